@@ -1,0 +1,54 @@
+# Everything runs in a virtual environment of its own; Python 3.11 or newer and a package registry are all it needs.
+#   make demo    capture a real model, print its table and its code, check that it computes the same
+#   make test    lint, types, tests
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+
+RUN := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint types bench clean check-python
+
+help:
+	@echo "make demo    capture a model of examples/, print its table and code, check that it computes the same"
+	@echo "make test    lint, types and tests"
+	@echo "make lint    ruff alone"
+	@echo "make types   mypy alone"
+	@echo "make bench   the benchmarks"
+	@echo "make venv    only the virtual environment ($(VENV))"
+	@echo "make clean   remove the virtual environment and all caches"
+
+check-python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Clew needs Python 3.11 or newer, and '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)."; \
+	  echo "Name another one: make PYTHON=/path/to/python3.11 ..."; exit 1; } >&2
+
+venv: $(STAMP)
+
+# The stamp is written last, so an interrupted install is done again; `venv` itself is harmless to repeat.
+$(STAMP): pyproject.toml constraints.txt | check-python
+	@echo "Installing into $(VENV); the first time takes a minute or more."
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	$(RUN) examples/demo.py
+
+lint: $(STAMP)
+	$(RUN) -m ruff check .
+
+types: $(STAMP)
+	$(RUN) -m mypy
+
+test: lint types
+	$(RUN) -m pytest -n $(WORKERS)
+
+bench: $(STAMP)
+	$(RUN) -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,114 @@
+"""Clew: program capture for Python tensor code.
+
+``clew.symbolic_trace(model)`` turns a callable into a graph of its framework's own functions that people read, check,
+edit and get back as plain Python. Importing clew imports no framework; names that need one arrive when first used.
+``import clew.fx as fx`` has the names of torch.fx.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from clew import frameworks as _frameworks  # announces the frameworks, imports none
+from clew.api import symbolic_trace
+from clew.capture.symbolic import (
+    PH,
+    Proxy,
+    ProxyableClassMeta,
+    Tracer,
+    wrap,
+)
+from clew.codegen.python import CodeGen, PythonCode
+from clew.errors import ClewError, GraphError, TraceError
+from clew.ir.arguments import map_aggregate, map_arg
+from clew.ir.effects import has_side_effect, pure
+from clew.ir.equality import difference, same_graph
+from clew.ir.graph import Graph
+from clew.ir.interpreter import Interpreter
+from clew.ir.node import Node, Opcode
+from clew.ir.parse import parse
+from clew.ir.source import SourceLine
+from clew.ir.text import text_and_objects, to_text
+from clew.ir.types import ArrayType, Type, parse_type, type_of
+from clew.ir.verify import verify
+from clew.runtime.function import GraphFunction
+
+if TYPE_CHECKING:
+    from clew.io.exported import from_exported
+    from clew.io.torch_fx import from_fx, to_fx
+    from clew.passes.match import SubgraphMatcher
+    from clew.passes.replace import Match, replace_pattern, replace_pattern_with_filters
+    from clew.passes.shape_prop import ShapeProp
+    from clew.passes.transformer import Transformer
+    from clew.runtime.module import GraphModule
+
+__version__ = "0.1.0"
+
+_LATE = {
+    "GraphModule": "clew.runtime.module",
+    "Transformer": "clew.passes.transformer",
+    "ShapeProp": "clew.passes.shape_prop",
+    "Match": "clew.passes.replace",
+    "replace_pattern": "clew.passes.replace",
+    "replace_pattern_with_filters": "clew.passes.replace",
+    "SubgraphMatcher": "clew.passes.match",
+    "from_fx": "clew.io.torch_fx",
+    "to_fx": "clew.io.torch_fx",
+    "from_exported": "clew.io.exported",
+}
+
+__all__ = [
+    "PH",
+    "ArrayType",
+    "ClewError",
+    "CodeGen",
+    "Graph",
+    "GraphError",
+    "GraphFunction",
+    "GraphModule",
+    "Interpreter",
+    "Match",
+    "Node",
+    "Opcode",
+    "Proxy",
+    "ProxyableClassMeta",
+    "PythonCode",
+    "ShapeProp",
+    "SourceLine",
+    "SubgraphMatcher",
+    "TraceError",
+    "Tracer",
+    "Transformer",
+    "Type",
+    "difference",
+    "from_exported",
+    "from_fx",
+    "has_side_effect",
+    "map_aggregate",
+    "map_arg",
+    "parse",
+    "parse_type",
+    "pure",
+    "replace_pattern",
+    "replace_pattern_with_filters",
+    "same_graph",
+    "symbolic_trace",
+    "text_and_objects",
+    "to_fx",
+    "to_text",
+    "type_of",
+    "verify",
+    "wrap",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Names that need a framework are imported when they are first used."""
+    if name not in _LATE:
+        raise AttributeError(f"module 'clew' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LATE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

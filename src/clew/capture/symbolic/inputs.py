@@ -1,0 +1,211 @@
+"""The inputs of a traced function: its signature becomes placeholders, concrete arguments are fixed.
+
+``PH`` marks, inside a nest of concrete arguments, the places that stay inputs. A value that is fixed keeps its
+placeholder, with a run-time check that callers pass the same value, so that a specialised graph is never silently wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from clew import tree
+from clew.capture.symbolic.proxy import Proxy
+from clew.codegen.python import PyTreeCodeGen, PyTreeInfo
+from clew.errors import TraceError
+from clew.ir.arguments import BASE_TYPES
+from clew.ir.guests import present
+
+_VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+class PHBase:
+    """A place in concrete arguments that stays an input."""
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+PH = PHBase()
+
+
+class PHWithMeta(PHBase):
+    """A place that stays an input and hands its attributes on to the placeholder node."""
+
+    def __init__(self, ph_key: str | None = None) -> None:
+        self.ph_key = ph_key
+
+
+class ConcreteArgumentsMismatch(TraceError, RuntimeError):
+    """The concrete arguments do not fit the function's signature."""
+
+
+def _assert_is_none(value: Any, message: str) -> None:
+    if value is not None:
+        raise AssertionError(message)
+
+
+class RootInputs:
+    """Makes the placeholders of one function for one tracer."""
+
+    def __init__(self, tracer: Any, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any) -> None:
+        self.tracer = tracer
+        self.root_fn = root_fn
+        self.analysed = inspect.unwrap(root_fn)
+        self.code = self.analysed.__code__  # type: ignore[attr-defined]
+        self.signature = inspect.signature(self.analysed)
+        self.annotations = annotations_of(self.analysed)
+        self.is_module = is_module
+        self.concrete_args = concrete_args
+
+    def make(self) -> tuple[Callable[..., Any], list[Any]]:
+        """The function to call and the values, proxies mostly, to call it with."""
+        total = self.code.co_argcount + self.code.co_kwonlyargcount
+        if self.is_module and total == 0:
+            raise ConcreteArgumentsMismatch("``self`` argument cannot be part of *args expansion!")
+        names = list(self.code.co_varnames[int(self.is_module) : total])
+        first = [self.tracer.root] if self.is_module else []
+        if self._is_all_variadic(total):
+            return self.root_fn, [*first, *self._numbered_inputs()]
+        self.concrete_args = self._by_name(names)
+        args = [self._input(name) for name in names]
+        root_fn = self.root_fn
+        if self.code.co_kwonlyargcount or self.code.co_flags & _VARIADIC:
+            args += self._variadic_inputs(total)
+            root_fn = positional_only(root_fn, len(first) + len(args))
+        return self._with_nests(root_fn, first, args, names)
+
+    def _is_all_variadic(self, total: int) -> bool:
+        given = isinstance(self.concrete_args, tuple) and len(self.concrete_args) > 0
+        return given and bool(self.code.co_flags & _VARIADIC) and total == 1
+
+    def _numbered_inputs(self) -> list[Any]:
+        inputs = []
+        for place, value in enumerate(self.concrete_args):
+            proxy = self.tracer.create_proxy("placeholder", f"input_{place}", (), {})
+            _hand_on(value, proxy)
+            inputs.append(proxy)
+        return inputs
+
+    def _by_name(self, names: list[str]) -> Any:
+        given = self.concrete_args
+        if not isinstance(given, tuple):
+            return given
+        if len(names) != len(given):
+            raise ConcreteArgumentsMismatch(
+                f"Tracing expected {len(names)} arguments but got {len(given)} concrete arguments",
+                fixes=["give one value for each parameter (PH for those that stay inputs), or a dict of some by name"],
+            )
+        return dict(zip(names, given, strict=True))
+
+    def _variadic_inputs(self, total: int) -> list[Any]:
+        names = iter(self.code.co_varnames[total:])
+        inputs = []
+        if self.code.co_flags & inspect.CO_VARARGS:
+            inputs.append(self._input("*" + next(names)))
+        if self.code.co_flags & inspect.CO_VARKEYWORDS:
+            inputs.append(self._input("**" + next(names)))
+        return inputs
+
+    def _input(self, name: str) -> Any:
+        return self.tracer._proxy_placeholder(name, self.concrete_args, self.signature, self.analysed)
+
+    def _with_nests(
+        self, root_fn: Callable[..., Any], first: list[Any], args: list[Any], names: list[str]
+    ) -> tuple[Callable[..., Any], list[Any]]:
+        """Nested arguments are flattened: the graph knows leaves, its code takes and gives nests."""
+        leaves, in_spec = tree.flatten(tuple(args))
+        if all(child.is_leaf() for child in in_spec.children()):
+            return root_fn, [*first, *args]
+        codegen = PyTreeCodeGen(PyTreeInfo(names, in_spec, None))
+        self.tracer.graph.set_codegen(codegen)
+
+        def on_leaves(*values: Any) -> Any:
+            nests = tree.unflatten(list(values[len(first) :]), in_spec)
+            results, out_spec = tree.flatten(root_fn(*first, *nests))
+            codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)
+            return results
+
+        return on_leaves, [*first, *leaves]
+
+
+def placeholder_for(
+    tracer: Any, name: str, concrete_args: dict[str, Any] | None, signature: inspect.Signature, function: Any
+) -> Any:
+    """The proxy of one parameter, or its concrete value with proxies where the nest has ``PH``."""
+    parameter = signature.parameters.get(name.lstrip("*"))
+    has_default = parameter is not None and parameter.default is not inspect.Parameter.empty and name[0] != "*"
+    default = (parameter.default,) if has_default and parameter is not None else ()
+    if concrete_args is None or name not in concrete_args:
+        annotation = annotations_of(function).get(name)
+        return tracer.create_proxy("placeholder", name, default, {}, type_expr=annotation)
+    count = 0
+
+    def fix(value: Any) -> Any:
+        nonlocal count
+        count += 1
+        proxy = tracer.create_proxy("placeholder", f"{name}_{count}", default, {})
+        if isinstance(value, PHBase):
+            _hand_on(value, proxy)
+            return proxy
+        _check_at_run_time(tracer, proxy, name, value)
+        return value
+
+    return tree.tree_map(fix, concrete_args[name])
+
+
+def _check_at_run_time(tracer: Any, proxy: Proxy, name: str, value: Any) -> None:
+    if value is None:
+        message = f"{name} has been specialized to have value None but got another value"
+        tracer.create_proxy("call_function", _assert_is_none, (proxy, message), {})
+    elif type(value) in BASE_TYPES or _is_constant(value):
+        message = f"{name} has been specialized to have value {value} but got another value"
+        assertion = next((found for guest in present() if (found := guest.assertion()) is not None), None)
+        if assertion is None:
+            raise TraceError(f"no framework is there to check that {name} is {value!r}")
+        assertion(proxy == value, message)
+    else:
+        warnings.warn(
+            f"the value of {name}, a {type(value).__name__}, is fixed in the graph without a check: "
+            "callers must pass the same value as during tracing",
+            stacklevel=2,
+        )
+
+
+def _is_constant(value: Any) -> bool:
+    return any(
+        isinstance(value, guest.constant_classes) and not isinstance(value, guest.array_class or ()) for guest in present()
+    )
+
+
+def _hand_on(mark: Any, proxy: Proxy) -> None:
+    """Attributes that the user set on a placeholder mark go to the node."""
+    if isinstance(mark, PHBase) and mark is not PH:
+        for key, value in vars(mark).items():
+            if not hasattr(proxy.node, key):
+                setattr(proxy.node, key, value)
+
+
+def annotations_of(function: Any) -> dict[str, Any]:
+    """The annotations of a function, evaluated where they are strings that can be."""
+    try:
+        return inspect.get_annotations(function, eval_str=True)
+    except (NameError, SyntaxError, TypeError, AttributeError):
+        return dict(getattr(function, "__annotations__", {}))
+
+
+def positional_only(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """The function with ``*args``, ``**kwargs`` and keyword-only parameters as plain positional ones.
+
+    A proxy can then stand for the whole of ``args``, which no ordinary call could bring about.
+    """
+    plain = inspect.unwrap(function)
+    if not isinstance(plain, FunctionType):
+        raise TraceError(f"{function!r} is no Python function, so its *args cannot be traced")
+    code = plain.__code__.replace(
+        co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=plain.__code__.co_flags & ~_VARIADIC
+    )
+    return FunctionType(code, plain.__globals__, plain.__name__, plain.__defaults__, plain.__closure__)

@@ -1,0 +1,82 @@
+"""Replacing functions for the time of a trace, and putting everything back whatever happens.
+
+Several traces may run at once, in several threads: a place is replaced when the first trace needs it and restored
+when the last one is done. What is put in place behaves like the original for everybody who is not tracing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+_MISSING = object()
+_lock = threading.RLock()
+
+
+class _Place:
+    """One replaced entry: what was there, and how many traces need the replacement."""
+
+    __slots__ = ("count", "original", "restore")
+
+    def __init__(self, original: Any, restore: Callable[[], None]) -> None:
+        self.original = original
+        self.restore = restore
+        self.count = 1
+
+
+_places: dict[tuple[int, str], _Place] = {}
+
+
+class Patches:
+    """The replacements that one trace needs. A context manager: leaving it gives them back."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[int, str]] = []
+
+    def __enter__(self) -> Patches:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with _lock:
+            while self._held:
+                key = self._held.pop()
+                place = _places[key]
+                place.count -= 1
+                if place.count == 0:
+                    del _places[key]
+                    place.restore()
+
+    def in_dict(self, names: dict[str, Any], name: str, make: Callable[[Any], Any], default: Any = None) -> None:
+        """Replace ``names[name]``, which may be missing if there is a ``default``, by ``make`` of it."""
+
+        def put(value: Any) -> None:
+            if value is _MISSING:
+                del names[name]
+            else:
+                names[name] = value
+
+        self._replace(names, name, names.get(name, _MISSING), default, make, put)
+
+    def on_class(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
+        """Replace the attribute ``name`` of a class by ``make`` of it."""
+
+        def put(value: Any) -> None:
+            setattr(owner, name, value)
+
+        self._replace(owner, name, getattr(owner, name), None, make, put)
+
+    def _replace(
+        self, owner: Any, name: str, original: Any, default: Any, make: Callable[[Any], Any], put: Callable[[Any], None]
+    ) -> None:
+        key = (id(owner), name)
+        with _lock:
+            if key in self._held:
+                return
+            place = _places.get(key)
+            if place is not None:
+                place.count += 1
+            else:
+                put(make(default if original is _MISSING else original))
+                _places[key] = _Place(original, lambda: put(original))
+            self._held.append(key)

@@ -1,0 +1,311 @@
+"""Tracer: symbolic capture. A module or function comes in, is run once on proxies, and comes out as a graph.
+
+Calls of leaf modules become call_module nodes, other modules are traced through; parameters and constant tensors
+become get_attr nodes. While a trace runs, modules and wrapped functions report to the tracer of the current context
+only, so that traces in several threads do not meet; afterwards everything is as it was.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import math
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from clew.capture.symbolic import inputs, refusals
+from clew.capture.symbolic.classes import is_proxyable
+from clew.capture.symbolic.patches import Patches
+from clew.capture.symbolic.proxy import ParameterProxy, Proxy, TracerBase
+from clew.capture.symbolic.scopes import Scope, ScopeContextManager
+from clew.capture.symbolic.wrap import install, install_for
+from clew.errors import TraceError
+from clew.ir.graph import Graph
+from clew.ir.guests import Guest, guest_of, present
+from clew.ir.source import SourceLine
+
+_running: contextvars.ContextVar[_Run | None] = contextvars.ContextVar("clew_symbolic_trace", default=None)
+
+
+class _Run:
+    """One trace in progress: its tracer, the parameters that have a proxy already, its patches."""
+
+    def __init__(self, tracer: Tracer, patches: Patches) -> None:
+        self.tracer = tracer
+        self.patches = patches
+        self.parameter_proxies: dict[str, Proxy] = {}
+
+
+class Root:
+    """What holds the constants of a traced function where no framework has modules."""
+
+
+class NotTraceable(TraceError, AssertionError):
+    """Something that is no Python function or module was given to be traced."""
+
+
+class Tracer(TracerBase):
+    """Traces symbolically. Override the documented methods to change how."""
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[types.ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        self._autowrap_search = list(autowrap_modules)
+        self._autowrap_functions: list[Callable[..., Any]] = [
+            value
+            for module in autowrap_modules
+            for name, value in vars(module).items()
+            if callable(value) and not name.startswith("_")
+        ] + list(autowrap_functions)
+        self.param_shapes_constant = param_shapes_constant
+        self.root: Any = None
+        self.root_module_name = ""
+        self.submodule_paths: dict[Any, str] | None = None
+        self.scope = Scope("", None)
+        self.module_stack = {}
+        self.num_calls: dict[str, int] = {}
+        self.node_name_to_scope = {}
+        self.tensor_attrs: dict[Any, str] = {}
+
+    # ---- the methods to override ---------------------------------------------------------------------------------
+
+    def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
+        """Whether ``m`` stays one call. By default: the framework's own layers, but not containers."""
+        guest = _guest_of_module(m)
+        return guest is not None and guest.is_leaf_module(m)
+
+    def path_of_module(self, mod: Any) -> str:
+        """The dotted path of a module from the root."""
+        if self.submodule_paths:
+            path = self.submodule_paths.get(mod)
+            if path is None:
+                raise refusals.not_a_part(f"module {type(mod).__name__}")
+            return path
+        for path, module in self.root.named_modules():
+            if module is mod:
+                return str(path)
+        raise refusals.not_a_part(f"module {type(mod).__name__}")
+
+    def call_module(self, m: Any, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Called for each call of a module: a node for a leaf, otherwise its forward is traced through."""
+        path = self.path_of_module(m)
+        with ScopeContextManager(self.scope, Scope(path, type(m))):
+            calls = self.num_calls.get(path, 0)
+            self.num_calls[path] = calls + 1
+            key = f"{path}@{calls}" if calls else path
+            self.module_stack[key] = (path, type(m))
+            try:
+                if self.is_leaf_module(m, path):
+                    return self.create_proxy("call_module", path, args, kwargs)
+                return forward(*args, **kwargs)
+            finally:
+                self.module_stack.pop(key, None)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
+        """Called for each attribute read from a module: parameters become proxies, one for each."""
+        guest = guest_of(attr_val)
+        if guest is None or guest.parameter_class is None:
+            return attr_val
+        found = None
+        if isinstance(attr_val, guest.parameter_class):
+            found = self._proxy_of(attr_val, self.root.named_parameters(), parameter_proxy_cache)
+        if found is None and self.proxy_buffer_attributes and isinstance(attr_val, guest.array_class or ()):
+            found = self._proxy_of(attr_val, self.root.named_buffers(), parameter_proxy_cache)
+        return attr_val if found is None else found
+
+    def _proxy_of(self, value: Any, named: Any, cache: dict[str, Proxy]) -> Proxy | None:
+        for name, candidate in named:
+            if candidate is value:
+                if name not in cache:
+                    options: dict[str, Any] = {}
+                    if self.param_shapes_constant:
+                        options["proxy_factory_fn"] = lambda node, name=name: ParameterProxy(self, node, name, value)
+                    cache[name] = self.create_proxy("get_attr", name, (), {}, **options)
+                return cache[name]
+        return None
+
+    def create_arg(self, a: Any) -> Any:
+        """What the graph holds for ``a``; parameters, tensors and modules become get_attr nodes."""
+        if type(a) is Proxy:
+            return a.node
+        guest = guest_of(a)
+        if guest is not None and isinstance(a, guest.attribute_classes):
+            return self.create_node("get_attr", self._path_of_value(a, guest), (), {})
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return self.create_node("call_function", type(a), tuple(map(self.create_arg, a)), {})
+        if is_proxyable(type(a)):
+            return self._stow(a, f"_{type(a).__name__}_constant_")
+        return super().create_arg(a)
+
+    def _path_of_value(self, value: Any, guest: Guest) -> str:
+        """Where the root has a parameter, buffer, module or constant; a new attribute if it has it nowhere."""
+        if guest.module_class is not None and isinstance(value, guest.module_class):
+            return self.path_of_module(value)
+        if guest.parameter_class is not None and isinstance(value, guest.parameter_class):
+            known = next((name for name, found in self.root.named_parameters() if found is value), None)
+            if known is None:
+                raise refusals.not_a_part("parameter is not a member of this module: it")
+            return str(known)
+        for name, found in getattr(self.root, "named_buffers", tuple)():
+            if found is value:
+                return str(name)
+        path = self.tensor_attrs.get(value)
+        if path is None:
+            path = self.get_fresh_qualname("_tensor_constant")
+            self.tensor_attrs[value] = path
+            setattr(self.root, path, value)
+        return path
+
+    def _stow(self, value: Any, prefix: str) -> Any:
+        path = self.get_fresh_qualname(prefix)
+        setattr(self.root, path, value)
+        return self.create_node("get_attr", path, (), {})
+
+    def get_fresh_qualname(self, prefix: str) -> str:
+        """``prefix0``, ``prefix1``, ...: the first that the root does not have."""
+        number = 0
+        while hasattr(self.root, f"{prefix}{number}"):
+            number += 1
+        return f"{prefix}{number}"
+
+    def create_args_for_root(
+        self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
+    ) -> tuple[Any, list[Any]]:
+        """Make the placeholders; returns the function to call and what to call it with."""
+        return inputs.RootInputs(self, root_fn, is_module, concrete_args).make()
+
+    def _proxy_placeholder(self, name: str, concrete_args: Any, sig: inspect.Signature, fn_for_analysis: Any) -> Any:
+        return inputs.placeholder_for(self, name, concrete_args, sig, fn_for_analysis)
+
+    # ---- tracing -------------------------------------------------------------------------------------------------
+
+    def trace(self, root: Any, concrete_args: Any = None) -> Graph:
+        """The graph of a module's ``traced_func_name`` or of a function; constants are put on ``self.root``."""
+        function, is_module = self._function_of(root)
+        self.graph = Graph(tracer_cls=type(self))
+        self._collect_constants(self.root, [])
+        names = function.__globals__
+        with self._reporting(names):
+            runnable, args = self.create_args_for_root(function, is_module, concrete_args)
+            result = self.create_arg(runnable(*args))
+            returns = inputs.annotations_of(inspect.unwrap(runnable)).get("return")
+            self.create_node("output", "output", (result,), {}, type_expr=returns)
+        self._place_ends(function)
+        self.submodule_paths = None
+        return self.graph
+
+    def _function_of(self, root: Any) -> tuple[types.FunctionType, bool]:
+        guest = _guest_of_module(root)
+        if guest is not None:
+            self.root = root
+            self.root_module_name = type(root).__name__
+            self.submodule_paths = {module: path for path, module in root.named_modules()}
+            function = getattr(type(root), self.traced_func_name, None)
+            if function is None:
+                raise NotTraceable(f"{type(root).__name__} has no method {self.traced_func_name!r} to trace")
+            own = vars(root).get(self.traced_func_name)
+            function = getattr(own, "__func__", function)
+        else:
+            self.root = next((found for host in present() if (found := host.new_root()) is not None), None) or Root()
+            function = root
+        if not isinstance(function, types.FunctionType):
+            function = _as_function(function)
+        return function, guest is not None
+
+    def _collect_constants(self, module: Any, path: list[str]) -> None:
+        """Note where modules keep tensors that are neither parameters nor buffers."""
+        for name, value in vars(module).items():
+            guest = guest_of(value) if hasattr(type(value), "__module__") else None
+            if guest is not None and isinstance(value, guest.attribute_classes):
+                self.tensor_attrs[value] = ".".join([*path, name])
+        for name, child in getattr(module, "named_children", tuple)():
+            self._collect_constants(child, [*path, name])
+
+    @contextmanager
+    def _reporting(self, names: dict[str, Any]) -> Iterator[None]:
+        """For the time of the trace, modules and wrapped functions report to this tracer."""
+        with Patches() as patches:
+            run = _Run(self, patches)
+            for guest in present():
+                if guest.module_class is not None:
+                    patches.on_class(guest.module_class, "__getattr__", _reporting_getattr)
+                    patches.on_class(guest.module_class, "__call__", _reporting_call)
+            install(patches)
+            install_for(patches, names, self._autowrap_functions)
+            for module in self._autowrap_search:
+                install_for(patches, vars(module), self._autowrap_functions)
+            token = _running.set(run)
+            try:
+                yield
+            finally:
+                _running.reset(token)
+
+    def _place_ends(self, function: types.FunctionType) -> None:
+        """Inputs and output come from the ``def`` line."""
+        code = inspect.unwrap(function).__code__  # type: ignore[attr-defined]
+        line = SourceLine(code.co_filename, code.co_firstlineno, code.co_name)
+        for node in self.graph.nodes:
+            if node.op in ("placeholder", "output"):
+                node.source = line
+
+
+def _reporting_getattr(original: Callable[..., Any]) -> Callable[..., Any]:
+    def __getattr__(module: Any, attr: str) -> Any:
+        value = original(module, attr)
+        run = _running.get()
+        return value if run is None else run.tracer.getattr(attr, value, run.parameter_proxies)
+
+    return __getattr__
+
+
+def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
+        run = _running.get()
+        if run is None:
+            return original(module, *args, **kwargs)
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return original(module, *args, **kwargs)
+
+        names = getattr(getattr(module, "forward", module), "__globals__", {})
+        install_for(run.patches, names, run.tracer._autowrap_functions)
+        return run.tracer.call_module(module, forward, args, kwargs)
+
+    return __call__
+
+
+def _guest_of_module(root: Any) -> Guest | None:
+    for guest in present():
+        if guest.module_class is not None and isinstance(root, guest.module_class):
+            return guest
+    return None
+
+
+def _as_function(target: Any) -> types.FunctionType:
+    """A plain function for a bound method, partial or callable object, with the same parameters."""
+    if not callable(target):
+        raise NotTraceable(
+            f"{target!r} of type {type(target).__name__} cannot be traced",
+            fixes=["give a Python function or a module"],
+        )
+    bound = getattr(target, "__func__", None)
+    call = target if bound is not None or not hasattr(type(target), "__call__") else target
+    names = list(inspect.signature(call).parameters.values())
+    if any(parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD for parameter in names):
+        raise NotTraceable(
+            f"{target!r} has *args, **kwargs or keyword-only parameters",
+            why="only plain functions can be traced with such",
+            fixes=["write a function around it with plain parameters"],
+        )
+    listed = ", ".join(parameter.name for parameter in names)
+    made: dict[str, Any] = {"target": target}
+    exec(f"def call({listed}):\n    return target({listed})\n", made)  # names are identifiers of a real signature
+    function: types.FunctionType = made["call"]
+    function.__name__ = getattr(target, "__name__", type(target).__name__)
+    function.__defaults__ = tuple(p.default for p in names if p.default is not inspect.Parameter.empty) or None
+    return function

@@ -1,0 +1,105 @@
+"""``wrap``: functions that stay one call in the graph instead of being traced through.
+
+A function is wrapped by its name at module level, or as a decorator. The registry remembers the module's globals and
+the name; while a trace runs, the name there stands for a recorder that makes a call node if any argument is a proxy.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from clew import tree
+from clew.capture.symbolic.patches import Patches
+from clew.capture.symbolic.proxy import Proxy
+from clew.ir.arguments import leaves
+
+WrappedT = TypeVar("WrappedT", bound="str | Callable[..., Any]")
+
+_wrapped: dict[tuple[int, str], dict[str, Any]] = {}
+
+
+def wrap(fn_or_name: WrappedT) -> WrappedT:
+    """Keep calls of a function as single nodes; call it at module level with a name, or use it as a decorator.
+
+    ``wrap("len")``, ``wrap("sqrt")`` after ``from math import sqrt``, ``wrap(my_function)``, ``@wrap``.
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(f"wrap takes a function or the name of one, not {type(fn_or_name).__name__}")
+    if callable(fn_or_name):
+        name = getattr(fn_or_name, "__name__", None)
+        if name is None:
+            raise AssertionError(f"wrap needs a function with a name, not {fn_or_name!r}")
+        code = getattr(fn_or_name, "__code__", None)
+        if code is not None and code.co_name != name:
+            raise AssertionError(f"{name} was renamed, so calls of it cannot be found; wrap {code.co_name!r} by name")
+    else:
+        name = fn_or_name
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError(
+            "wrap must be called at the top level of a module, because it finds the function by its name there"
+        )
+    register(frame.f_globals, name)
+    return fn_or_name
+
+
+def register(names: dict[str, Any], name: str) -> None:
+    """Let calls through ``names[name]`` be single nodes."""
+    _wrapped[(id(names), name)] = names
+
+
+def is_wrapped(function: Any) -> bool:
+    """True for a function that some module has wrapped."""
+    return any(names.get(name) is function for (_, name), names in _wrapped.items())
+
+
+def find_proxy(*arguments: Any) -> Proxy | None:
+    """The first proxy in the arguments of a call, in nests of any kind."""
+    for leaf in leaves(arguments):
+        if isinstance(leaf, Proxy):
+            return leaf
+    for leaf in tree.flatten(arguments)[0]:
+        if isinstance(leaf, Proxy):
+            return leaf
+    return None
+
+
+def recorder(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that records calls with proxies, and otherwise is the original."""
+
+    @functools.wraps(original, updated=())
+    def recording(*args: Any, **kwargs: Any) -> Any:
+        proxy = find_proxy(args, kwargs)
+        if proxy is None:
+            return original(*args, **kwargs)
+        result = proxy.tracer.create_proxy("call_function", original, args, kwargs)
+        result.node.meta["is_wrapped"] = True
+        return result
+
+    recording.__clew_original__ = original  # type: ignore[attr-defined]
+    return recording
+
+
+def install(patches: Patches) -> None:
+    """Put recorders in the place of all wrapped functions."""
+    for (_, name), names in list(_wrapped.items()):
+        if name in names:
+            patches.in_dict(names, name, _recorder_once)
+        elif hasattr(builtins, name):
+            patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name))
+
+
+def install_for(patches: Patches, names: dict[str, Any], functions: Iterable[Any]) -> None:
+    """Put recorders in the place of those ``functions`` that the globals ``names`` hold."""
+    wanted = {id(function) for function in functions}
+    for name, value in list(names.items()):
+        if not name.startswith("_") and callable(value) and id(value) in wanted:
+            patches.in_dict(names, name, _recorder_once)
+
+
+def _recorder_once(function: Any) -> Any:
+    return function if hasattr(function, "__clew_original__") else recorder(function)

@@ -1,0 +1,74 @@
+"""Comments in generated code, for reading: where a line comes from and the type of its value.
+
+Off by default; ``print_readable`` turns them on. All text that comes from outside is kept on one line.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clew.ir.node import Node
+from clew.ir.types import ArrayType, Type, type_of
+
+_DIM, _RESET = "\x1b[2m", "\x1b[0m"
+
+
+class Commentator:
+    """Decides what is said around a statement; says nothing unless ``verbose``."""
+
+    def __init__(
+        self,
+        verbose: bool = False,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        expanded_def: bool = False,
+        **others: Any,
+    ) -> None:
+        self.verbose = verbose
+        self.include_stride = include_stride
+        self.include_device = include_device
+        self.colored = colored
+        self._last = ""
+
+    def around(self, node: Node, text: str) -> list[str]:
+        """The lines of a statement with its comments."""
+        if not self.verbose:
+            return [text]
+        lines = []
+        place = "" if node.op in ("placeholder", "output") else self._place(node)
+        if place and place != self._last:
+            self._last = place
+            lines += ["", f"{_DIM}{place}{_RESET}" if self.colored else place]
+        described = self.describe(node) if node.op not in ("placeholder", "output") else ""
+        if described and text.startswith(f"{node.name} = "):
+            text = f'{node.name}: "{described}" = {text[len(node.name) + 3 :]}'
+        return [*lines, text]
+
+    def parameter_annotation(self, node: Node) -> str:
+        """The type of an input as an annotation."""
+        described = self.describe(node) if self.verbose else ""
+        return f': "{described}"' if described else ""
+
+    def describe(self, node: Node) -> str:
+        """The type of a node's value, from its own account or from what a pass left in ``meta``."""
+        value = node.value_type or node.meta.get("val", node.meta.get("tensor_meta"))
+        kind = value if isinstance(value, Type) else type_of(value) if hasattr(value, "dtype") else None
+        if not isinstance(kind, ArrayType):
+            return "" if kind is None or hasattr(value, "dtype") else _one_line(str(kind))
+        text = _one_line(str(ArrayType(kind.dtype, kind.shape)))
+        stride = getattr(value, "stride", None)
+        if self.include_stride and callable(stride):
+            text += str(list(stride()))
+        return text + (f" {_one_line(kind.device)}" if self.include_device else "")
+
+    @staticmethod
+    def _place(node: Node) -> str:
+        source = node.source
+        if source is None:
+            return ""
+        return _one_line(f"# File: {source.filename}:{source.lineno} in {source.function}, code: {source.text}")
+
+
+def _one_line(text: str) -> str:
+    return "".join(character if character.isprintable() and character != '"' else "'" for character in text)

@@ -1,0 +1,136 @@
+"""One node as one Python statement, in the words a colleague would choose.
+
+Operators print as operators, ``getitem`` as a subscript, ``getattr`` as an attribute, ``setitem`` and the in-place
+operators as assignments; everything else is a call. Values that nobody uses are not assigned.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from clew.codegen.scope import Scope, attribute, attribute_path, is_plain_identifier, quoted
+from clew.ir.node import Node
+
+_BINARY = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+    operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.lshift: "<<", operator.rshift: ">>",
+    operator.and_: "&", operator.or_: "|", operator.xor: "^", operator.eq: "==", operator.ne: "!=",
+    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
+}  # fmt: skip
+_UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
+_IN_PLACE = {
+    operator.iadd: "+=", operator.isub: "-=", operator.imul: "*=", operator.itruediv: "/=", operator.ifloordiv: "//=",
+    operator.imod: "%=", operator.ipow: "**=", operator.imatmul: "@=", operator.ilshift: "<<=",
+    operator.irshift: ">>=", operator.iand: "&=", operator.ior: "|=", operator.ixor: "^=",
+}  # fmt: skip
+
+
+def statement(node: Node, scope: Scope, root: str) -> str:
+    """The statement of a node that is neither placeholder nor output, without annotation and without a line end."""
+    if node.op == "call_function" and not node.kwargs:
+        special = _assignment(node, scope)
+        if special is not None:
+            return special
+    text = expression(node, scope, root)
+    if not node.users and node.op != "get_attr":
+        return text
+    annotation = "" if node.type is None else f" : {scope.annotation(node.type)}"
+    return f"{node.name}{annotation} = {text}"
+
+
+def _assignment(node: Node, scope: Scope) -> str | None:
+    """``x += y`` and ``x[i] = y``; None for nodes that are expressions."""
+    sign = _lookup(_IN_PLACE, node.target)
+    if sign is not None and len(node.args) == 2 and isinstance(node.args[0], Node):
+        # A name of its own first: on an immutable value, ``x += y`` would rebind x for all who read it later.
+        return f"{node.name} = {node.args[0].name};  {node.name} {sign} {scope.spell(node.args[1])}"
+    if node.target is operator.setitem and len(node.args) == 3 and isinstance(node.args[0], Node):
+        place, index, value = node.args
+        text = f"{place.name}[{subscript(index, scope)}] = {scope.spell(value)}"
+        return f"{text};  {node.name} = None" if node.users else text
+    return None
+
+
+def _lookup(signs: dict[Any, str], target: Any) -> str | None:
+    try:
+        return signs.get(target)
+    except TypeError:  # a callable without a hash is no operator
+        return None
+
+
+def expression(node: Node, scope: Scope, root: str) -> str:
+    """The value of a node as an expression."""
+    return _EXPRESSIONS[node.op](node, scope, root)
+
+
+def _get_attr(node: Node, scope: Scope, root: str) -> str:
+    return attribute_path(root, node.target)
+
+
+def _call_module(node: Node, scope: Scope, root: str) -> str:
+    return f"{attribute_path(root, node.target)}({arguments(node.args, node.kwargs, scope)})"
+
+
+def _call_method(node: Node, scope: Scope, root: str) -> str:
+    receiver = operand(node.args[0], scope)
+    return f"{attribute(receiver, node.target)}({arguments(node.args[1:], node.kwargs, scope)})"
+
+
+def _call_function(node: Node, scope: Scope, root: str) -> str:
+    target, args = node.target, node.args
+    if not node.kwargs:
+        sign = _lookup(_BINARY, target)
+        if sign is not None and len(args) == 2:
+            return f"{operand(args[0], scope)} {sign} {operand(args[1], scope)}"
+        sign = _lookup(_UNARY, target)
+        if sign is not None and len(args) == 1:
+            return f"{sign}{operand(args[0], scope)}"
+        if target is operator.getitem and len(args) == 2:
+            return f"{operand(args[0], scope)}[{subscript(args[1], scope)}]"
+        if target is getattr and len(args) == 2 and isinstance(args[1], str):
+            return attribute(operand(args[0], scope), args[1])
+    return f"{scope.name_of(target)}({arguments(args, node.kwargs, scope)})"
+
+
+_EXPRESSIONS: dict[str, Callable[[Node, Scope, str], str]] = {
+    "get_attr": _get_attr,
+    "call_module": _call_module,
+    "call_method": _call_method,
+    "call_function": _call_function,
+}
+
+
+def operand(value: Any, scope: Scope) -> str:
+    """An operand of an operator, in parentheses unless it is a name or a plain literal."""
+    if type(value) is Node:
+        return value.name
+    text = scope.spell(value)
+    simple = isinstance(value, (str, list, tuple, dict)) or (type(value) in (bool, float) and text[0] != "-")
+    return text if simple or is_plain_identifier(text) else f"({text})" if type(value) is not int or value < 0 else text
+
+
+def subscript(index: Any, scope: Scope) -> str:
+    """What stands between the brackets: ``:, 0`` rather than ``(slice(None, None, None), 0)``."""
+    if isinstance(index, slice):
+        start, stop, step = ("" if part is None else scope.spell(part) for part in (index.start, index.stop, index.step))
+        return f"{start}:{stop}" + (f":{step}" if step else "")
+    if type(index) is tuple and index:
+        inner = ", ".join(subscript(part, scope) if not isinstance(part, tuple) else scope.spell(part) for part in index)
+        return f"{inner}," if len(index) == 1 else inner
+    return scope.spell(index)
+
+
+def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], scope: Scope) -> str:
+    """The arguments of a call; keywords that are no identifiers go through a dict."""
+    parts = [value.name if type(value) is Node else scope.spell(value) for value in args]
+    odd = {}
+    for key, value in kwargs.items():
+        if is_plain_identifier(key):
+            parts.append(f"{key} = {scope.spell(value)}")
+        else:
+            odd[key] = value
+    if odd:
+        parts.append("**{" + ", ".join(f"{quoted(key)}: {scope.spell(value)}" for key, value in odd.items()) + "}")
+    return ", ".join(parts)

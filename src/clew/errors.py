@@ -1,0 +1,126 @@
+"""Every exception that Clew raises, one class per kind of mistake.
+
+An error says what went wrong, where (the user's file, line and source text), why, and what to change. The four
+parts are kept as attributes and composed into one message. Where torch.fx raises a builtin exception for the same
+mistake, the class here derives from that builtin too, so code that catches it goes on working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ClewError(Exception):
+    """The root of all errors of Clew, made of four parts: what, where, why and the ways out."""
+
+    def __init__(self, what: str, *, where: str = "", why: str = "", fixes: Sequence[str] = ()) -> None:
+        self.what = what
+        self.where = where
+        self.why = why
+        self.fixes = tuple(fixes)
+        super().__init__(compose(what, where, why, self.fixes))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.what, self.where, self.why, self.fixes)
+
+
+def _rebuild(kind: type[ClewError], what: str, where: str, why: str, fixes: tuple[str, ...]) -> ClewError:
+    return kind(what, where=where, why=why, fixes=fixes)
+
+
+def compose(what: str, where: str, why: str, fixes: Sequence[str]) -> str:
+    """The message of an error: one line each for what, where and why, then the ways out as a list."""
+    lines = [what]
+    if where:
+        lines += [f"  where: {where.strip()}"]
+    if why:
+        lines += [f"  why: {why}"]
+    if len(fixes) == 1:
+        lines += [f"  what to do: {fixes[0]}"]
+    elif fixes:
+        lines += ["  what to do, one of:", *(f"    - {fix}" for fix in fixes)]
+    return "\n".join(lines)
+
+
+class GraphError(ClewError, RuntimeError):
+    """A graph, or an edit of one, that breaks a rule of the IR."""
+
+
+class UseBeforeDefinition(GraphError):
+    """A node uses a value that is computed only after it (a cycle is one case of this)."""
+
+
+class ForeignNode(GraphError, AssertionError):
+    """A node of another graph was used, moved or erased in this one."""
+
+
+class ErasedNode(GraphError, AssertionError):
+    """A node that was erased from its graph is used again."""
+
+
+class StillUsed(GraphError):
+    """A node cannot be erased because other nodes use its value."""
+
+
+class UnknownOpcode(GraphError, AssertionError):
+    """An opcode that is not one of the six."""
+
+
+class BadTarget(GraphError, ValueError):
+    """A target that does not fit the node's opcode."""
+
+
+class BadArgument(GraphError, TypeError):
+    """An argument that the IR cannot hold, or an argument position that is not there."""
+
+
+class DuplicateName(GraphError):
+    """Two nodes of one graph bear the same name."""
+
+
+class OutputCount(GraphError):
+    """A graph with no output, with two, or with nodes behind its output."""
+
+
+class MissingAttribute(GraphError):
+    """A node refers to a submodule, parameter or buffer that the owning module does not have."""
+
+
+class TextError(ClewError, ValueError):
+    """A text that is not a graph, or a graph that cannot be written as text."""
+
+
+class CodegenError(ClewError, RuntimeError):
+    """A graph that cannot be written as Python."""
+
+
+class InteropError(ClewError, RuntimeError):
+    """A graph of another tool that cannot be converted."""
+
+
+class PatternError(ClewError, RuntimeError):
+    """A pattern, or its replacement, that cannot be matched soundly."""
+
+
+class TraceError(ClewError, ValueError):
+    """A program that symbolic tracing cannot follow."""
+
+
+class SymbolicValueError(TraceError, TypeError):
+    """A symbolic value was asked for a concrete number: int(), float(), range(), ``**``."""
+
+
+class SymbolicLengthError(TraceError, RuntimeError):
+    """The length of a symbolic value was asked for."""
+
+
+class UnsupportedArgument(TraceError, NotImplementedError):
+    """A value that reached a traced call cannot be held by a graph."""
+
+
+class ModuleNotFound(TraceError, NameError):
+    """A module that was called, or a parameter that was used, is not a part of the root module."""
+
+
+class MissingFramework(ClewError, ImportError):
+    """A framework that is needed here is not installed."""

@@ -1,0 +1,48 @@
+"""The guest of torch: answers the questions of the rooms by calling the files beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from clew.frameworks.torch import effects, modules, names, signatures, spelling, types
+from clew.frameworks.torch.tracing import TracingAnswers
+from clew.ir.guests import Effect
+
+
+class TorchGuest(TracingAnswers):
+    """What the rooms may ask about torch."""
+
+    package = "torch"
+
+    def function_effect(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
+        """The effect of calling a function of torch; None for functions that nobody vouched for."""
+        return effects.function_effect(target, args, kwargs)
+
+    def method_effect(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
+        """The effect of calling the method ``name``, which is a tensor's for all that is known."""
+        return effects.method_effect(name, args, kwargs)
+
+    def module_effect(self, module: Any) -> Effect | None:
+        """The effect of calling a module of ``torch.nn`` in the state it is in; None for classes of users."""
+        return modules.module_effect(module)
+
+    def qualified_name(self, function: Any) -> str | None:
+        """The public name of a function or class of torch."""
+        return names.qualified_name(function)
+
+    def spell(self, value: Any, name_of: Callable[[Any], str]) -> str | None:
+        """The expression of a dtype, device and the like; None for tensors."""
+        return spelling.spell(value, name_of)
+
+    def type_of(self, value: Any) -> Any:
+        """The IR type of a tensor or another value of torch."""
+        return types.type_of(value)
+
+    def same_value(self, left: Any, right: Any) -> bool | None:
+        """Whether two tensors, or two plain values of torch, are the same constant."""
+        return types.same_value(left, right)
+
+    def normalized_arguments(self, node: Any, root: Any, options: dict[str, Any]) -> Any:
+        """The arguments of a node matched to the signature of its target."""
+        return signatures.normalized_arguments(node, root, options)

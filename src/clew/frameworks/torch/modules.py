@@ -1,0 +1,118 @@
+"""What calling a module of ``torch.nn`` does besides computing its result, in the state the module is in now.
+
+A module is vouched for when its class is torch's own, its forward is the class's, and no hooks are registered; then
+the parts decide: the worst effect among the module and all modules in it. A class of a user answers None: unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+from torch.nn import functional
+from torch.nn.modules import activation, batchnorm, dropout, instancenorm, module, pooling, rnn, sparse
+from torch.nn.utils import parametrize
+
+from clew.frameworks.torch.rules import worst
+from clew.ir.guests import Effect
+
+_KNOWN_ACTIVATIONS = (functional.relu, functional.gelu)
+_TALKING = ("torch.nn.parallel",)
+
+
+def module_effect(root: nn.Module) -> Effect | None:
+    """The effect of calling ``root``; None when its class is not torch's own."""
+    if not _is_torchs_own(root):
+        return None
+    if module._global_forward_hooks or module._global_forward_pre_hooks:
+        return Effect.UNKNOWN
+    return worst(_one_effect(part) for part in root.modules())
+
+
+def _is_torchs_own(part: nn.Module) -> bool:
+    """True for exactly the classes of ``torch.nn``, and those that torch derived from them to hold parametrizations."""
+    kind = type(part)
+    if kind.__module__ == parametrize.__name__ and parametrize.is_parametrized(part):
+        kind = kind.__bases__[0]
+    inside = kind.__module__ == "torch.nn" or kind.__module__.startswith("torch.nn.")
+    return inside and kind is not nn.Module and not kind.__module__.startswith(_TALKING)
+
+
+def _one_effect(part: nn.Module) -> Effect:
+    """The effect of one module, its children left aside."""
+    has_hooks = part._forward_hooks or part._forward_pre_hooks
+    if has_hooks or "forward" in vars(part) or not _is_torchs_own(part):
+        return Effect.UNKNOWN
+    if getattr(part, "inplace", False):
+        return Effect.WRITE
+    return next((rule(part) for kinds, rule in _RULES if isinstance(part, kinds)), Effect.NONE)
+
+
+def _dropout(part: Any) -> Effect:
+    return Effect.RANDOM if part.training and part.p else Effect.NONE
+
+
+def _norm(part: Any) -> Effect:
+    """Running statistics are written while training; a synchronised norm talks to other processes then."""
+    if not part.training:
+        return Effect.NONE
+    has_statistics = part.track_running_stats or part.running_mean is not None
+    return Effect.WRITE if has_statistics or isinstance(part, nn.SyncBatchNorm) else Effect.NONE
+
+
+def _while_training_with_dropout(part: Any) -> Effect:
+    return Effect.RANDOM if part.training and part.dropout else Effect.NONE
+
+
+def _randomised_relu(part: Any) -> Effect:
+    return Effect.RANDOM if part.training else Effect.NONE
+
+
+def _fractional_pool(part: Any) -> Effect:
+    return Effect.RANDOM if part._random_samples is None else Effect.NONE
+
+
+def _embedding(part: Any) -> Effect:
+    return Effect.WRITE if part.max_norm is not None else Effect.NONE
+
+
+def _with_callback(field: str) -> Callable[[Any], Effect]:
+    """A module that calls what the user gave it: pure if that is one of torch's known activations or a module."""
+
+    def rule(part: Any) -> Effect:
+        callback = getattr(part, field)
+        known = callback is None or callback in _KNOWN_ACTIVATIONS or isinstance(callback, nn.Module)
+        return Effect.NONE if known else Effect.UNKNOWN
+
+    return rule
+
+
+def _distance(part: Any) -> Effect:
+    """The default distance is a module of torch's own, so it is judged as a child."""
+    is_default = isinstance(part.distance_function, nn.PairwiseDistance)
+    return Effect.NONE if is_default else Effect.UNKNOWN
+
+
+def _spectral_norm(part: Any) -> Effect:
+    """A step of the power iteration is written into buffers at each call while training."""
+    return Effect.WRITE if part.training else Effect.NONE
+
+
+def _unknown(part: Any) -> Effect:
+    return Effect.UNKNOWN
+
+
+_RULES: tuple[tuple[Any, Callable[[Any], Effect]], ...] = (
+    (dropout._DropoutNd, _dropout),
+    ((batchnorm._NormBase, instancenorm._InstanceNorm), _norm),
+    (rnn.RNNBase, _while_training_with_dropout),
+    (activation.MultiheadAttention, _while_training_with_dropout),
+    (activation.RReLU, _randomised_relu),
+    ((pooling.FractionalMaxPool2d, pooling.FractionalMaxPool3d), _fractional_pool),
+    ((sparse.Embedding, sparse.EmbeddingBag), _embedding),
+    ((nn.TransformerEncoderLayer, nn.TransformerDecoderLayer), _with_callback("activation")),
+    (nn.TripletMarginWithDistanceLoss, _distance),
+    (nn.utils.parametrizations._SpectralNorm, _spectral_norm),
+    (nn.modules.lazy.LazyModuleMixin, _unknown),
+)

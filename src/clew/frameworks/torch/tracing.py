@@ -1,0 +1,58 @@
+"""What symbolic tracing asks of torch: its classes of modules, parameters and constants, and its own assertion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import is_tensor_method_or_property
+
+from clew.frameworks.torch.signatures import check_for_mutable_operation
+from clew.ir.guests import Guest
+
+_LEAF_PACKAGES = ("torch.nn", "torch.ao.nn")
+
+
+class TracingAnswers(Guest):
+    """The part of torch's guest that symbolic tracing asks."""
+
+    module_class = torch.nn.Module
+    parameter_class = torch.nn.Parameter
+    array_class = torch.Tensor
+    constant_classes = (
+        torch.Tensor,
+        torch.dtype,
+        torch.device,
+        torch.layout,
+        torch.memory_format,
+        torch.Size,
+        torch.Generator,
+        torch.SymInt,
+        torch.SymFloat,
+        torch.SymBool,
+        torch._ops.OpOverload,
+        torch._ops.OpOverloadPacket,
+        torch._ops.HigherOrderOperator,
+    )
+    attribute_classes = (torch.Tensor, torch.nn.Module, torch.ScriptObject)
+
+    def new_root(self) -> torch.nn.Module:
+        """An empty module, for graphs of plain functions."""
+        return torch.nn.Module()
+
+    def is_leaf_module(self, module: Any) -> bool:
+        """True for torch's own layers; a Sequential is traced through."""
+        return type(module).__module__.startswith(_LEAF_PACKAGES) and not isinstance(module, torch.nn.Sequential)
+
+    def method_name(self, function: Any) -> str | None:
+        """The name of a tensor's method or property."""
+        return function.__name__ if is_tensor_method_or_property(function) else None
+
+    def assertion(self) -> Callable[..., Any]:
+        """The assertion that takes symbolic conditions."""
+        return torch._assert
+
+    def check_mutable(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise if the call changes one of its arguments."""
+        check_for_mutable_operation(target, args, kwargs)

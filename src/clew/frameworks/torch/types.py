@@ -1,0 +1,75 @@
+"""The IR types of torch's values, and when two of its constants are the same.
+
+A tensor's type is its dtype, shape and device, and is read without looking at its data, so fake and meta tensors have
+one too. Two tensors are the same constant when they could stand for each other in a graph: NaN equals NaN, and a
+negative zero is no zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from clew.ir.types import ArrayType, Dimension, ObjectType, ScalarType, TupleType, Type
+from clew.ir.types import type_of as type_of_any
+
+_PLAIN = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.qscheme, torch.Size)
+_SYMBOLIC = {torch.SymInt: "int", torch.SymFloat: "float", torch.SymBool: "bool"}
+
+
+def type_of(value: Any) -> Type | None:
+    """The type of a value of torch; None for modules and other objects, which the IR names by their class."""
+    if isinstance(value, torch.Tensor):
+        return _tensor_type(value)
+    if isinstance(value, _PLAIN):
+        return ObjectType(f"torch.{type(value).__name__}")
+    if isinstance(value, tuple) and type(value).__module__ == "torch.return_types":
+        return TupleType(tuple(type_of_any(item) for item in value))
+    return next((ScalarType(name) for kind, name in _SYMBOLIC.items() if isinstance(value, kind)), None)
+
+
+def _tensor_type(tensor: torch.Tensor) -> Type:
+    if tensor.is_nested and tensor.layout is torch.strided:  # such a tensor has no one shape
+        return ObjectType("torch.Tensor")
+    shape = tuple(map(_dimension, tensor.shape))
+    return ArrayType(str(tensor.dtype).removeprefix("torch."), shape, str(tensor.device))
+
+
+def _dimension(size: int | torch.SymInt) -> Dimension:
+    """A number, or the name of a size that is not fixed."""
+    return int(size) if type(size) is int else str(size)
+
+
+def same_value(left: Any, right: Any) -> bool | None:
+    """Whether two values of torch are the same constant; None when they are not torch's."""
+    if isinstance(left, torch.Tensor) or isinstance(right, torch.Tensor):
+        both = isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor)
+        return left is right or (both and _same_tensor(left, right))
+    if isinstance(left, _PLAIN) or isinstance(right, _PLAIN):
+        return type(left) is type(right) and bool(left == right)
+    return None
+
+
+def _same_tensor(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if type(left) is not type(right) or left.requires_grad != right.requires_grad or left.layout is not right.layout:
+        return False
+    if left.dtype != right.dtype or left.device != right.device or left.is_quantized != right.is_quantized:
+        return False
+    has_values = type(left) in (torch.Tensor, torch.nn.Parameter) and left.device.type != "meta"
+    if not has_values or left.layout is not torch.strided or left.is_nested or left.shape != right.shape:
+        return False
+    with torch.no_grad():
+        return bool(_same_bits(left, right))
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Equal values, where NaN equals NaN and the sign of a zero counts."""
+    if left.is_complex():
+        return _same_bits(torch.view_as_real(left.resolve_conj()), torch.view_as_real(right.resolve_conj()))
+    if not left.is_floating_point():
+        return torch.equal(left, right)
+    if left.element_size() == 1:  # the narrow floats can be compared by their bytes alone
+        return torch.equal(left.view(torch.uint8), right.view(torch.uint8))
+    equal = (left == right) & (left.signbit() == right.signbit())
+    return bool((equal | (left.isnan() & right.isnan())).all())

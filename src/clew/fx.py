@@ -1,0 +1,104 @@
+"""torch.fx's names, for ``import clew.fx as fx`` where a program had ``import torch.fx as fx``.
+
+Everything is Clew's own; this file only gathers the names, flat. Where the meaning is better than torch.fx's, and
+which names are left out, is told in ``docs/from_torch_fx.md``.
+"""
+
+from clew.api import symbolic_trace
+from clew.capture.symbolic import (
+    PH,
+    Attribute,
+    GraphAppendingTracer,
+    ParameterProxy,
+    PHBase,
+    PHWithMeta,
+    Proxy,
+    ProxyableClassMeta,
+    Scope,
+    ScopeContextManager,
+    Tracer,
+    TracerBase,
+    assert_fn,
+    wrap,
+)
+from clew.capture.symbolic.annotate import annotate
+from clew.codegen.python import CodeGen, PyTreeCodeGen, PyTreeInfo, PythonCode
+from clew.errors import TraceError
+from clew.frameworks.torch.signatures import (
+    ArgsKwargsPair,
+    check_for_mutable_operation,
+    create_type_hint,
+    get_signature_for_torch_op,
+    normalize_function,
+    normalize_module,
+    type_matches,
+)
+from clew.ir.arguments import BASE_TYPES as base_types
+from clew.ir.arguments import Argument, Target, immutable_dict, immutable_list, map_aggregate, map_arg
+from clew.ir.effects import has_side_effect
+from clew.ir.graph import Graph
+from clew.ir.interpreter import Interpreter
+from clew.ir.node import Node
+from clew.passes.match import InternalMatch, SubgraphMatcher
+from clew.passes.replace import Match, ReplacedPatterns, replace_pattern, replace_pattern_with_filters
+from clew.passes.shape_prop import ShapeProp, TensorMetadata
+from clew.passes.transformer import Transformer
+from clew.runtime.module import GraphModule
+
+_PyTreeCodeGen = PyTreeCodeGen
+_PyTreeInfo = PyTreeInfo
+
+__all__ = [
+    "PH",
+    "ArgsKwargsPair",
+    "Argument",
+    "Attribute",
+    "CodeGen",
+    "Graph",
+    "GraphAppendingTracer",
+    "GraphModule",
+    "InternalMatch",
+    "Interpreter",
+    "Match",
+    "Node",
+    "PHBase",
+    "PHWithMeta",
+    "ParameterProxy",
+    "Proxy",
+    "ProxyableClassMeta",
+    "PyTreeCodeGen",
+    "PyTreeInfo",
+    "PythonCode",
+    "ReplacedPatterns",
+    "Scope",
+    "ScopeContextManager",
+    "ShapeProp",
+    "SubgraphMatcher",
+    "Target",
+    "TensorMetadata",
+    "TraceError",
+    "Tracer",
+    "TracerBase",
+    "Transformer",
+    "annotate",
+    "assert_fn",
+    "base_types",
+    "check_for_mutable_operation",
+    "create_type_hint",
+    "from_exported",
+    "from_fx",
+    "get_signature_for_torch_op",
+    "has_side_effect",
+    "immutable_dict",
+    "immutable_list",
+    "map_aggregate",
+    "map_arg",
+    "normalize_function",
+    "normalize_module",
+    "replace_pattern",
+    "replace_pattern_with_filters",
+    "symbolic_trace",
+    "to_fx",
+    "type_matches",
+    "wrap",
+]

@@ -1,0 +1,257 @@
+"""Graphs of torch.fx and of Clew, converted into each other without loss.
+
+``from_fx`` takes a torch.fx Graph or GraphModule and gives ours, ``to_fx`` the reverse. Order, names, targets,
+arguments, annotations, notes and calling convention are kept; parameters and submodules are shared. What only Clew
+knows of a node travels in its ``meta`` under one key, and only where torch's own notes do not say it already.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from typing import Any
+
+import torch
+import torch.fx
+
+from clew.capture.symbolic.tracer import Tracer
+from clew.errors import InteropError
+from clew.io.torch_state import share_rest
+from clew.io.torch_trees import codegen_from_torch, codegen_to_torch
+from clew.ir.arguments import leaves, map_aggregate
+from clew.ir.graph import Graph
+from clew.ir.node import Node, check_opcode, make_node
+from clew.ir.source import SourceLine
+from clew.ir.types import Type, type_of
+from clew.runtime.module import GraphModule
+
+META_KEY = "clew"
+
+# Names that generated code itself writes: a local of such a name would hide what the code means.
+_WRITTEN = frozenset(
+    "self torch tree inf nan device pytree NoneType float complex getattr slice range set frozenset list tuple dict "
+    "int bool str bytes".split()
+)
+_FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>[^\n]+)')
+
+
+def from_fx(source: Any) -> Any:
+    """Clew's GraphModule for one of torch.fx, or Clew's Graph for one of torch.fx."""
+    if isinstance(source, torch.fx.GraphModule):
+        _refuse_export_hooks(source)
+        module = GraphModule(source, graph_from_fx(source.graph), type(source).__name__)
+        share_rest(source, module)
+        _drop_export_hooks(module)
+        return module
+    if isinstance(source, torch.fx.Graph):
+        return graph_from_fx(source)
+    raise _not_convertible(source, "torch.fx")
+
+
+def to_fx(source: Any) -> Any:
+    """The GraphModule of torch.fx for one of Clew, or the Graph of torch.fx for one of Clew."""
+    if isinstance(source, GraphModule):
+        module = torch.fx.GraphModule(source, graph_to_fx(source.graph), type(source).__name__)
+        share_rest(source, module)
+        return module
+    if isinstance(source, Graph):
+        return graph_to_fx(source)
+    raise _not_convertible(source, "clew")
+
+
+def _not_convertible(source: Any, package: str) -> InteropError:
+    return InteropError(
+        f"a {type(source).__module__}.{type(source).__qualname__} is neither a Graph nor a GraphModule of {package}",
+        fixes=["trace it first, with symbolic_trace; an exported program goes through from_exported"],
+    )
+
+
+# ---- from torch.fx -----------------------------------------------------------------------------------------------
+
+
+def graph_from_fx(source: torch.fx.Graph) -> Graph:
+    """A graph with the same nodes."""
+    graph = Graph(tracer_cls=_tracer_from_fx(source), tracer_extras=_copied(source._tracer_extras))
+    graph._chosen_codegen = codegen_from_torch(source._codegen)
+    reserved = _WRITTEN | _builtins_in(source)
+    twins: dict[Any, Node] = {}
+
+    def translate(leaf: Any) -> Any:
+        return twins[leaf] if isinstance(leaf, torch.fx.Node) else leaf
+
+    for node in source.nodes:
+        check_opcode(node.op, node.target, node.name)
+        name = _name_in_clew(graph, node.name, reserved)
+        args, kwargs = map_aggregate(node.args, translate), map_aggregate(node.kwargs, translate)
+        twin = twins[node] = make_node(graph, name, node.op, node.target, args, kwargs, node.type)
+        graph._link(twin, graph._root)
+        graph._len += 1
+        _notes_from_fx(node, twin)
+    return graph
+
+
+def _name_in_clew(graph: Graph, name: str, reserved: frozenset[str]) -> str:
+    """The very same name, unless generated code could not bear it: then one like it."""
+    usable = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+    if not usable or name in reserved or name in graph._names:
+        return graph._names.create_name(name)
+    graph._names.reserve(name)
+    return name
+
+
+def _builtins_in(source: torch.fx.Graph) -> frozenset[str]:
+    """The names of Python's builtins that the code of a graph will write."""
+    values = (value for node in source.nodes for value in (node.target, *leaves((node.args, node.kwargs))))
+    names = (getattr(value, "__name__", None) for value in values if callable(value))
+    return frozenset(name for name in names if isinstance(name, str) and hasattr(builtins, name))
+
+
+def _notes_from_fx(node: torch.fx.Node, twin: Node) -> None:
+    """Copy the notes of a node and take out of them what Clew keeps in fields of its own."""
+    meta = dict(node.meta)
+    record = dict(meta.pop(META_KEY, {}))
+    source, value_type = record.get("source", _ABSENT), record.get("value_type", _ABSENT)
+    if record.get("stack_trace_is_source"):
+        meta.pop("stack_trace", None)
+    put = object.__setattr__
+    put(twin, "source", _source_in(meta) if source is _ABSENT else source)
+    put(twin, "value_type", _type_in(meta) if value_type is _ABSENT else value_type)
+    if twin.name != node.name and "name" not in record:
+        meta[META_KEY] = {"name": node.name}
+    if meta:
+        put(twin, "_meta", meta)
+
+
+_ABSENT = object()
+
+
+def _source_in(meta: dict[str, Any]) -> SourceLine | None:
+    """The innermost frame of a recorded stack."""
+    frames = list(_FRAME.finditer(str(meta.get("stack_trace") or "")))
+    if not frames:
+        return None
+    last = frames[-1]
+    return SourceLine(last["file"], int(last["line"]), last["function"].strip())
+
+
+def _type_in(meta: dict[str, Any]) -> Type | None:
+    """The type of the example value that torch's own tools note."""
+    return type_of(meta["val"]) if meta.get("val") is not None else None
+
+
+def _tracer_from_fx(source: torch.fx.Graph) -> type | None:
+    """The same class; torch's plain tracer becomes ours, and a class that nobody can import is left out."""
+    kind = getattr(source, "_clew_tracer_cls", source._tracer_cls)
+    if kind is torch.fx.Tracer:
+        return Tracer
+    return kind if kind is None or "<locals>" not in kind.__qualname__ else None
+
+
+def _copied(extras: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if extras is None else dict(extras)
+
+
+_EXPORT_HOOKS = "torch.export."
+
+
+def _is_export_hook(hook: Any) -> bool:
+    return (getattr(hook, "__module__", None) or "").startswith(_EXPORT_HOOKS)
+
+
+def _refuse_export_hooks(source: torch.fx.GraphModule) -> None:
+    """The module of an exported program checks its inputs in hooks, unless a node of the graph does it."""
+    checked = any(node.op == "call_module" and node.target == "_guards_fn" for node in source.graph.nodes)
+    if not checked and any(map(_is_export_hook, source._forward_pre_hooks.values())):
+        raise InteropError(
+            "this module is of an exported program, and checks its inputs in hooks that only torch.export can run",
+            why="without the checks it would accept inputs that the program was not exported for",
+            fixes=["clew.from_exported(program) instead of clew.from_fx(program.module())"],
+        )
+
+
+def _drop_export_hooks(module: torch.nn.Module) -> None:
+    for register in (module._forward_pre_hooks, module._forward_hooks):
+        for key in [key for key, hook in register.items() if _is_export_hook(hook)]:
+            del register[key]
+
+
+# ---- to torch.fx -------------------------------------------------------------------------------------------------
+
+
+def graph_to_fx(source: Graph) -> torch.fx.Graph:
+    """A torch.fx graph with the same nodes."""
+    graph = torch.fx.Graph(tracer_cls=_tracer_to_fx(source), tracer_extras=_copied(source._tracer_extras))
+    if source._tracer_cls is not None:
+        graph._clew_tracer_cls = source._tracer_cls  # type: ignore[attr-defined]
+    codegen = codegen_to_torch(source._chosen_codegen)
+    if codegen is not None:
+        graph.set_codegen(codegen)
+    twins: dict[Any, torch.fx.Node] = {}
+    for node in source.nodes:
+        args, kwargs = _arguments_to_fx(node, twins)
+        twin = twins[node] = graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        _rename(graph, twin, (node._meta or {}).get(META_KEY, {}).get("name", node.name))
+        _notes_to_fx(node, twin)
+    return graph
+
+
+def _arguments_to_fx(node: Node, twins: dict[Any, torch.fx.Node]) -> tuple[Any, Any]:
+    def translate(leaf: Any) -> Any:
+        if isinstance(leaf, Graph):
+            raise InteropError(
+                f"node {node.name} takes a nested graph as an argument, which torch.fx cannot hold",
+                where="" if node.source is None else node.source.describe(),
+                fixes=["make it a GraphModule of the root and refer to it with get_attr"],
+            )
+        return twins[leaf] if isinstance(leaf, Node) else leaf
+
+    # torch.fx makes containers immutable by itself, but knows only Python's own.
+    args = tuple(_plain(map_aggregate(argument, translate)) for argument in node.args)
+    kwargs = {key: _plain(map_aggregate(value, translate)) for key, value in node.kwargs.items()}
+    return args, kwargs
+
+
+def _plain(value: Any) -> Any:
+    """The nest with Python's own lists and dicts in the place of immutable ones."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if type(value) is tuple:
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_plain(item) for item in value))
+    return value
+
+
+def _rename(graph: torch.fx.Graph, node: torch.fx.Node, name: str) -> None:
+    """Give a node its name even where torch.fx would choose another; its codegen is as it was before."""
+    if node.name != name:
+        graph._graph_namespace._rename_object(node, name)
+        node.name = name
+
+
+def _notes_to_fx(node: Node, twin: torch.fx.Node) -> None:
+    """Copy the notes, and add those of Clew's own fields that torch's notes do not imply."""
+    meta = {key: value for key, value in (node._meta or {}).items() if key != META_KEY}
+    record: dict[str, Any] = {}
+    if node.value_type != _type_in(meta):
+        record["value_type"] = node.value_type
+    if node.source != _source_in(meta):
+        record["source"] = node.source
+        if node.source is not None and "stack_trace" not in meta:
+            meta["stack_trace"] = node.source.as_stack_trace()
+            record["stack_trace_is_source"] = True
+    twin.meta.clear()
+    twin.meta.update(meta)
+    if record:
+        twin.meta[META_KEY] = record
+
+
+def _tracer_to_fx(source: Graph) -> type | None:
+    """A tracer that torch.fx can use; where it needs none, it uses its own."""
+    kind = source._tracer_cls
+    if kind is None or (isinstance(kind, type) and issubclass(kind, torch.fx.Tracer)):
+        return kind
+    return torch.fx.Tracer

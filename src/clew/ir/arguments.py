@@ -1,0 +1,130 @@
+"""Arguments of nodes: what they may hold, and how to walk them.
+
+In come the nests that users write (lists, tuples, dicts, slices, ranges of nodes and plain values); out come the same
+nests with lists and dicts made immutable, because a node must hear of every change of its arguments. Walking never
+enters a nested graph: its inside belongs to itself.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from clew import tree
+
+Argument = Any
+"""What a node may take: a Node, a Graph, a plain value, or a nest of these in tuples, lists, dicts, slices, ranges."""
+
+Target = Callable[..., Any] | str
+"""What a node calls or names: a function for call_function, a string for all other opcodes."""
+
+BASE_TYPES = (str, int, float, bool, complex, bytes, type(None), type(...))
+"""Plain values that every graph may hold; a framework adds its own (dtypes, devices) when it wakes."""
+
+_ADVICE = "the arguments of a node are immutable: build a new list or dict and assign node.args or node.kwargs"
+
+
+def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
+    raise NotImplementedError(f"{type(self).__name__} cannot be changed in place; {_ADVICE}")
+
+
+class immutable_list(list):  # type: ignore[type-arg]
+    """A list that refuses to change; it compares, slices and copies like a list."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return immutable_list, (tuple(self),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> immutable_list:
+        return immutable_list([copy.deepcopy(item, memo) for item in self])
+
+
+class immutable_dict(dict):  # type: ignore[type-arg]
+    """A dict that refuses to change; it compares and copies like a dict."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return immutable_dict, (tuple(self.items()),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> immutable_dict:
+        return immutable_dict({key: copy.deepcopy(value, memo) for key, value in self.items()})
+
+
+tree.register(immutable_list, lambda nest: (tuple(nest), None), lambda context, items: immutable_list(items))
+tree.register(
+    immutable_dict,
+    lambda nest: (tuple(nest.values()), tuple(nest)),
+    lambda keys, items: immutable_dict(zip(keys, items, strict=True)),
+)
+
+EMPTY_DICT: immutable_dict = immutable_dict()
+
+
+def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
+    """Apply ``fn`` to every leaf of the nest ``a``; lists and dicts of the result are immutable."""
+    if isinstance(a, tuple):
+        mapped = [map_aggregate(item, fn) for item in a]
+        if type(a) is tuple:
+            return tuple(mapped)
+        return type(a)(*mapped) if hasattr(a, "_fields") else type(a)(mapped)
+    if isinstance(a, list):
+        return immutable_list([map_aggregate(item, fn) for item in a])
+    if isinstance(a, dict):
+        return immutable_dict({key: map_aggregate(value, fn) for key, value in a.items()})
+    if isinstance(a, slice):
+        return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
+    return fn(a)
+
+
+def is_leaf(value: object) -> bool:
+    """True when ``map_aggregate`` would hand this value to its function as it is."""
+    return not isinstance(value, (tuple, list, dict, slice))
+
+
+def leaves(a: Any) -> Iterable[Any]:
+    """The leaves of the nest ``a`` from left to right, without recursion on the caller's stack for flat nests."""
+    if isinstance(a, (tuple, list)):
+        for item in a:
+            if is_leaf(item):
+                yield item
+            else:
+                yield from leaves(item)
+    elif isinstance(a, dict):
+        for item in a.values():
+            yield from leaves(item)
+    elif isinstance(a, slice):
+        yield from leaves((a.start, a.stop, a.step))
+    else:
+        yield a
+
+
+class Reference:
+    """The mark of what stands, inside an argument, for the value of another node: Node derives from it."""
+
+    __slots__ = ()
+    name: str
+
+
+def map_arg(a: Any, fn: Callable[[Any], Any]) -> Any:
+    """Apply ``fn`` to every node in the nest ``a``; all other leaves stay."""
+    if not callable(fn):
+        raise AssertionError(f"map_arg(a, fn) needs a function as fn, not {fn!r}")
+    return map_aggregate(a, lambda leaf: fn(leaf) if isinstance(leaf, Reference) else leaf)
+
+
+def references(a: Any) -> list[Any]:
+    """The nodes in the nest ``a``, each once, in the order of their first appearance."""
+    return list(dict.fromkeys(leaf for leaf in leaves(a) if isinstance(leaf, Reference)))

@@ -1,0 +1,143 @@
+"""What a node does besides computing its value: the ground on which dead code may be dropped.
+
+The rule of the house is that an unknown effect is an effect. Pure is only what somebody vouched for: this file for
+Python's own functions, a framework's guest for its own, the user with ``pure``. ``has_side_effect`` overrides all.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from clew.ir.arguments import leaves
+from clew.ir.guests import Effect, guest_of, present
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+_WRITING_OPERATORS = frozenset(
+    getattr(operator, name)
+    for name in (
+        "iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem"
+    ).split()
+)
+
+_PURE_BUILTINS = (
+    "abs all any bin bool bytes callable chr complex dict divmod enumerate float format frozenset getattr hasattr hash "
+    "hex id int isinstance issubclass len list max min oct ord pow range repr reversed round set slice sorted str sum "
+    "tuple type zip"
+)
+_PURE_METHODS = frozenset(
+    "count endswith find format get index items join keys lower replace rsplit split startswith strip upper values "
+    "copy is_integer bit_length __getitem__ __len__ __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__".split()
+)
+
+_pure: set[Any] = {
+    *(getattr(builtins, name) for name in _PURE_BUILTINS.split()),
+    *(function for name, function in vars(math).items() if callable(function)),
+    *(
+        function
+        for name, function in vars(operator).items()
+        if callable(function) and function not in _WRITING_OPERATORS and not isinstance(function, type)
+    ),
+    operator.attrgetter,
+    operator.itemgetter,
+}
+_effectful: set[Any] = set()
+
+
+def has_side_effect(fn: FunctionT) -> FunctionT:
+    """Declare that calling ``fn`` has an effect, so that no pass drops it. Usable as a decorator."""
+    _effectful.add(fn)
+    _pure.discard(fn)
+    return fn
+
+
+def pure(fn: FunctionT) -> FunctionT:
+    """Declare that ``fn`` only computes its result, so that unused calls of it may be dropped."""
+    _pure.add(fn)
+    _effectful.discard(fn)
+    return fn
+
+
+def effect_of(node: Any) -> Effect:
+    """The effect of running ``node``; ``UNKNOWN`` when nobody vouches for it."""
+    if node.op == "call_function":
+        return _function_effect(node)
+    if node.op == "call_method":
+        return _method_effect(node)
+    if node.op == "call_module":
+        return _module_effect(node)
+    return Effect.NONE
+
+
+def is_impure(node: Any, impure_random: bool = True) -> bool:
+    """True when ``node`` must stay even if nobody uses its value; inputs and the output always must."""
+    if node.op in ("placeholder", "output"):
+        return True
+    effect = effect_of(node)
+    return effect is not Effect.NONE and (impure_random or effect is not Effect.RANDOM)
+
+
+def _function_effect(node: Any) -> Effect:
+    target = node.target
+    if _is_in(target, _effectful):
+        return Effect.WRITE
+    if _is_in(target, _WRITING_OPERATORS):
+        return Effect.WRITE
+    if _is_in(target, _pure):
+        return _effect_of_bodies(node)
+    guest = guest_of(target)
+    known = None if guest is None else guest.function_effect(target, node.args, node.kwargs)
+    return Effect.UNKNOWN if known is None else known
+
+
+def _is_in(target: Any, functions: Any) -> bool:
+    try:
+        return target in functions
+    except TypeError:  # a callable without a hash cannot have been registered
+        return False
+
+
+def _effect_of_bodies(node: Any) -> Effect:
+    """A pure function that is handed graphs (control flow) has the effects of their nodes."""
+    for argument in leaves((node.args, node.kwargs)):
+        for inner in getattr(argument, "nodes", ()) if hasattr(argument, "find_nodes") else ():
+            effect = effect_of(inner)
+            if effect is not Effect.NONE:
+                return effect
+    return Effect.NONE
+
+
+def _method_effect(node: Any) -> Effect:
+    name = node.target
+    if name.endswith("_") and not name.endswith("__"):
+        return Effect.WRITE
+    for guest in present():
+        known = guest.method_effect(name, node.args, node.kwargs)
+        if known is not None:
+            return known
+    return Effect.NONE if name in _PURE_METHODS else Effect.UNKNOWN
+
+
+def _module_effect(node: Any) -> Effect:
+    module = resolve(node.graph.owning_module, node.target)
+    if module is None:
+        return Effect.UNKNOWN
+    declared = getattr(module, "_is_impure", None)
+    if declared is not None:
+        return Effect.WRITE if declared else Effect.NONE
+    guest = guest_of(type(module))
+    known = None if guest is None else guest.module_effect(module)
+    return Effect.UNKNOWN if known is None else known
+
+
+def resolve(root: Any, path: str) -> Any:
+    """The attribute of ``root`` at a dotted path, or None."""
+    for atom in path.split("."):
+        root = getattr(root, atom, None)
+        if root is None:
+            return None
+    return root

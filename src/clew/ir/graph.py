@@ -1,0 +1,436 @@
+"""Graph: an ordered list of nodes, which is a program of one basic block.
+
+The nodes form a doubly linked list closed by a root, so that inserting, moving and erasing cost what they touch and
+nothing more. A graph is data: checking is in ``verify``, text in ``text``, Python in the room ``codegen``. Methods
+that torch.fx's users expect here are thin calls of those. Whoever holds code made of the graph listens for changes.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, ClassVar
+
+from clew.errors import CodegenError, ErasedNode, ForeignNode, OutputCount, StillUsed
+from clew.ir.arguments import map_aggregate, map_arg
+from clew.ir.effects import is_impure, resolve
+from clew.ir.names import Namespace, snake_case
+from clew.ir.node import (
+    Node,
+    NodeFields,
+    check_opcode,
+    make_node,
+    replace_arguments,
+    set_erased,
+    set_next,
+    set_prev,
+)
+from clew.ir.pickling import pack, unpack
+from clew.ir.table import table
+from clew.ir.verify import verify
+
+
+class NodeList:
+    """The nodes of a graph in order. Erasing or inserting nodes while iterating is fine."""
+
+    __slots__ = ("graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def __len__(self) -> int:
+        return self.graph._len
+
+    def __iter__(self) -> Iterator[Node]:
+        root = self.graph._root
+        node = root._next
+        while node is not root:
+            if not node._erased:
+                yield node
+            node = node._next
+
+    def __reversed__(self) -> Iterator[Node]:
+        root = self.graph._root
+        node = root._prev
+        while node is not root:
+            if not node._erased:
+                yield node
+            node = node._prev
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(node.name for node in self)}]"
+
+
+class InsertPoint:
+    """Where new nodes go, from the moment it is made until the end of the ``with`` block, if it is used as one."""
+
+    __slots__ = ("_before", "_graph")
+
+    def __init__(self, graph: Graph, anchor: Node) -> None:
+        self._graph = graph
+        self._before = graph._anchor
+        graph._anchor = anchor
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._graph._anchor = self._before
+
+
+class Graph:
+    """A program as a list of nodes; ``owning_module`` is what paths of get_attr and call_module nodes refer to."""
+
+    default_codegen: ClassVar[Callable[[], Any] | None] = None
+
+    def __init__(
+        self,
+        owning_module: Any = None,
+        tracer_cls: type | None = None,
+        tracer_extras: dict[str, Any] | None = None,
+    ) -> None:
+        self._root: Node = make_node(self, "", "root", "", (), {})
+        self._anchor: Node = self._root
+        self._len = 0
+        self._names = Namespace()
+        self._listeners: list[Callable[[], None]] = []
+        self._index: dict[str, dict[Node, None]] | None = None
+        self._numbered = False
+        self._owning_module = owning_module
+        self._tracer_cls = tracer_cls
+        self._tracer_extras = tracer_extras
+        self._chosen_codegen: Any = None
+
+    # ---- looking -------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> NodeList:
+        """The nodes in order."""
+        return NodeList(self)
+
+    @property
+    def owning_module(self) -> Any:
+        """The module, or other root object, whose attributes the graph refers to; None for a graph on its own."""
+        return self._owning_module
+
+    @owning_module.setter
+    def owning_module(self, module: Any) -> None:
+        self._owning_module = module
+
+    @property
+    def _graph_namespace(self) -> Namespace:
+        return self._names
+
+    def output_node(self) -> Node:
+        """The output node; an error if there is none."""
+        last = self._root._prev
+        if last.op == "output":
+            return last
+        outputs = self.find_nodes(op="output")
+        if not outputs:
+            raise OutputCount("this graph has no output node", fixes=["add one with graph.output(value)"])
+        return outputs[0]
+
+    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
+        """All nodes of an opcode, and of a target if one is given, in the order of the graph."""
+        if self._index is None:
+            self._index = {}
+            for node in self.nodes:
+                self._index.setdefault(node.op, {})[node] = None
+        found = [node for node in self._index.get(op, ()) if target is None or node.target == target]
+        if sort:
+            found.sort(key=lambda node: node._sort_key)
+        return found
+
+    def _number_nodes(self) -> None:
+        """Let every node know its place; done anew only when the order has changed since."""
+        if not self._numbered:
+            put = NodeFields._position.__set__  # type: ignore[attr-defined]
+            for position, node in enumerate(self.nodes, start=1):
+                put(node, position)
+            self._numbered = True
+
+    # ---- changing ------------------------------------------------------------------------------------------------
+
+    def _before_change(self, node: Node, field: str, value: Any) -> None:
+        """Called by nodes ahead of a change that generated code depends on."""
+        if self._listeners:
+            self._announce()
+        if self._index is not None and field in ("op", "target"):
+            self._index = None
+
+    def _announce(self) -> None:
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` once, at the next change of this graph."""
+        self._listeners.append(listener)
+
+    def _link(self, node: Node, before: Node) -> None:
+        """Put ``node`` right before ``before``, taking it out of where it was."""
+        if node is before:
+            return
+        set_next(node._prev, node._next)
+        set_prev(node._next, node._prev)
+        previous = before._prev
+        set_prev(node, previous)
+        set_next(node, before)
+        set_next(previous, node)
+        set_prev(before, node)
+        self._numbered = False
+        if self._listeners:
+            self._announce()
+
+    def create_node(
+        self,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Add a node at the insertion point; its name is made unique, after ``name`` or the target."""
+        if args is None:
+            args = ()
+        elif not isinstance(args, (tuple, list)):
+            raise AssertionError(f"args must be a tuple, not {type(args).__name__}")
+        if kwargs is not None and not isinstance(kwargs, dict):
+            raise AssertionError(f"kwargs must be a dict, not {type(kwargs).__name__}")
+        candidate = name if name is not None else self._target_to_str(target)
+        check_opcode(op, target, candidate)
+        node = make_node(self, self._names.create_name(candidate), op, target, args, kwargs or {}, type_expr)
+        self._link(node, self._anchor)
+        self._len += 1
+        if self._index is not None:
+            self._index.setdefault(op, {})[node] = None
+        return node
+
+    @staticmethod
+    def _target_to_str(target: Any) -> str:
+        name = target if isinstance(target, str) else getattr(target, "__name__", None) or type(target).__name__
+        if name.startswith("__") and name.endswith("__"):
+            name = name[2:-2]
+        return snake_case(name)
+
+    def erase_node(self, to_erase: Node) -> None:
+        """Take a node without users out of the graph."""
+        if to_erase.users:
+            users = ", ".join(user.name for user in to_erase.users)
+            raise StillUsed(
+                f"Tried to erase Node {to_erase.name} but it still had {len(to_erase.users)} users in the graph: {users}",
+                fixes=["node.replace_all_uses_with(other) first, or erase the users before it"],
+            )
+        if to_erase.graph is not self:
+            raise ForeignNode(f"node {to_erase.name} is of another graph, so this graph cannot erase it")
+        if to_erase._erased:
+            warnings.warn(f"node {to_erase.name} was erased already", stacklevel=2)
+            return
+        set_next(to_erase._prev, to_erase._next)
+        set_prev(to_erase._next, to_erase._prev)
+        set_erased(to_erase, True)
+        if self._anchor is to_erase:
+            self._anchor = to_erase._next
+        self._len -= 1
+        self._numbered = False
+        if self._index is not None:
+            self._index[to_erase.op].pop(to_erase, None)
+        replace_arguments(to_erase, map_arg(to_erase.args, _nothing), map_arg(to_erase.kwargs, _nothing))
+
+    def inserting_before(self, n: Node | None = None) -> InsertPoint:
+        """From now on, or inside a ``with``, new nodes go before ``n`` (before all nodes without ``n``)."""
+        return InsertPoint(self, self._root._next if n is None else self._own(n))
+
+    def inserting_after(self, n: Node | None = None) -> InsertPoint:
+        """From now on, or inside a ``with``, new nodes go after ``n`` (after all nodes without ``n``)."""
+        return InsertPoint(self, self._root if n is None else self._own(n)._next)
+
+    def _own(self, node: Node) -> Node:
+        if node.graph is not self:
+            raise ForeignNode(f"node {node.name} is of another graph, so nothing of this one can be inserted there")
+        if node._erased:
+            raise ErasedNode(f"node {node.name} was erased, so nothing can be inserted there")
+        return node
+
+    # ---- one method an opcode ------------------------------------------------------------------------------------
+
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = inspect.Signature.empty) -> Node:
+        """Add an input."""
+        args = () if default_value is inspect.Signature.empty else (default_value,)
+        return self.create_node("placeholder", name, args=args, type_expr=type_expr)
+
+    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+        """Add the reading of an attribute of the root, given by its dotted path."""
+        if self._owning_module is not None and resolve(self._owning_module, qualified_name) is None:
+            warnings.warn(
+                f"{type(self._owning_module).__name__} has no attribute {qualified_name!r} yet: "
+                "set it before the graph runs",
+                stacklevel=2,
+            )
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_module(
+        self,
+        module_name: str,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Add a call of the submodule at the dotted path ``module_name``."""
+        if self._owning_module is not None and resolve(self._owning_module, module_name) is None:
+            warnings.warn(
+                f"{type(self._owning_module).__name__} has no submodule {module_name!r} yet: "
+                "add it with add_submodule before the graph runs",
+                stacklevel=2,
+            )
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def call_method(
+        self,
+        method_name: str,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Add a call of the method ``method_name`` of ``args[0]``."""
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_function(
+        self,
+        the_function: Callable[..., Any],
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: Any = None,
+        name: str | None = None,
+    ) -> Node:
+        """Add a call of ``the_function``."""
+        return self.create_node("call_function", the_function, args, kwargs, name=name, type_expr=type_expr)
+
+    def output(self, result: Any, type_expr: Any = None) -> Node:
+        """Add the output: what the graph returns."""
+        return self.create_node("output", "output", args=(result,), type_expr=type_expr)
+
+    # ---- copying -------------------------------------------------------------------------------------------------
+
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
+        """Add a copy of a node of any graph; ``arg_transform`` gives for each of its inputs the one to use here."""
+        args = map_arg(node.args, arg_transform)
+        kwargs = map_arg(node.kwargs, arg_transform)
+        twin = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        _copy_notes(node, twin)
+        return twin
+
+    def graph_copy(self, g: Graph, val_map: dict[Node, Any], return_output_node: bool = False) -> Any:
+        """Add copies of all nodes of ``g`` that ``val_map`` does not name; returns what ``g``'s output becomes here."""
+        for node in g.nodes:
+            if node in val_map:
+                continue
+            if node.op == "output":
+                result = map_arg(node.args[0], val_map.__getitem__)
+                return (result, node) if return_output_node else result
+            val_map[node] = self.node_copy(node, val_map.__getitem__)
+        return None
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
+        memo = {} if memo is None else memo
+        twin = type(self)(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
+        memo[id(self)] = twin
+        twin._names = self._names.copy()
+        twin._chosen_codegen = copy.deepcopy(self._chosen_codegen, memo)
+        twins: dict[Any, Any] = {}
+
+        def translate(leaf: Any) -> Any:
+            return twins[leaf] if isinstance(leaf, Node) else copy.deepcopy(leaf, memo) if is_graph(leaf) else leaf
+
+        for node in self.nodes:
+            args, kwargs = map_aggregate(node.args, translate), map_aggregate(node.kwargs, translate)
+            copied = twins[node] = make_node(twin, node.name, node.op, node.target, args, kwargs, node.type)
+            twin._link(copied, twin._root)
+            twin._len += 1
+            memo[id(node)] = copied
+            _copy_notes(node, copied)
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unpack, pack(self)
+
+    # ---- torch.fx's names for what other files do ----------------------------------------------------------------
+
+    def lint(self) -> None:
+        """Raise an error that names the node if the graph breaks a rule of the IR."""
+        verify(self)
+
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
+        """Erase nodes that nobody uses and that have no effect; True if there were any."""
+        verify(self)
+        must_stay = is_impure if is_impure_node is None else is_impure_node
+        before = self._len
+        for node in reversed(self.nodes):
+            if not node.users and node.op not in ("placeholder", "output") and not must_stay(node):
+                self.erase_node(node)
+        return self._len < before
+
+    @property
+    def _codegen(self) -> Any:
+        if self._chosen_codegen is None:
+            if Graph.default_codegen is None:
+                raise CodegenError("no code generator is registered", fixes=["import clew, not a part of it"])
+            self._chosen_codegen = Graph.default_codegen()
+        return self._chosen_codegen
+
+    @_codegen.setter
+    def _codegen(self, codegen: Any) -> None:
+        self.set_codegen(codegen)
+
+    def set_codegen(self, codegen: Any) -> None:
+        """Let ``codegen`` write the Python of this graph from now on."""
+        self._chosen_codegen = codegen
+        self._announce()
+
+    def python_code(self, root_module: str, **options: Any) -> Any:
+        """The graph as Python: source text and the globals that it needs."""
+        return self._codegen.python_code(self, root_module, **options)
+
+    def on_generate_code(self, make_transformer: Callable[[Any], Any]) -> Any:
+        """Install a function over the lines of generated code; a context manager that takes it out again."""
+        self._announce()
+        return self._codegen.install_transformer(self, make_transformer)
+
+    def process_inputs(self, *args: Any) -> Any:
+        """The values of the placeholders, made of the arguments of the generated function."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """The result of the generated function, made of the value of the output node."""
+        return self._codegen.process_outputs(out)
+
+    def print_tabular(self) -> None:
+        """Print the nodes as a table."""
+        print(table(self))
+
+    def __str__(self) -> str:
+        inputs = ", ".join(f"%{node.name}" for node in self.nodes if node.op == "placeholder")
+        return "\n    ".join([f"graph({inputs}):", *(str(node.format_node()) for node in self.nodes)])
+
+
+def is_graph(value: Any) -> bool:
+    """True for a nested graph among the arguments of a node."""
+    return isinstance(value, Graph)
+
+
+def _nothing(node: Node) -> None:
+    return None
+
+
+def _copy_notes(node: Node, twin: Node) -> None:
+    """Carry over what is known of a node besides its operation."""
+    put = object.__setattr__
+    put(twin, "value_type", node.value_type)
+    put(twin, "source", node.source)
+    if node._meta:
+        put(twin, "_meta", dict(node._meta))

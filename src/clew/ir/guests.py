@@ -1,0 +1,132 @@
+"""The door through which frameworks tell the IR what they know.
+
+The IR imports no framework. A framework that Clew supports is registered by the name of its package with a function
+that wakes it; it is woken only when a value of that package turns up, which means that the user has imported it. A
+woken framework is a ``Guest``: it answers questions about its own functions and values, or None for "not mine".
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class Effect(enum.Enum):
+    """What a call does besides computing its result. Not knowing counts as an effect."""
+
+    NONE = "none"
+    RANDOM = "random"
+    WRITE = "write"
+    UNKNOWN = "unknown"
+
+
+class Guest:
+    """What the rooms may ask of a framework. Every answer may be None: 'I do not know this one'."""
+
+    package = ""
+    module_class: type | None = None
+    parameter_class: type | None = None
+    array_class: type | None = None
+    constant_classes: tuple[type, ...] = ()
+    """Classes of plain values that a graph may hold as arguments."""
+    attribute_classes: tuple[type, ...] = ()
+    """Classes of values that a traced program may use and that become attributes of the root."""
+
+    def new_root(self) -> Any:
+        """An empty module, for graphs of plain functions."""
+        return None
+
+    def is_leaf_module(self, module: Any) -> bool:
+        """True for the framework's own layers, which stay calls."""
+        return False
+
+    def method_name(self, function: Any) -> str | None:
+        """The name of the array method or property that ``function`` is; None if it is a plain function."""
+        return None
+
+    def assertion(self) -> Callable[..., Any] | None:
+        """The framework's own recordable assertion: ``f(condition, message)``."""
+        return None
+
+    def check_mutable(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise if the call changes one of its arguments."""
+
+    def function_effect(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
+        """The effect of calling the function ``target``."""
+        return None
+
+    def method_effect(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
+        """The effect of calling the method ``name`` of one of the framework's arrays."""
+        return None
+
+    def module_effect(self, module: Any) -> Effect | None:
+        """The effect of calling ``module``."""
+        return None
+
+    def qualified_name(self, function: Any) -> str | None:
+        """The dotted name under which users write ``function``."""
+        return None
+
+    def spell(self, value: Any, name_of: Callable[[Any], str]) -> str | None:
+        """A Python expression for ``value``; ``name_of`` gives the name of a function or class in it."""
+        return None
+
+    def type_of(self, value: Any) -> Any:
+        """The IR type of ``value``."""
+        return None
+
+    def same_value(self, left: Any, right: Any) -> bool | None:
+        """Whether two constants of the framework are the same; None when they are not the framework's."""
+        return None
+
+    def normalized_arguments(self, node: Any, root: Any, options: dict[str, Any]) -> Any:
+        """The arguments of ``node`` matched to the signature of its target."""
+        return None
+
+
+_wakers: dict[str, Callable[[], Guest]] = {}
+_awake: dict[str, Guest] = {}
+
+
+def register(package: str, wake: Callable[[], Guest]) -> None:
+    """Announce the framework ``package``; ``wake`` is called when it is first needed."""
+    _wakers[package] = wake
+
+
+def guest(package: str) -> Guest | None:
+    """The guest of a package, woken if need be; None for packages that are no frameworks or not imported."""
+    found = _awake.get(package)
+    if found is None and package in _wakers and package in sys.modules:
+        found = _awake[package] = _wakers[package]()
+    return found
+
+
+def present() -> Iterator[Guest]:
+    """The guests of all frameworks that the user has imported."""
+    for package in _wakers:
+        found = guest(package)
+        if found is not None:
+            yield found
+
+
+def package_of(value: Any) -> str:
+    """The top-level package that a function, class or value belongs to."""
+    module = getattr(value, "__module__", None)
+    if not isinstance(module, str):
+        owner = getattr(value, "__objclass__", None) or getattr(value, "__self__", None)
+        if owner is None or isinstance(owner, type(sys)):
+            owner = type(value)
+        elif not isinstance(owner, type):
+            owner = type(owner)
+        module = owner.__module__
+    return module.partition(".")[0]
+
+
+def guest_of(value: Any) -> Guest | None:
+    """The guest that knows a function, class or value, judged by its package."""
+    found = guest(package_of(value))
+    if found is None and not isinstance(value, type):
+        found = guest(type(value).__module__.partition(".")[0])
+    return found

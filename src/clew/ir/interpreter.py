@@ -1,0 +1,156 @@
+"""One interpreter for everything that walks a graph: evaluating, shapes, profiling, retargeting.
+
+A module (anything with ``graph`` and the attributes that the graph names) comes in; ``run`` executes it node by node.
+Override one of the six methods, named after the opcodes, to give the nodes another meaning. Values are dropped after
+their last use. The loop knows no recursion, so graphs may be of any length.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from clew.errors import MissingAttribute
+from clew.ir.arguments import map_arg
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+
+
+class MissingInput(MissingAttribute):
+    """An argument that the graph needs was not passed."""
+
+
+class Interpreter:
+    """Runs the graph of ``module``, or ``graph`` on the attributes of ``module``."""
+
+    def __init__(self, module: Any, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
+        self.module = module
+        self.graph: Graph = module.graph if graph is None else graph
+        self.env: dict[Node, Any] = {}
+        self.name = "Interpreter"
+        self.garbage_collect_values = garbage_collect_values
+        self.extra_traceback = True
+        self.args_iter: Iterator[Any] = iter(())
+        self.user_to_last_uses: dict[Node, list[Node]] = last_uses(self.graph.nodes) if garbage_collect_values else {}
+
+    @property
+    def submodules(self) -> dict[str, Any]:
+        """The submodules of the module by path."""
+        named = getattr(self.module, "named_modules", None)
+        return dict(named()) if named is not None else {}
+
+    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
+        """The result of the graph on ``args``; nodes whose values ``initial_env`` has are not run."""
+        self.env = initial_env if initial_env is not None else {}
+        if enable_io_processing:
+            args = self.graph.process_inputs(*args)
+        self.args_iter = iter(args)
+        for node in self.graph.nodes:
+            if node in self.env:
+                continue
+            self.env[node] = self._run_with_notes(node)
+            if node.op == "output":
+                value = self.env[node]
+                return self.graph.process_outputs(value) if enable_io_processing else value
+            for used in self.user_to_last_uses.get(node, ()):
+                self.env.pop(used, None)
+        return None
+
+    def boxed_run(self, args_list: list[Any]) -> Any:
+        """Like ``run`` on the items of ``args_list``, which is emptied so that inputs can be freed early."""
+        inputs = [node for node in self.graph.nodes if node.op == "placeholder"]
+        initial = dict(zip(inputs, args_list, strict=False))
+        args_list.clear()
+        return self.run(initial_env=initial)
+
+    def _run_with_notes(self, node: Node) -> Any:
+        try:
+            return self.run_node(node)
+        except Exception as error:
+            if self.extra_traceback:
+                place = f"\n  from {node.source.describe()}" if node.source is not None else ""
+                error.add_note(f"While executing {node.format_node()}{place}")
+            raise
+
+    def run_node(self, n: Node) -> Any:
+        """The value of one node: its arguments are fetched, then the method of its opcode is called."""
+        args, kwargs = self.fetch_args_kwargs_from_env(n)
+        return getattr(self, n.op)(n.target, args, kwargs)
+
+    # ---- the six methods -----------------------------------------------------------------------------------------
+
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The next argument; all that are left for ``*args``; the default if none is left."""
+        if target.startswith("*"):
+            return list(self.args_iter)
+        value = next(self.args_iter, inspect.Signature.empty)
+        if value is not inspect.Signature.empty:
+            return value
+        if args:
+            return args[0]
+        raise MissingInput(
+            f"Expected positional argument for parameter {target}, but one was not passed in!",
+            fixes=["pass one value for each placeholder, in order"],
+        )
+
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The attribute of the module at the path ``target``."""
+        return self.fetch_attr(target)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function's result."""
+        return target(*args, **kwargs)
+
+    def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of the method of the first argument."""
+        receiver, *rest = args
+        return getattr(receiver, target)(*rest, **kwargs)
+
+    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of the submodule."""
+        return self.fetch_attr(target)(*args, **kwargs)
+
+    def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the graph returns."""
+        return args[0]
+
+    # ---- helpers for those who override --------------------------------------------------------------------------
+
+    def fetch_attr(self, target: str) -> Any:
+        """The attribute of the module at a dotted path."""
+        found = self.module
+        atoms = target.split(".")
+        for depth, atom in enumerate(atoms):
+            if not hasattr(found, atom):
+                raise MissingAttribute(
+                    f"Node referenced nonexistent target {'.'.join(atoms[: depth + 1])}",
+                    fixes=["add the attribute to the module that the graph runs on"],
+                )
+            found = getattr(found, atom)
+        return found
+
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a node with values in the place of nodes."""
+        return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
+
+    def map_nodes_to_values(self, args: Any, n: Node) -> Any:
+        """A nest with values in the place of nodes."""
+        return map_arg(args, lambda used: self._value(used, n))
+
+    def _value(self, used: Node, n: Node) -> Any:
+        if used not in self.env:
+            raise MissingAttribute(f"Node {n} referenced nonexistent value {used}!", fixes=["run graph.lint()"])
+        return self.env[used]
+
+
+def last_uses(nodes: Any) -> dict[Node, list[Node]]:
+    """For each node the values that nobody needs after it has run."""
+    seen: set[Node] = set()
+    frees: dict[Node, list[Node]] = {}
+    for node in reversed(nodes):
+        for used in node._inputs:
+            if used not in seen:
+                seen.add(used)
+                frees.setdefault(node, []).append(used)
+    return frees

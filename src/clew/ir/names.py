@@ -1,0 +1,91 @@
+"""Names of nodes and of globals in generated code: valid identifiers, unique, and shadowing nothing.
+
+A candidate of any shape comes in; out comes an ASCII identifier that is neither a keyword nor a builtin and that this
+namespace has never given before. Cost is constant per name: numbering continues where the last number was given.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import keyword
+import re
+from typing import Any
+
+_NOT_IN_IDENTIFIER = re.compile(r"[^0-9a-zA-Z_]+")
+_NUMBERED = re.compile(r"(.*?)_(\d+)$", re.DOTALL)
+_HUMP = re.compile(r"(?<=[a-z])([A-Z])")
+
+RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "inf", "nan", "NoneType", "torch", "device", "pytree"} - {"_"})
+"""Names that generated code needs for themselves: keywords, builtins and the few names that literals use."""
+
+
+def snake_case(name: str) -> str:
+    """``pascalCase`` -> ``pascal_case``."""
+    return _HUMP.sub(r"_\1", name).lower()
+
+
+@functools.lru_cache(maxsize=4096)
+def _take_apart(candidate: str) -> tuple[str, str, int | None]:
+    """A legal spelling of the candidate, its stem, and its trailing number if it has one."""
+    legal = _NOT_IN_IDENTIFIER.sub("_", candidate) or "_unnamed"
+    if legal[0].isdigit():
+        legal = f"_{legal}"
+    numbered = _NUMBERED.match(legal)
+    if numbered is None or not numbered[1]:
+        return legal, legal, None
+    return legal, numbered[1], int(numbered[2])
+
+
+class Namespace:
+    """Gives every object a name of its own; a name once given is never given again."""
+
+    __slots__ = ("_counts", "_names", "_used")
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._counts: dict[str, int] = {}
+        self._names: dict[int, tuple[str, Any]] = {}
+
+    def create_name(self, candidate: str, obj: object | None = None) -> str:
+        """A fresh name like ``candidate``; the same object, if one is given, gets the same name again."""
+        if obj is not None and id(obj) in self._names:
+            return self._names[id(obj)][0]
+        name, stem, number = _take_apart(candidate)
+        used = self._used
+        if number is None or name in used:
+            number = self._counts.get(stem, 0)
+            if name in RESERVED and not self._is_itself(name, obj):
+                number += 1
+                name = f"{stem}_{number}"
+        while name in used:
+            number += 1
+            name = f"{stem}_{number}"
+        used.add(name)
+        self._counts[stem] = number
+        if obj is not None:
+            self.associate_name_with_obj(name, obj)
+        return name
+
+    @staticmethod
+    def _is_itself(name: str, obj: object | None) -> bool:
+        return obj is not None and getattr(builtins, name, None) is obj
+
+    def associate_name_with_obj(self, name: str, obj: object) -> None:
+        """Tie ``name`` to ``obj`` (kept alive, so that its id stays its own)."""
+        self._names[id(obj)] = (name, obj)
+
+    def reserve(self, name: str) -> None:
+        """Mark ``name`` as given."""
+        self._used.add(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._used
+
+    def copy(self) -> Namespace:
+        """A namespace that has given the same names, and goes on by itself."""
+        twin = Namespace()
+        twin._used = set(self._used)
+        twin._counts = dict(self._counts)
+        twin._names = dict(self._names)
+        return twin

@@ -1,0 +1,456 @@
+"""Node: one step of a graph, in one of six opcodes.
+
+| opcode        | target            | args, kwargs                 | value                                  |
+|---------------|-------------------|------------------------------|----------------------------------------|
+| placeholder   | parameter's name  | () or (default value,)       | an input                               |
+| get_attr      | dotted path       | ()                           | an attribute of the root               |
+| call_function | the function      | the function's               | target(*args, **kwargs)                |
+| call_method   | the method's name | the object, then the method's| getattr(args[0], target)(*args[1:], ..)|
+| call_module   | dotted path       | the module's                 | root.path(*args, **kwargs)             |
+| output        | "output"          | (the result,)                | what the graph returns                 |
+
+Always holds: ``a in b.users`` exactly when ``b`` appears in the arguments of ``a``. Every change of a field that
+generated code depends on is announced to the graph, so that code follows by itself.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from clew.errors import BadArgument, BadTarget, ErasedNode, ForeignNode, UnknownOpcode
+from clew.ir.arguments import EMPTY_DICT, Reference, immutable_dict, immutable_list
+from clew.ir.effects import is_impure
+from clew.ir.format import format_node, format_target
+from clew.ir.guests import guest_of
+from clew.ir.source import SourceLine
+
+if TYPE_CHECKING:
+    from clew.ir.graph import Graph
+    from clew.ir.types import Type
+
+
+class Opcode(enum.StrEnum):
+    """The six opcodes. A node's ``op`` is the plain string."""
+
+    PLACEHOLDER = "placeholder"
+    GET_ATTR = "get_attr"
+    CALL_FUNCTION = "call_function"
+    CALL_METHOD = "call_method"
+    CALL_MODULE = "call_module"
+    OUTPUT = "output"
+
+
+OPCODES = frozenset(str(opcode.value) for opcode in Opcode)
+_PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
+_ANNOUNCED = frozenset({"op", "target", "type", "value_type"})
+
+
+class NodeFields(Reference):
+    """The fields of a node, without the announcing of changes; a node is born as this and then becomes a Node."""
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_erased",
+        "_inputs",
+        "_meta",
+        "_next",
+        "_position",
+        "_prev",
+        "args",
+        "graph",
+        "kwargs",
+        "name",
+        "op",
+        "source",
+        "target",
+        "type",
+        "users",
+        "value_type",
+    )
+
+    graph: Graph
+    op: str
+    target: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    type: Any
+    users: dict[Node, None]
+    value_type: Type | None
+    source: SourceLine | None
+    _inputs: tuple[Node, ...]
+    _meta: dict[str, Any] | None
+    _prev: Node
+    _next: Node
+    _position: int
+    _erased: bool
+
+
+_put: dict[str, Callable[[Any, Any], None]] = {
+    field: getattr(NodeFields, field).__set__ for field in NodeFields.__slots__ if not field.startswith("__")
+}
+set_args, set_kwargs, set_inputs = _put["args"], _put["kwargs"], _put["_inputs"]
+set_prev, set_next, set_erased = _put["_prev"], _put["_next"], _put["_erased"]
+
+
+def make_node(
+    graph: Graph,
+    name: str,
+    op: str,
+    target: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    annotation: Any = None,
+) -> Node:
+    """A node that is in no list yet; its inputs know it as a user already."""
+    node: Any = NodeFields()
+    node.graph = graph
+    node.name = name
+    node.op = op
+    node.target = target
+    node.type = annotation
+    node.users = {}
+    node.value_type = node.source = node._meta = None
+    node._erased = False
+    node._position = 0
+    node._prev = node._next = node
+    inputs: dict[Node, None] = {}
+    node.args = args = freeze_tuple(args, inputs)
+    node.kwargs = freeze(kwargs, inputs) if kwargs else EMPTY_DICT
+    node._inputs = tuple(inputs)
+    node.__class__ = Node
+    for used in inputs:
+        if used.graph is graph:
+            used.users[node] = None
+    result: Node = node
+    return result
+
+
+class Node(NodeFields):
+    """One step of a graph. Assign ``args``, ``kwargs``, ``target``, ``op``, ``name`` freely: all accounts follow."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        return_type: Any = None,
+    ) -> Node:
+        check_opcode(op, target, name)
+        return make_node(graph, name, op, target, args, kwargs, return_type)
+
+    def __setattr__(self, field: str, value: Any) -> None:
+        if field == "args":
+            replace_arguments(self, value, self.kwargs)
+        elif field == "kwargs":
+            replace_arguments(self, self.args, value)
+        elif field == "name":
+            self._rename(value)
+        else:
+            if field in _ANNOUNCED:
+                self.graph._before_change(self, field, value)
+            object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __lt__(self, other: Node) -> bool:
+        return self._sort_key < other._sort_key
+
+    def __le__(self, other: Node) -> bool:
+        return self._sort_key <= other._sort_key
+
+    def __gt__(self, other: Node) -> bool:
+        return self._sort_key > other._sort_key
+
+    def __ge__(self, other: Node) -> bool:
+        return self._sort_key >= other._sort_key
+
+    @property
+    def _sort_key(self) -> int:
+        self.graph._number_nodes()
+        return self._position
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Free room for passes: whatever they note about the node. Copied along with it."""
+        if self._meta is None:
+            object.__setattr__(self, "_meta", {})
+        return self._meta  # type: ignore[return-value]
+
+    @meta.setter
+    def meta(self, value: dict[str, Any]) -> None:
+        object.__setattr__(self, "_meta", value)
+
+    @property
+    def next(self) -> Node:
+        """The next node of the graph, or its root (``op == "root"``) after the last."""
+        return self._next
+
+    @property
+    def prev(self) -> Node:
+        """The previous node of the graph, or its root before the first."""
+        return self._prev
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        """The nodes in ``args`` and then in ``kwargs``, each once."""
+        return list(self._inputs)
+
+    @property
+    def _input_nodes(self) -> dict[Node, None]:
+        return dict.fromkeys(self._inputs)
+
+    @property
+    def stack_trace(self) -> str | None:
+        """The stack recorded while tracing, innermost frame last; by default the one line of ``source``."""
+        recorded = None if self._meta is None else self._meta.get("stack_trace")
+        if recorded is not None:
+            return str(recorded)
+        return None if self.source is None else self.source.as_stack_trace()
+
+    @stack_trace.setter
+    def stack_trace(self, trace: str | None) -> None:
+        self.meta["stack_trace"] = trace
+
+    def prepend(self, x: Node) -> None:
+        """Move ``x``, a node of the same graph, right before this one."""
+        _check_same_graph(self, x)
+        if x is not self:
+            self.graph._link(x, self)
+
+    def append(self, x: Node) -> None:
+        """Move ``x``, a node of the same graph, right after this one."""
+        _check_same_graph(self, x)
+        if x is not self:
+            self.graph._link(x, self._next if self._next is not x else x._next)
+
+    def update_arg(self, idx: int, arg: Any) -> None:
+        """Put ``arg`` in the place of the existing positional argument ``idx``."""
+        args = list(self.args)
+        args[idx] = arg
+        self.args = tuple(args)
+
+    def insert_arg(self, idx: int, arg: Any) -> None:
+        """Insert ``arg`` before the positional argument ``idx``."""
+        if not 0 <= idx <= len(self.args):
+            raise BadArgumentIndex(
+                f"node {self.name} has {len(self.args)} positional arguments, so none can be inserted at {idx}",
+                fixes=[f"use an index between 0 and {len(self.args)}"],
+            )
+        self.args = (*self.args[:idx], arg, *self.args[idx:])
+
+    def update_kwarg(self, key: str, arg: Any) -> None:
+        """Set the keyword argument ``key`` to ``arg``."""
+        self.kwargs = {**self.kwargs, key: arg}
+
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
+        """Put ``new_input`` wherever ``old_input`` appears in the arguments of this node."""
+        if not isinstance(old_input, Node) or not isinstance(new_input, Node):
+            raise BadArgument(f"replace_input_with on node {self.name} takes two nodes")
+        swap = {old_input: new_input}
+        replace_arguments(self, _swapped(self.args, swap), _swapped(self.kwargs, swap))
+
+    def replace_all_uses_with(
+        self,
+        replace_with: Node,
+        delete_user_cb: Callable[[Node], bool] | None = None,
+        *,
+        propagate_meta: bool = False,
+    ) -> list[Node]:
+        """Let the users of this node use ``replace_with``: all of them, or those that ``delete_user_cb`` accepts.
+
+        With ``propagate_meta`` the replacement, which must have no ``meta`` of its own, takes over this node's.
+        Returns the users that were changed.
+        """
+        if propagate_meta:
+            if replace_with.meta:
+                raise BadMeta(
+                    f"{replace_with.name} has a meta of its own: {sorted(map(str, replace_with.meta))}",
+                    why="propagate_meta=True would overwrite it",
+                    fixes=["clear it first, or copy the keys you want yourself"],
+                )
+            replace_with.meta.update(self.meta)
+        changed = [user for user in self.users if delete_user_cb is None or delete_user_cb(user)]
+        for user in changed:
+            user.replace_input_with(self, replace_with)
+        return changed
+
+    def is_impure(self, impure_random: bool = True) -> bool:
+        """True when the node must stay even if unused: it writes, draws random numbers, or nobody knows."""
+        return is_impure(self, impure_random)
+
+    def normalized_arguments(
+        self,
+        root: Any,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> Any:
+        """``(args, kwargs)`` matched to the target's signature with defaults filled in, or None if it has none."""
+        if self.op not in ("call_function", "call_module"):
+            return None
+        target = self.target if self.op == "call_function" else type(root)
+        guest = guest_of(target) or guest_of(type(root))
+        options = {
+            "arg_types": arg_types,
+            "kwarg_types": kwarg_types,
+            "normalize_to_only_use_kwargs": normalize_to_only_use_kwargs,
+        }
+        return None if guest is None else guest.normalized_arguments(self, root, options)
+
+    def format_node(
+        self,
+        placeholder_names: list[str] | None = None,
+        maybe_return_typename: list[str] | None = None,
+        *,
+        include_tensor_metadata: bool = False,
+    ) -> str | None:
+        """One line that tells all about the node."""
+        return format_node(self)
+
+    _pretty_print_target = staticmethod(format_target)
+
+    def _rename(self, candidate: str) -> None:
+        if candidate != self.name:
+            name = self.graph._names.create_name(candidate)
+            self.graph._before_change(self, "name", name)
+            object.__setattr__(self, "name", name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Node:
+        twin: Node | None = memo.get(id(self))
+        if twin is None:
+            self.graph.__deepcopy__(memo)
+            twin = memo[id(self)]
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _node_at, (self.graph, self._sort_key - 1)
+
+
+class BadArgumentIndex(BadArgument, AssertionError):
+    """An argument position that is not there."""
+
+
+class BadMeta(BadArgument, AssertionError):
+    """A meta dictionary that would be overwritten."""
+
+
+def _node_at(graph: Graph, index: int) -> Node:
+    return list(graph.nodes)[index]
+
+
+def check_opcode(op: str, target: Any, name: str) -> None:
+    """Raise unless ``op`` is one of the six opcodes and ``target`` fits it."""
+    if op == "call_function":
+        if not callable(target):
+            raise BadTarget(
+                f"node {name!r} has the target {target!r} of type {type(target).__name__}, but a Callable is expected",
+                why="a call_function node calls its target",
+                fixes=["pass the function itself; for the name of a method use call_method, for a path call_module"],
+            )
+    elif op not in OPCODES:
+        raise UnknownOpcode(
+            f"node {name!r} has the unknown opcode {op!r}", fixes=[f"use one of {', '.join(sorted(OPCODES))}"]
+        )
+    elif not isinstance(target, str):
+        raise BadTarget(
+            f"node {name!r} has the target {target!r} of type {type(target).__name__}, but a str is expected",
+            why=f"the target of a {op} node is a name",
+            fixes=["use call_function for a function"],
+        )
+
+
+def freeze_tuple(args: Any, inputs: dict[Node, None]) -> tuple[Any, ...]:
+    """The positional arguments made immutable; nodes among them are noted in ``inputs``."""
+    for item in args:
+        kind = type(item)
+        if kind is Node:
+            inputs[item] = None
+        elif kind not in _PLAIN:
+            inputs_again: dict[Node, None] = {}
+            frozen = tuple([freeze(item, inputs_again) for item in args])
+            inputs.update(inputs_again)
+            return frozen
+    return args if type(args) is tuple else tuple(args)
+
+
+def freeze(value: Any, inputs: dict[Node, None]) -> Any:
+    """A nest made immutable; nodes in it are noted in ``inputs``."""
+    kind = type(value)
+    if kind is Node:
+        inputs[value] = None
+        return value
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, tuple):
+        frozen = [freeze(item, inputs) for item in value]
+        if kind is tuple:
+            return tuple(frozen)
+        return kind(*frozen) if hasattr(value, "_fields") else kind(frozen)
+    if isinstance(value, list):
+        return immutable_list([freeze(item, inputs) for item in value])
+    if isinstance(value, dict):
+        return immutable_dict({key: freeze(item, inputs) for key, item in value.items()})
+    if isinstance(value, slice):
+        return slice(freeze(value.start, inputs), freeze(value.stop, inputs), freeze(value.step, inputs))
+    return value
+
+
+def replace_arguments(node: Node, args: Any, kwargs: Any) -> None:
+    """Give ``node`` other arguments and keep the accounts of users."""
+    if not isinstance(args, (tuple, list)):
+        raise BadArgument(
+            f"args of node {node.name} must be a tuple, not {type(args).__name__}",
+            fixes=["write (x,) for a single argument"],
+        )
+    inputs: dict[Node, None] = {}
+    args = freeze_tuple(args, inputs)
+    kwargs = freeze(kwargs, inputs) if kwargs else EMPTY_DICT
+    node.graph._before_change(node, "args", args)
+    for used in node._inputs:
+        if used not in inputs:
+            used.users.pop(node, None)
+    for used in inputs:
+        if used.graph is node.graph:
+            used.users[node] = None
+    set_args(node, args)
+    set_kwargs(node, kwargs)
+    set_inputs(node, tuple(inputs))
+
+
+def _swapped(value: Any, swap: dict[Node, Node]) -> Any:
+    """The nest with some nodes exchanged for others."""
+    kind = type(value)
+    if kind is Node:
+        return swap.get(value, value)
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, tuple):
+        items = [_swapped(item, swap) for item in value]
+        return tuple(items) if kind is tuple else kind(*items) if hasattr(value, "_fields") else kind(items)
+    if isinstance(value, list):
+        return [_swapped(item, swap) for item in value]
+    if isinstance(value, dict):
+        return {key: _swapped(item, swap) for key, item in value.items()}
+    if isinstance(value, slice):
+        return slice(_swapped(value.start, swap), _swapped(value.stop, swap), _swapped(value.step, swap))
+    return value
+
+
+def _check_same_graph(anchor: Node, moved: Node) -> None:
+    if anchor.graph is not moved.graph:
+        raise ForeignNode(
+            f"{moved.name} cannot be moved next to {anchor.name}: they belong to different graphs",
+            fixes=["copy it with graph.node_copy(node, arg_transform) first"],
+        )
+    for node in (anchor, moved):
+        if node._erased:
+            raise ErasedNode(f"node {node.name} was erased from its graph", fixes=["create a new node"])

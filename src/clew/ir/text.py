@@ -1,0 +1,190 @@
+"""A graph as text: typed, one node a line, stable, and read back by ``parse`` as an equal graph.
+
+    graph(%x: f32[2, n, 512], %flag = True) {
+      %linear: f32[2, n, 4] = module layer1.0.linear(%x)
+      %relu = function torch.nn.functional.relu(%linear, inplace=False)
+      return (%relu, {'flag': %flag})
+    }
+
+A graph comes in and is left as it is. No string in it can break out of its line. Objects that no name reaches print
+as ``@0``, ``@1`` and are listed in a comment at the top; ``text_and_objects`` hands them over for ``parse``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from clew.errors import TextError
+from clew.ir.annotations import annotation_text
+from clew.ir.graph import Graph
+from clew.ir.literals import Speller
+from clew.ir.lookup import name_for
+from clew.ir.node import Node
+from clew.ir.source import SourceLine
+from clew.ir.types import ObjectType, Type, parse_type, type_of
+
+WORDS = {
+    "placeholder": "placeholder",
+    "get_attr": "attr",
+    "call_function": "function",
+    "call_method": "method",
+    "call_module": "module",
+    "output": "output",
+}
+"""The opcodes as the text writes them."""
+
+_WIDTH = 100
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_PARAMETER = re.compile(r"\*{0,2}[A-Za-z_]\w*", re.ASCII)
+_UNQUOTED_PLACE = re.compile(r"[^\s'\"]+")
+
+
+def to_text(graph: Graph, *, sources: bool = False) -> str:
+    """The canonical text of a graph; with ``sources`` each node's file and line stand behind it."""
+    return text_and_objects(graph, sources=sources)[0]
+
+
+def text_and_objects(graph: Graph, *, sources: bool = False) -> tuple[str, dict[str, Any]]:
+    """The canonical text, and the objects that ``parse`` needs for what it writes as ``@0``, ``@1``, ..."""
+    writer = _Writer(sources)
+    try:
+        body = writer.graph(graph)
+    except RecursionError as error:
+        raise TextError("this graph is nested too deeply to be written", fixes=["sys.setrecursionlimit"]) from error
+    listed = [f"# {mark}: {_described(value)}" for mark, value in writer.objects.items()]
+    return "\n".join([*listed, body]), writer.objects
+
+
+def _bare(pattern: re.Pattern[str], name: str) -> str:
+    """The name itself where it reads back as itself, otherwise in quotes."""
+    return name if pattern.fullmatch(name) and name.isprintable() else repr(name)
+
+
+def _reference(node: Any) -> str:
+    return f"%{_bare(_NAME, node.name)}"
+
+
+def _described(value: Any) -> str:
+    """What an object is, in a few words that are the same in every run."""
+    kind = type(value)
+    known = type_of(value)
+    if isinstance(known, ObjectType):
+        name = getattr(value, "__qualname__", None)
+        words = (
+            f"{kind.__qualname__} {getattr(value, '__module__', None)}.{name}" if isinstance(name, str) else known.name
+        )
+    else:
+        words = f"{kind.__module__}.{kind.__qualname__} {known}"
+    return words if words.isprintable() else repr(words)
+
+
+class _Writer:
+    """Writes one graph, nested ones included; remembers the objects that it could not name."""
+
+    def __init__(self, sources: bool) -> None:
+        self.sources = sources
+        self.objects: dict[str, Any] = {}
+        self._marks: dict[int, str] = {}  # by id; ``objects`` keeps what they mark alive
+        self._spelled: dict[int, tuple[str, Any]] = {}
+        self._annotations: dict[int, tuple[str, Any]] = {}
+        self._types: dict[Type, str] = {}
+        self._indent = ""
+        self.spell = Speller(self.name_of, _reference).spell
+
+    def graph(self, graph: Graph) -> str:
+        """The graph from its first word to its closing brace, lines after the first indented."""
+        nodes = list(graph.nodes)
+        count = 0
+        while count < len(nodes) and _fits_header(nodes[count]):
+            count += 1
+        outside, self._indent = self._indent, self._indent + "  "
+        header = self.header(nodes[:count])
+        lines = [f"{self._indent}{self.node(node)}{self.source(node)}" for node in nodes[count:]]
+        self._indent = outside
+        return "\n".join([f"graph({header}) {{", *lines, f"{outside}}}"])
+
+    def header(self, nodes: list[Node]) -> str:
+        """The inputs: on one line where they fit, otherwise one a line, each with its source."""
+        inputs = [self.parameter(node) for node in nodes]
+        origins = [self.source(node) for node in nodes]
+        line = ", ".join(inputs)
+        is_one_line = "\n" not in line and len(line) + len(self._indent) <= _WIDTH
+        if is_one_line and not any(origins):
+            return line
+        rows = [f"{self._indent}{text},{origin}" for text, origin in zip(inputs, origins, strict=True)]
+        return "\n".join(["", *rows, self._indent[2:]])
+
+    def parameter(self, node: Node) -> str:
+        target = "" if node.target == node.name else f" from {_bare(_PARAMETER, node.target)}"
+        default = f" = {self.spell(node.args[0])}" if node.args else ""
+        return f"{_reference(node)}{target}{self.types(node)}{default}"
+
+    def node(self, node: Node) -> str:
+        if node.op == "output" and node.name == node.target == "output" and len(node.args) == 1 and not node.kwargs:
+            return f"return {self.spell(node.args[0])}{self.types(node)}"
+        target = self.name_of(node.target) if node.op == "call_function" else _bare(_PATH, node.target)
+        arguments = self.arguments(node)
+        if node.op == "get_attr" and arguments == "()":
+            arguments = ""
+        return f"{_reference(node)}{self.types(node)} = {WORDS[node.op]} {target}{arguments}"
+
+    def arguments(self, node: Node) -> str:
+        words = [self.spell(argument) for argument in node.args]
+        for name, value in node.kwargs.items():
+            if not isinstance(name, str):
+                raise TextError(f"node {node.name} has the keyword argument {name!r}, which is not a string")
+            words.append(f"{_bare(_NAME, name)}={self.spell(value)}")
+        return f"({', '.join(words)})"
+
+    def types(self, node: Node) -> str:
+        """What is known of the node's value, and the annotation that a user gave it."""
+        known = "" if node.value_type is None else f": {self.value_type(node)}"
+        return known if node.type is None else f"{known} as {self.annotation(node.type)}"
+
+    def value_type(self, node: Node) -> str:
+        found = node.value_type
+        assert found is not None
+        text = self._types.get(found)
+        if text is None:
+            text = self._types[found] = str(found)
+            if parse_type(text) != found:
+                raise TextError(f"node {node.name} has the type {found!r}, which cannot be read back from {text!r}")
+        return text
+
+    def annotation(self, annotation: Any) -> str:
+        known = self._annotations.get(id(annotation))
+        if known is None:
+            text = annotation_text(annotation) or self.mark(annotation)
+            known = self._annotations[id(annotation)] = (text, annotation)
+        return known[0]
+
+    def name_of(self, value: Any) -> str:
+        """The name of a value that is not spelled out, its text if it is a graph, or a mark such as ``@0``."""
+        if isinstance(value, Graph):
+            return self.graph(value)
+        known = self._spelled.get(id(value))
+        if known is None:
+            known = self._spelled[id(value)] = (name_for(value) or self.mark(value), value)
+        return known[0]
+
+    def mark(self, value: Any) -> str:
+        mark = self._marks.get(id(value))
+        if mark is None:
+            mark = self._marks[id(value)] = f"@{len(self.objects)}"
+            self.objects[mark] = value
+        return mark
+
+    def source(self, node: Node) -> str:
+        return "" if not self.sources or node.source is None else f"  # {_place(node.source)}"
+
+
+def _fits_header(node: Node) -> bool:
+    return node.op == "placeholder" and len(node.args) <= 1 and not node.kwargs
+
+
+def _place(source: SourceLine) -> str:
+    """``model.py:12 in forward``."""
+    place = f"{_bare(_UNQUOTED_PLACE, source.filename)}:{source.lineno}"
+    return f"{place} in {_bare(_UNQUOTED_PLACE, source.function)}" if source.function else place

@@ -1,0 +1,163 @@
+"""The rules of the IR: what makes a list of nodes a graph. This file is their definition.
+
+A graph comes in and is left as it is; the first broken rule is raised as an error that names the node.
+
+1. Every opcode is one of the six and its target fits.          4. Names are unique.
+2. Arguments are nodes of this graph that come earlier.         5. At most one output, and it is the last node.
+3. ``users`` is exactly the reverse of the arguments.           6. Paths exist in the owning module, if there is one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clew.errors import (
+    DuplicateName,
+    ErasedNode,
+    ForeignNode,
+    GraphError,
+    MissingAttribute,
+    OutputCount,
+    UseBeforeDefinition,
+)
+from clew.ir.arguments import leaves
+from clew.ir.guests import guest_of
+from clew.ir.node import check_opcode
+
+if TYPE_CHECKING:
+    from clew.ir.graph import Graph
+    from clew.ir.node import Node
+
+
+def verify(graph: Graph) -> None:
+    """Raise the first broken rule of ``graph``; return if there is none."""
+    seen: set[Node] = set()
+    names: set[str] = set()
+    output: Node | None = None
+    for node in graph.nodes:
+        check_opcode(node.op, node.target, node.name)
+        if node.graph is not graph:
+            raise ForeignNode(f"Node {node.name} does not belong to this Graph", where=_place(node))
+        if output is not None:
+            _raise_after_output(node, output)
+        _check_arguments(graph, node, seen)
+        if node.name in names:
+            raise DuplicateName(f"Node redefined name {node.name}!", where=_place(node))
+        names.add(node.name)
+        seen.add(node)
+        output = node if node.op == "output" else None
+    _check_users(graph)
+    _check_nested(graph)
+    if graph.owning_module is not None:
+        _check_attributes(graph)
+
+
+def _place(node: Node) -> str:
+    return "" if node.source is None else node.source.describe()
+
+
+def _raise_after_output(node: Node, output: Node) -> None:
+    if node.op == "output":
+        raise OutputCount(
+            f"this graph has two outputs: {output.name} and {node.name}",
+            where=_place(node),
+            fixes=["erase one; to return several values give one output a tuple of them"],
+        )
+    raise OutputCount(
+        f"Node {node.name} comes after the output {output.name}, so it would never run",
+        where=_place(node),
+        fixes=[f"insert it before: with graph.inserting_before(graph.output_node()), or {output.name}.prepend(node)"],
+    )
+
+
+def _check_arguments(graph: Graph, node: Node, seen: set[Node]) -> None:
+    for used in node._inputs:
+        if used in seen:
+            continue
+        if used.graph is not graph:
+            raise ForeignNode(
+                f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument!",
+                where=_place(node),
+                fixes=["give node_copy an arg_transform that maps nodes of the other graph to nodes of this one"],
+            )
+        if used._erased:
+            raise ErasedNode(f"Argument '{used}' of Node '{node}' was erased from the graph", where=_place(node))
+        raise _disorder(node, used)
+
+
+def _disorder(node: Node, used: Node) -> UseBeforeDefinition:
+    what = f"Argument '{used}' of Node '{node}' was used before it has been defined!"
+    path = _path(used, node)
+    if path:
+        circle = " -> ".join(step.name for step in [*path, used])
+        return UseBeforeDefinition(what, where=_place(node), why=f"the nodes form a cycle: {circle}")
+    return UseBeforeDefinition(
+        what,
+        where=_place(node),
+        why="nodes run in the order in which they stand",
+        fixes=[f"move {used} before {node}: {node}.prepend({used})"],
+    )
+
+
+def _path(start: Node, goal: Node) -> list[Node]:
+    """The nodes from ``start`` to ``goal`` along arguments, or nothing; a walk without recursion."""
+    came_from: dict[Node, Node | None] = {start: None}
+    stack = [start]
+    while stack:
+        node = stack.pop()
+        if node is goal:
+            path = [node]
+            while (before := came_from[path[-1]]) is not None:
+                path.append(before)
+            return path[::-1]
+        for used in node._inputs:
+            if used not in came_from:
+                came_from[used] = node
+                stack.append(used)
+    return []
+
+
+def _check_users(graph: Graph) -> None:
+    for node in graph.nodes:
+        for user in node.users:
+            if user._erased or node not in user._inputs:
+                raise GraphError(
+                    f"Node '{node}' counts '{user}' among its users, which does not use it", where=_place(node)
+                )
+        for used in node._inputs:
+            if node not in used.users:
+                raise GraphError(f"Node '{used}' does not know its user '{node}'", where=_place(node))
+
+
+def _check_nested(graph: Graph) -> None:
+    """Nested graphs follow the same rules."""
+    for node in graph.nodes:
+        for argument in leaves((node.args, node.kwargs)):
+            if isinstance(argument, type(graph)):
+                verify(argument)
+
+
+def _check_attributes(graph: Graph) -> None:
+    for node in graph.nodes:
+        if node.op in ("get_attr", "call_module"):
+            _check_path(node, graph.owning_module)
+
+
+def _check_path(node: Node, root: Any) -> None:
+    atoms = str(node.target).split(".")
+    found = root
+    for depth, atom in enumerate(atoms):
+        if not hasattr(found, atom):
+            holder = ".".join(atoms[:depth]) or "the root"
+            raise MissingAttribute(
+                f"Node {node} target {node.target} references nonexistent attribute {atom} of {holder}",
+                where=_place(node),
+                fixes=["add it to the root with add_submodule or setattr, or correct the target"],
+            )
+        found = getattr(found, atom)
+    if node.op == "call_module" and guest_of(type(root)) is not None and not callable(found):
+        raise MissingAttribute(
+            f"Node {node} target {node.target} does not reference an nn.Module but a {type(found).__name__}",
+            where=_place(node),
+            fixes=["use get_attr for a parameter, buffer or constant"],
+        )

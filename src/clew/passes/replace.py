@@ -1,0 +1,281 @@
+"""replace_pattern: puts one small graph in the place of another wherever that one is found in a large graph.
+
+A pattern and its replacement are functions, modules, graphs or graph modules with the same parameters in the same
+order; both may return several values. Afterwards the graph is valid and its code follows.
+- Of overlapping matches the earliest is replaced; matches that feed each other all are, each seeing the new values.
+- A match is first gathered in one place (``gather``), so no effect is ever reordered; one that cannot be is left alone.
+- A path of a submodule or attribute that stands in pattern and replacement means the one that was matched; what else
+  the replacement refers to is taken over into the large module (``adopt``).
+- Mistakes in pattern or replacement are raised before any node is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from clew.capture.symbolic.tracer import Tracer
+from clew.errors import PatternError
+from clew.ir.arguments import is_leaf, leaves, map_arg
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+from clew.passes.adopt import Adopter, forget_modules
+from clew.passes.gather import Gatherer
+from clew.passes.match import InternalMatch, SubgraphMatcher
+
+Program = Callable[..., Any] | Graph | Any
+"""What a pattern may be: a function, a module, a graph, or anything that has a graph."""
+
+MatchFilter = Callable[[InternalMatch, Graph, Graph], bool]
+ReplacementMaker = Callable[[InternalMatch, Graph, Graph], Any]
+
+
+class Match(NamedTuple):
+    """One place that was replaced."""
+
+    anchor: Node
+    """The node of the pattern that the search started from."""
+    nodes_map: dict[Node, Any]
+    """For each node of the pattern what stood for it in the graph."""
+
+
+@dataclass
+class ReplacedPatterns:
+    """One place that was replaced, and by what."""
+
+    anchor: Node
+    nodes_map: dict[Node, Any]
+    replacements: list[Node]
+    """The nodes that were added to the graph."""
+
+
+class ReplacementMismatch(PatternError, AssertionError):
+    """A replacement whose inputs or outputs do not fit the pattern's."""
+
+
+def replace_pattern(gm: Any, pattern: Program, replacement: Program) -> list[Match]:
+    """Replace every place in the graph of ``gm`` that looks like ``pattern``; returns those places in order."""
+    replaced = replace_pattern_with_filters(gm, pattern, replacement)
+    return [Match(anchor=place.anchor, nodes_map=place.nodes_map) for place in replaced]
+
+
+def replace_pattern_with_filters(
+    gm: Any,
+    pattern: Program,
+    replacement: Program | None = None,
+    match_filters: list[MatchFilter] | None = None,
+    ignore_literals: bool = False,
+    replacement_callback: ReplacementMaker | None = None,
+    node_name_match: str = "",
+) -> list[ReplacedPatterns]:
+    """Replace the places that look like ``pattern`` and that all ``match_filters`` accept.
+
+    Filters are called as ``filter(match, graph, pattern_graph)``; a refused match keeps no other from being found. With
+    ``replacement_callback``, called in the same way, each place gets a replacement of its own. ``ignore_literals`` lets
+    a literal of the pattern stand for any; with ``node_name_match`` the last operation of the pattern also stands for
+    nodes whose name contains that text.
+    """
+    if replacement is None and replacement_callback is None:
+        raise ReplacementMismatch(
+            "there is nothing to put in the place of the pattern", fixes=["pass replacement or replacement_callback"]
+        )
+    matcher = SubgraphMatcher(_graph_of(pattern), ignore_literals=ignore_literals)
+    make = replacement_callback or _always(_checked(matcher, replacement))
+    rewriting = _Rewriting(gm, matcher)
+    matches = rewriting.find(match_filters or [], node_name_match)
+    graphs = [make(match, rewriting.graph, matcher.pattern) for match in matches]
+    if replacement_callback is not None:
+        graphs = [_checked(matcher, graph) for graph in graphs]
+    paths = [rewriting.paths(match, graph) for match, graph in zip(matches, graphs, strict=True)]
+    for match, end, graph, known in zip(matches, rewriting.ends, graphs, paths, strict=True):
+        rewriting.insert(match, end, graph, known)
+    rewriting.finish(is_module=hasattr(replacement, "named_modules"))
+    return rewriting.places
+
+
+def _always(graph: Graph) -> ReplacementMaker:
+    return lambda match, original_graph, pattern_graph: graph
+
+
+def _checked(matcher: SubgraphMatcher, program: Program) -> Graph:
+    graph = _graph_of(program)
+    _check_fit(matcher, graph)
+    return graph
+
+
+def _graph_of(program: Program) -> Graph:
+    """The graph of a pattern or replacement; its owning module is where its paths lead to."""
+    if isinstance(program, Graph):
+        return program
+    graph = getattr(program, "graph", None)
+    if isinstance(graph, Graph):
+        if graph.owning_module is None:
+            graph.owning_module = program
+        return graph
+    if not callable(program):
+        raise PatternError(
+            f"a pattern must be a function, a module or a graph, not {type(program).__name__}",
+            fixes=["write it as a function of its inputs"],
+        )
+    tracer = Tracer()
+    graph = tracer.trace(program)
+    if graph.owning_module is None:
+        graph.owning_module = tracer.root
+    return graph
+
+
+# ---- does the replacement fit? ---------------------------------------------------------------------------------------
+
+
+def _check_fit(matcher: SubgraphMatcher, replacement: Graph) -> None:
+    """Raise unless the replacement takes what the pattern takes and returns what it returns."""
+    taken = matcher.pattern_placeholder_nodes
+    given = [node for node in replacement.nodes if node.op == "placeholder"]
+    if len(taken) != len(given):
+        raise ReplacementMismatch(
+            f"Placeholder count mismatch: the pattern has {len(taken)} inputs ({_names(taken)}), "
+            f"the replacement {len(given)} ({_names(given)})",
+            why="inputs of the replacement stand for those of the pattern by position",
+            fixes=["give both functions the same parameters, even if the replacement does not use all of them"],
+        )
+    for mine, theirs in zip(taken, given, strict=True):
+        if theirs.users and not mine.users:
+            raise PatternError(
+                f"the replacement uses its input {theirs.name}, but the pattern does not use its input {mine.name}",
+                why="nothing in the graph says what it should be bound to",
+                fixes=[f"use {mine.name} in the pattern, or do without it in the replacement"],
+            )
+    _paired_results(matcher, replacement)
+
+
+def _names(nodes: list[Node]) -> str:
+    return ", ".join(node.name for node in nodes) or "none"
+
+
+def _paired_results(matcher: SubgraphMatcher, replacement: Graph) -> dict[Node, Any]:
+    """For each operation that the pattern returns the value in the replacement that takes its place."""
+    wanted = [leaf for leaf in leaves(matcher.pattern.output_node().args) if isinstance(leaf, Node)]
+    returned = replacement.output_node().args[0]
+    offered = list(leaves(returned)) if not is_leaf(returned) else [returned]
+    if len(offered) == len(matcher.pattern_returning_nodes):
+        wanted = matcher.pattern_returning_nodes
+    if len(wanted) != len(offered):
+        raise ReplacementMismatch(
+            f"Returning nodes count mismatch: the pattern returns {len(wanted)} values, the replacement {len(offered)}",
+            why="results of the replacement take the place of those of the pattern by position",
+            fixes=["let both return the same number of values"],
+        )
+    pairs: dict[Node, Any] = {}
+    for node, value in zip(wanted, offered, strict=True):
+        if pairs.setdefault(node, value) is not value:
+            raise ReplacementMismatch(
+                f"the pattern returns {node.name} twice, but the replacement returns two different values there",
+                fixes=[f"return the same value in both places, or {node.name} only once"],
+            )
+    return {node: value for node, value in pairs.items() if not _is_returned_input(matcher, replacement, node, value)}
+
+
+def _is_returned_input(matcher: SubgraphMatcher, replacement: Graph, node: Node, value: Any) -> bool:
+    if node.op != "placeholder":
+        return False
+    inputs = [found for found in replacement.nodes if found.op == "placeholder"]
+    if inputs[matcher.pattern_placeholder_nodes.index(node)] is not value:
+        raise ReplacementMismatch(
+            f"the pattern returns its own input {node.name}, but the replacement returns something else there",
+            why="the input is not computed by the pattern, so the replacement cannot take its place",
+            fixes=[f"return the input {node.name} from the replacement too", f"do not return {node.name} from either"],
+        )
+    return True
+
+
+# ---- the rewriting ---------------------------------------------------------------------------------------------------
+
+
+class _Rewriting:
+    """All replacements of one call: they are inserted one by one, and then old values give way to new ones at once."""
+
+    def __init__(self, gm: Any, matcher: SubgraphMatcher) -> None:
+        self.gm = gm
+        self.graph: Graph = gm.graph
+        self.matcher = matcher
+        self.adopter = Adopter(gm, matcher.pattern)
+        self.ends: list[Node] = []
+        self.new_value: dict[Node, Any] = {}
+        self.doomed: dict[Node, None] = {}
+        self.places: list[ReplacedPatterns] = []
+
+    def find(self, filters: list[MatchFilter], node_name_match: str) -> list[InternalMatch]:
+        """The matches to replace, each gathered in one place."""
+        gatherer = Gatherer(self.graph)
+
+        def accept(match: InternalMatch) -> bool:
+            if not all(accepts(match, self.graph, self.matcher.pattern) for accepts in filters):
+                return False
+            block = gatherer.gather(match.operations())
+            if block is not None:
+                self.ends.append(block[-1])
+            return block is not None
+
+        return self.matcher.find(self.graph, accept, node_name_match)
+
+    def paths(self, match: InternalMatch, replacement: Graph) -> dict[Node, str]:
+        """Where the module has what nodes of the replacement refer to, for this match."""
+        referring = [node for node in replacement.nodes if node.op in ("get_attr", "call_module")]
+        return {node: self.adopter.path_for(node, match) for node in referring}
+
+    def insert(self, match: InternalMatch, end: Node, replacement: Graph, paths: dict[Node, str]) -> None:
+        """Add the nodes of the replacement before ``end``, the last node of the match; nobody uses them yet."""
+        inputs = [node for node in replacement.nodes if node.op == "placeholder"]
+        values: dict[Node, Any] = dict(zip(inputs, match.placeholder_nodes, strict=True))
+        added = []
+        with self.graph.inserting_before(end):
+            for node in replacement.nodes:
+                if node.op in ("placeholder", "output"):
+                    continue
+                twin = values[node] = self.graph.node_copy(node, values.__getitem__)
+                if node in paths:
+                    twin.target = paths[node]
+                added.append(twin)
+        for returned, value in _paired_results(self.matcher, replacement).items():
+            self.new_value[match.nodes_map[returned]] = map_arg(value, values.__getitem__)
+        old = [found for node, found in match.nodes_map.items() if node.op not in ("placeholder", "output")]
+        self.doomed.update(dict.fromkeys(old))
+        self.places.append(ReplacedPatterns(match.anchors[0], match.nodes_map, added))
+
+    def finish(self, is_module: bool) -> None:
+        """Let everybody use the new values, take the old nodes out, and check the result."""
+        users = {user: None for node in self.new_value for user in node.users if user not in self.doomed}
+        for user in users:
+            user.args = map_arg(user.args, self._newest)
+            if user.kwargs:
+                user.kwargs = map_arg(user.kwargs, self._newest)
+        for place in self.places:
+            for node in self.matcher.pattern_placeholder_nodes:
+                if node in place.nodes_map:
+                    place.nodes_map[node] = map_arg(place.nodes_map[node], self._newest)
+        self._erase()
+        if is_module:
+            forget_modules(self.gm, {node.target for node in self.doomed if node.op == "call_module"})
+        self.graph.lint()
+        if hasattr(self.gm, "recompile"):
+            self.gm.recompile()
+
+    def _newest(self, node: Node) -> Any:
+        """What stands for a node in the end: the replacement of a match may be the result of another."""
+        passed = []
+        value: Any = node
+        while isinstance(value, Node) and value in self.new_value:
+            passed.append(value)
+            value = self.new_value[value]
+        if not is_leaf(value):
+            value = map_arg(value, self._newest)
+        for old in passed:
+            self.new_value[old] = value
+        return value
+
+    def _erase(self) -> None:
+        """Users first; a read of an attribute stays while others use it."""
+        for node in sorted(self.doomed, key=lambda node: node._sort_key, reverse=True):
+            if node.op != "get_attr" or not node.users:
+                self.graph.erase_node(node)

@@ -1,0 +1,58 @@
+"""Shapes, dtypes and devices of all values, found by running the graph on an example.
+
+Every node gets its ``value_type`` and, in ``meta``, ``type`` and the ``tensor_meta`` that users of torch.fx read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from clew.ir.arguments import map_aggregate
+from clew.ir.interpreter import Interpreter
+from clew.ir.node import Node
+from clew.ir.types import type_of
+
+
+class TensorMetadata(NamedTuple):
+    """What is noted of a tensor."""
+
+    shape: Any
+    dtype: Any
+    requires_grad: bool
+    stride: tuple[int, ...]
+    memory_format: Any
+    is_quantized: bool
+    qparams: dict[str, Any]
+
+
+class ShapeProp(Interpreter):
+    """Runs a module on an example and notes the type of every value on its node."""
+
+    def run_node(self, n: Node) -> Any:
+        """Run a node and note the type of its value."""
+        result = super().run_node(n)
+        n.value_type = type_of(result)
+        n.meta["type"] = type(result)
+        noted = map_aggregate(result, _metadata)
+        if any(isinstance(part, TensorMetadata) for part in _parts(noted)):
+            n.meta["tensor_meta"] = noted
+        return result
+
+    def propagate(self, *args: Any) -> Any:
+        """Run on ``args``; returns the result."""
+        return self.run(*args)
+
+
+def _metadata(value: Any) -> Any:
+    if not (hasattr(value, "shape") and hasattr(value, "dtype") and hasattr(value, "stride")):
+        return value
+    quantized = bool(getattr(value, "is_quantized", False))
+    return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(), None, quantized, {})
+
+
+def _parts(noted: Any) -> list[Any]:
+    if isinstance(noted, TensorMetadata):
+        return [noted]
+    if isinstance(noted, (list, tuple)):
+        return [part for item in noted for part in _parts(item)]
+    return [part for item in noted.values() for part in _parts(item)] if isinstance(noted, dict) else []

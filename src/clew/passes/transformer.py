@@ -1,0 +1,97 @@
+"""Transformer: a graph is interpreted on proxies and comes out as a new graph.
+
+Override one of the six methods to change how nodes of that opcode are copied; what they do with the proxies is
+recorded. The new module shares parameters and submodules with the old one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clew.capture.symbolic import GraphAppendingTracer, Proxy, Tracer
+from clew.ir.graph import Graph
+from clew.ir.interpreter import Interpreter
+from clew.runtime.module import GraphModule
+
+
+class _TransformerTracer(Tracer):
+    """Appends to the new graph; all modules stay calls."""
+
+    def __init__(self, graph: Graph, root: Any) -> None:
+        super().__init__()
+        self.graph = graph
+        self.root = root
+
+    def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
+        return True
+
+
+class Transformer(Interpreter):
+    """Makes a new module by interpreting the old one symbolically."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(module)
+        self.new_graph = Graph(tracer_cls=module.graph._tracer_cls)
+        self.new_graph._chosen_codegen = module.graph._chosen_codegen
+        self.tracer = _TransformerTracer(self.new_graph, module)
+        self.tracer.root = module
+
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
+        """An input of the new graph; its default is kept."""
+        default = args[0] if args else _MISSING
+        node = (
+            self.new_graph.placeholder(target)
+            if default is _MISSING
+            else self.new_graph.placeholder(target, default_value=default)
+        )
+        return Proxy(node, self.tracer)
+
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
+        """The reading of the same attribute."""
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of the same submodule."""
+        module = self.fetch_attr(target)
+        return self.tracer.call_module(module, module.forward, args, kwargs)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of the same function."""
+        return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of the same method."""
+        return self.tracer.create_proxy("call_method", target, args, kwargs)
+
+    def run_node(self, n: Any) -> Any:
+        """The proxy of a node; the new node takes over its source, types and notes."""
+        before = self.new_graph._root._prev
+        result = super().run_node(n)
+        if isinstance(result, Proxy) and n.op != "output" and result.node._prev is before:
+            _take_notes(n, result.node)
+        return result
+
+    def transform(self) -> GraphModule:
+        """The new module."""
+        result = super().run(enable_io_processing=False)
+        if result is not None:
+            output = self.new_graph.output(_nodes_of(result))
+            _take_notes(self.graph.output_node(), output)
+        return GraphModule(self.module, self.new_graph, type(self.module).__name__)
+
+
+_MISSING = object()
+
+
+def _nodes_of(value: Any) -> Any:
+    tracer = GraphAppendingTracer(Graph())
+    return tracer.create_arg(value)
+
+
+def _take_notes(old: Any, new: Any) -> None:
+    new.source = old.source
+    new.value_type = new.value_type or old.value_type
+    if new.type is None:
+        new.type = old.type
+    for key, value in old.meta.items():
+        new.meta.setdefault(key, value)

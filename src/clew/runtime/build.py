@@ -1,0 +1,46 @@
+"""Generated source becomes a function, whose tracebacks show its lines.
+
+The text is put into ``linecache`` under a name of its own and taken out again when the function is gone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import sys
+import weakref
+from types import FunctionType
+from typing import Any
+
+from clew.capture.symbolic.wrap import is_wrapped, register
+from clew.codegen.python import PythonCode
+from clew.config import debug_level
+from clew.errors import CodegenError
+
+_numbers = itertools.count()
+
+
+def compile_function(code: PythonCode, label: str) -> FunctionType:
+    """The function that ``code`` defines."""
+    filename = f"<clew {label} {next(_numbers)}>"
+    names: dict[str, Any] = {**code.globals, "__name__": "clew.generated"}
+    if debug_level() >= 2:
+        print(f"# {filename}\n{code.src}", file=sys.stderr)
+    try:
+        compiled = compile(code.src, filename, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise CodegenError(
+            f"the code of {label} is no valid Python: {error}",
+            where=f"line {error.lineno}: {error.text}",
+            why="an overridden CodeGen or a code transformer wrote it, or a graph that lint would refuse",
+            fixes=["look at graph.python_code('self').src and run graph.lint()"],
+        ) from error
+    exec(compiled, names)
+    function: FunctionType = names.pop(code.name)
+    function.__module__ = "clew.generated"
+    linecache.cache[filename] = (len(code.src), None, code.src.splitlines(keepends=True), filename)
+    weakref.finalize(function, linecache.cache.pop, filename, None)
+    for name, value in code.globals.items():
+        if callable(value) and is_wrapped(value):
+            register(function.__globals__, name)
+    return function

@@ -1,0 +1,74 @@
+"""GraphFunction: a graph, the object that holds its attributes, and the generated code, callable.
+
+It knows no framework. After an edit of the graph the next call, or the next look at ``code``, uses new code.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from clew.codegen.python import PythonCode
+from clew.ir.effects import resolve
+from clew.ir.graph import Graph
+from clew.runtime.build import compile_function
+
+
+class GraphFunction:
+    """A captured function. Call it like the original; edit its ``graph``; read its ``code``."""
+
+    def __init__(self, root: Any, graph: Graph, name: str = "graph") -> None:
+        self.root = root
+        self._graph = graph
+        self.__name__ = name
+        self._python_code: PythonCode | None = None
+        self._function: Any = None
+        graph.owning_module = root
+
+    @property
+    def graph(self) -> Graph:
+        """The graph, free to be edited."""
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph: Graph) -> None:
+        self._graph = graph
+        graph.owning_module = self.root
+        self._forget()
+
+    @property
+    def code(self) -> str:
+        """The generated Python."""
+        return self.recompile().src
+
+    def recompile(self) -> PythonCode:
+        """The code of the graph as it is now; made anew only if the graph has changed."""
+        if self._python_code is None:
+            self._python_code = self._graph.python_code("self")
+            self._function = compile_function(self._python_code, self.__name__)
+            self._graph.on_change(self._forget)
+        return self._python_code
+
+    def _forget(self) -> None:
+        self._python_code = self._function = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function is None:
+            self.recompile()
+        return self._function(self.root, *args, **kwargs)
+
+    def get_parameter(self, path: str) -> Any:
+        """The attribute of the root at a dotted path."""
+        return resolve(self.root, path)
+
+    def __repr__(self) -> str:
+        return f"GraphFunction({self.__name__}, {len(self._graph.nodes)} nodes)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"root": self.root, "graph": self._graph, "name": self.__name__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        GraphFunction.__init__(self, state["root"], state["graph"], state["name"])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphFunction:
+        return GraphFunction(copy.deepcopy(self.root, memo), copy.deepcopy(self._graph, memo), self.__name__)

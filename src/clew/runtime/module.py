@@ -1,0 +1,301 @@
+"""GraphModule: a graph as a ``torch.nn.Module`` with parameters, state, hooks and a generated ``forward``.
+
+A root (a module, or a dict from paths to values) and a graph come in; what the graph refers to is taken over, shared
+and not copied. The code follows the graph: an edit makes ``forward`` stale, and whoever next asks for it gets new
+code. Importing this file imports torch.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import weakref
+from typing import Any
+
+import torch
+
+from clew.codegen.python import PythonCode, PyTreeCodeGen
+from clew.errors import GraphError, MissingAttribute
+from clew.ir.graph import Graph
+from clew.runtime.build import compile_function
+from clew.runtime.folder import write_folder
+
+GENERATED = "GraphModuleImpl"
+
+
+class _StaleForward:
+    """Stands for ``forward`` until somebody asks for it; then the code is made and takes its place."""
+
+    def __init__(self, module: GraphModule) -> None:
+        self.module = weakref.ref(module)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        module = instance if instance is not None else self.module()
+        if module is None:
+            raise AttributeError("the module of this generated class is gone")
+        module.recompile()
+        return vars(type(module))["forward"].__get__(instance, owner)
+
+
+class GraphModule(torch.nn.Module):
+    """A module generated from a graph."""
+
+    __jit_unused_properties__ = ["graph", "code", "_code"]  # noqa: RUF012 - read by torch.jit from the class
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
+        """Each instance has a class of its own, because ``forward`` is a function of the class."""
+        base = base_class(cls)
+        return super().__new__(type(GENERATED, (base,), {"__module__": base.__module__}))
+
+    def __init__(self, root: Any, graph: Graph, class_name: str | None = None) -> None:
+        super().__init__()
+        if class_name is None:
+            plain = not isinstance(root, torch.nn.Module) or type(root) is torch.nn.Module
+            class_name = "GraphModule" if plain else type(root).__name__
+        type(self).__name__ = class_name
+        if isinstance(root, torch.nn.Module):
+            self.training = root.training
+            for path in referred_paths(graph):
+                _take_over(root, self, path)
+        elif isinstance(root, dict):
+            self._take_from_dict(root, graph)
+        else:
+            raise GraphError(
+                f"Unsupported type {type(root).__name__} passed for root!",
+                fixes=["give a torch.nn.Module, or a dict from dotted paths to values"],
+            )
+        self.meta: dict[str, Any] = {}
+        self.graph = graph
+
+    def _take_from_dict(self, root: dict[str, Any], graph: Graph) -> None:
+        for node in graph.nodes:
+            if node.op in ("get_attr", "call_module") and node.target not in root:
+                raise MissingAttribute(
+                    f"Node {node} referenced target {node.target} but that target was not provided in ``root``!",
+                    fixes=[f"add the key {node.target!r} to the dict"],
+                )
+        for path in sorted(referred_paths(graph), key=lambda path: path.count(".")):
+            put_attribute(self, path, root[path])
+
+    # ---- graph and code ------------------------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> Graph:
+        """The graph, free to be edited: the code follows."""
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph: Graph) -> None:
+        if not isinstance(graph, Graph):
+            raise AssertionError(f"Expected a Graph instance, but got {type(graph)}")
+        self._graph = graph
+        graph.owning_module = self
+        self._make_stale()
+
+    @property
+    def _tracer_cls(self) -> Any:
+        return self._graph._tracer_cls
+
+    @property
+    def code(self) -> str:
+        """The generated Python of the graph as it is now."""
+        return self.recompile().src
+
+    @property
+    def _code(self) -> str:
+        return self.code
+
+    def _make_stale(self) -> None:
+        self.__dict__["_python_code"] = None
+        type(self).forward = _StaleForward(self)  # type: ignore[method-assign, assignment]
+
+    def recompile(self) -> PythonCode:
+        """The code of the graph; never needed, since edits are noticed, and harmless."""
+        code: PythonCode | None = self.__dict__.get("_python_code")
+        if code is None:
+            codegen = self._graph._codegen
+            if isinstance(codegen, PyTreeCodeGen):
+                self._in_spec, self._out_spec = codegen.pytree_info.in_spec, codegen.pytree_info.out_spec
+            code = self._graph.python_code("self")
+            type(self).forward = compile_function(code, f"{type(self).__name__}.{code.name}")  # type: ignore[method-assign]
+            self.__dict__["_python_code"] = code
+            this = weakref.ref(self)
+            self._graph.on_change(lambda: _make_stale_if_alive(this))
+        return code
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "forward":  # a subclass of Module with a stale forward is asked through its class
+            return type(self).forward.__get__(self, type(self))
+        return super().__getattr__(name)
+
+    # ---- submodules ----------------------------------------------------------------------------------------------
+
+    def add_submodule(self, target: str, m: torch.nn.Module) -> bool:
+        """Put ``m`` at the dotted path ``target``; False if something that is no module is in the way."""
+        *path, name = target.split(".")
+        holder: Any = self
+        for atom in path:
+            if not hasattr(holder, atom):
+                setattr(holder, atom, torch.nn.Module())
+            holder = getattr(holder, atom)
+            if not isinstance(holder, torch.nn.Module):
+                return False
+        holder.add_module(name, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Remove the submodule at ``target``; False if there is none."""
+        *path, name = target.split(".")
+        holder: Any = self
+        for atom in path:
+            holder = getattr(holder, atom, None)
+            if not isinstance(holder, torch.nn.Module):
+                return False
+        if not isinstance(getattr(holder, name, None), torch.nn.Module):
+            return False
+        delattr(holder, name)
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Remove all submodules that no node calls or reads from."""
+        used: set[str] = set()
+        for node in self._graph.nodes:
+            if node.op in ("call_module", "get_attr"):
+                used.update(itertools.accumulate(node.target.split("."), lambda path, atom: f"{path}.{atom}"))
+            if node.op == "call_module":
+                called = _submodule(self, node.target)
+                inner = called.named_modules() if called is not None else ()
+                used.update(f"{node.target}.{path}" for path, _ in inner if path)
+        for path in [path for path, _ in self.named_modules() if path and path not in used]:
+            self.delete_submodule(path)
+
+    # ---- printing and saving -------------------------------------------------------------------------------------
+
+    def print_readable(
+        self,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        **options: Any,
+    ) -> str:
+        """The code as a class, with types and source lines as comments; also of nested graph modules."""
+        shown = {"include_stride": include_stride, "include_device": include_device, "colored": colored, **options}
+        text = _readable(self, type(self).__name__, shown)
+        if print_output:
+            print(text)
+        return text
+
+    def to_folder(self, folder: Any, module_name: str = "FxModule") -> None:
+        """Write the module as a Python package: ``from folder import module_name`` gives it back."""
+        write_folder(self, folder, module_name)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.code}"
+
+    def __copy__(self) -> GraphModule:
+        twin = base_class(type(self)).__new__(base_class(type(self)))
+        GraphModule.__init__(twin, self, self._graph, type(self).__name__)
+        twin.meta = self.meta
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        graph = copy.deepcopy(self._graph, memo)
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_python_code")}
+        return _restore(twin, copy.deepcopy(state, memo), graph, type(self).__name__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_python_code")}
+        return _rebuild, (base_class(type(self)), state, self._graph, type(self).__name__)
+
+
+def _rebuild(kind: type[GraphModule], state: dict[str, Any], graph: Graph, name: str) -> GraphModule:
+    return _restore(kind.__new__(kind), state, graph, name)
+
+
+def _restore(module: GraphModule, state: dict[str, Any], graph: Graph, name: str) -> GraphModule:
+    """A bare instance filled with state and graph: nothing is traced or run."""
+    torch.nn.Module.__init__(module)
+    module.__dict__.update(state)
+    type(module).__name__ = name
+    module.graph = graph
+    return module
+
+
+def _make_stale_if_alive(reference: weakref.ref[GraphModule]) -> None:
+    module = reference()
+    if module is not None:
+        module._make_stale()
+
+
+def base_class(kind: type) -> type:
+    """The class as the user knows it, without the generated class of a single instance."""
+    return next(base for base in kind.__mro__ if base.__qualname__ != GENERATED)
+
+
+def referred_paths(graph: Graph) -> list[str]:
+    """The paths that the nodes of a graph read or call, each once."""
+    return list(dict.fromkeys(node.target for node in graph.nodes if node.op in ("get_attr", "call_module")))
+
+
+def _take_over(source: Any, target: Any, path: str) -> None:
+    """Share the attribute at ``path`` of ``source``, making empty modules on the way."""
+    atoms = path.split(".")
+    holder, found = target, source
+    for depth, atom in enumerate(atoms[:-1]):
+        found = _attribute(found, atom, atoms[: depth + 1])
+        existing = getattr(holder, atom, None)
+        if existing is found:
+            return  # the whole parent is here already
+        if existing is None:
+            existing = torch.nn.Module()
+            setattr(holder, atom, existing)
+        holder = existing
+    put_attribute(holder, atoms[-1], _attribute(found, atoms[-1], atoms))
+
+
+def _attribute(holder: Any, name: str, path: list[str]) -> Any:
+    if not hasattr(holder, name):
+        raise MissingAttribute(
+            f"the graph refers to {'.'.join(path)!r}, which the root {type(holder).__name__} does not have",
+            fixes=["give a root that has it, or correct the node's target"],
+        )
+    return getattr(holder, name)
+
+
+def put_attribute(module: Any, path: str, value: Any) -> None:
+    """Set the attribute at a dotted path; tensors that are no parameters become buffers."""
+    *atoms, name = path.split(".")
+    for atom in atoms:
+        if getattr(module, atom, None) is None:
+            setattr(module, atom, torch.nn.Module())
+        module = getattr(module, atom)
+    is_buffer = isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter)
+    if is_buffer and isinstance(module, torch.nn.Module) and name not in module._parameters:
+        if name in module._buffers or not hasattr(module, name):
+            module.register_buffer(name, value)
+            return
+        delattr(module, name)
+        module.register_buffer(name, value)
+        return
+    setattr(module, name, value)
+
+
+def _submodule(module: torch.nn.Module, path: str) -> torch.nn.Module | None:
+    found: Any = module
+    for atom in path.split("."):
+        found = getattr(found, atom, None)
+    return found if isinstance(found, torch.nn.Module) else None
+
+
+def _readable(module: GraphModule, name: str, options: dict[str, Any]) -> str:
+    code = module.graph.python_code("self", verbose=True, **options)
+    source = code.src[code.src.index("def ") :].strip("\n") if code.imports else code.src.strip("\n")
+    lines = [f"class {name}(torch.nn.Module):", *(f"    {line}" if line else "" for line in source.split("\n"))]
+    for child_name, child in module.named_children():
+        if isinstance(child, GraphModule):
+            nested = _readable(child, child_name, options)
+            lines += ["", *(f"    {line}" if line else "" for line in nested.split("\n"))]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""The tests of Clew; the folders mirror those of `src/clew`."""

@@ -1,0 +1,1 @@
+"""Checks of the shape of the code itself: who imports whom, how long things are, what is public."""

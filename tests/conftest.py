@@ -1,0 +1,62 @@
+"""What every test stands on: the same random numbers each time, and nothing left patched behind.
+
+A test that needs a framework imports it itself; nothing here loads one. Hypothesis runs without deadlines, because
+the first call of a framework is slow, and repeats the same examples on each run unless HYPOTHESIS_PROFILE=explore
+asks for new ones.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import os
+import random
+import sys
+from collections.abc import Iterator
+
+import numpy
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("repeat", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
+
+WATCHED_BUILTINS = ("len", "getattr", "isinstance", "iter", "range", "print")
+WATCHED_MODULE_METHODS = ("__call__", "__getattr__", "__setattr__")
+
+
+@pytest.fixture(autouse=True)
+def _same_random_numbers() -> None:
+    """Each test starts from the same seeds, whatever ran before it in this process."""
+    random.seed(0)
+    numpy.random.seed(0)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_patched() -> Iterator[None]:
+    """Tracing swaps functions in for its own time only: what it may swap is the same object after the test."""
+    before = watched_functions()
+    yield
+    changed = changed_since(before)
+    assert not changed, f"the test left these patched: {', '.join(changed)}"
+
+
+def watched_functions() -> dict[str, object]:
+    """The functions a tracer may patch, by name; those of torch only when torch is loaded already."""
+    watched: dict[str, object] = {f"builtins.{name}": getattr(builtins, name) for name in WATCHED_BUILTINS}
+    watched |= {f"math.{name}": value for name, value in vars(math).items() if callable(value)}
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "nn"):
+        methods = {f"torch.nn.Module.{name}": vars(torch.nn.Module).get(name) for name in WATCHED_MODULE_METHODS}
+        watched |= methods
+    return watched
+
+
+def changed_since(before: dict[str, object]) -> list[str]:
+    """The names of the watched functions that are no longer the objects they were."""
+    after = watched_functions()
+    return sorted(name for name, value in before.items() if after[name] is not value)

@@ -1,0 +1,1 @@
+"""The torch.fx compatibility suite: each test states one behaviour and runs against torch.fx and against clew.fx."""

@@ -1,0 +1,71 @@
+"""What holds for every graph: text, pickle and copy give the same graph back, and the rules are kept.
+
+Each property is tried on a thousand random graphs.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clew.ir.equality import difference
+from clew.ir.graph import Graph
+from clew.ir.parse import parse
+from clew.ir.text import text_and_objects
+from clew.ir.types import Type, parse_type
+from clew.ir.verify import verify
+from tests.strategies import random_graphs, value_types
+
+thousand = settings(
+    max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@thousand
+@given(random_graphs(nameless=True), st.booleans())
+def test_text_reads_back_as_the_same_graph(graph: Graph, sources: bool) -> None:
+    text, objects = text_and_objects(graph, sources=sources)
+    read = parse(text, objects=objects)
+    assert difference(graph, read) is None
+    again, same_objects = text_and_objects(read, sources=sources)
+    assert again == text
+    assert [id(value) for value in same_objects.values()] == [id(value) for value in objects.values()]
+    expected = [node.source for node in graph.nodes] if sources else [None] * len(graph.nodes)
+    assert [node.source for node in read.nodes] == expected
+    verify(read)
+
+
+@thousand
+@given(random_graphs())
+def test_pickle_gives_the_same_graph(graph: Graph) -> None:
+    loaded = pickle.loads(pickle.dumps(graph))
+    assert difference(graph, loaded) is None
+    assert [node.source for node in loaded.nodes] == [node.source for node in graph.nodes]
+    verify(loaded)
+
+
+@thousand
+@given(random_graphs(nameless=True))
+def test_deepcopy_gives_the_same_graph(graph: Graph) -> None:
+    twin = copy.deepcopy(graph)
+    assert difference(graph, twin) is None
+    assert not {id(node) for node in graph.nodes} & {id(node) for node in twin.nodes}
+    verify(twin)
+
+
+@thousand
+@given(random_graphs(nameless=True))
+def test_random_graphs_keep_the_rules(graph: Graph) -> None:
+    verify(graph)
+    assert len(graph.nodes) == len(list(graph.nodes)) == len(list(reversed(graph.nodes)))
+
+
+@thousand
+@given(value_types)
+def test_types_read_back(value_type: Type) -> None:
+    text = str(value_type)
+    assert "\n" not in text
+    assert parse_type(text) == value_type
