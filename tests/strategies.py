@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name that everybody uses
 from hypothesis import strategies as st
 
+from clew.ir.arguments import map_aggregate
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
@@ -105,7 +106,6 @@ ANNOTATIONS = [
     typing.Optional[torch.Tensor],
     typing.Union[int, str, None],
     typing.List[typing.Tuple[int, ...]],
-    typing.Dict[str, "Tensor"],
     typing.List,
     typing.Callable[[int, str], bool],
     typing.Callable[..., torch.Tensor],
@@ -187,14 +187,11 @@ value_types = st.recursive(
 )
 """Types of values, nested ones included."""
 
-_sources = st.one_of(
-    st.none(),
-    st.builds(
-        SourceLine,
-        st.sampled_from(["model.py", "C:\\my files\\a.py", "<stdin>", "odd\n# x.py:3", ""]),
-        st.integers(0, 9999),
-        st.sampled_from(["", "forward", "<lambda>", "a b"]),
-    ),
+_sources = st.builds(
+    SourceLine,
+    st.sampled_from(["model.py", "C:\\my files\\a.py", "<stdin>", "odd\n# x.py:3", ""]),
+    st.integers(0, 9999),
+    st.sampled_from(["", "forward", "<lambda>", "a b"]),
 )
 
 
@@ -202,67 +199,22 @@ class Unnamed:
     """An object that no name reaches and no text can spell."""
 
 
-@st.composite
-def random_graphs(draw: st.DrawFn, *, nameless: bool = False, depth: int = 2, most_nodes: int = 7) -> Graph:
-    """A valid graph; with ``nameless`` it may hold objects that no name reaches, which pickle may refuse."""
-    graph = Graph()
-    nodes: list[Node] = []
-    for _ in range(draw(st.integers(0, 3))):
-        nodes.append(_draw_placeholder(draw, graph, nodes))
-    for _ in range(draw(st.integers(0, most_nodes))):
-        nodes.append(_draw_node(draw, graph, _values(nodes, depth, nameless), nodes, nameless))
-    if draw(st.integers(0, 9)):
-        output = graph.create_node("output", "output", (draw(_values(nodes, depth, nameless)),))
-        nodes.append(output)
-        if draw(st.integers(0, 4)) == 0:
-            output.name = "result"
-    for node in nodes:
-        _draw_notes(draw, node)
-    return graph
+@dataclass(frozen=True)
+class Earlier:
+    """Stands in a drawn argument for one of the earlier nodes; a strategy that knows no nodes is built only once."""
+
+    place: int
 
 
-def _draw_placeholder(draw: st.DrawFn, graph: Graph, nodes: list[Node]) -> Node:
-    args = draw(st.one_of(st.just(()), st.tuples(_values(nodes[:0], 0, False))))
-    name = draw(st.sampled_from([None, None, None, "renamed"]))
-    return graph.create_node("placeholder", draw(st.sampled_from(PARAMETERS)), args, {}, name)
+def _put_nodes(value: Any, nodes: list[Node]) -> Any:
+    """The drawn argument with real nodes; None where there is none yet."""
+    return map_aggregate(
+        value, lambda leaf: (nodes[leaf.place % len(nodes)] if nodes else None) if isinstance(leaf, Earlier) else leaf
+    )
 
 
-def _draw_node(draw: st.DrawFn, graph: Graph, values: Any, nodes: list[Node], nameless: bool) -> Node:
-    opcode = draw(st.sampled_from(["call_function"] * 3 + ["call_method", "call_module", "get_attr", "placeholder"]))
-    if opcode == "placeholder":
-        return _draw_placeholder(draw, graph, nodes)
-    if opcode == "get_attr":
-        return graph.create_node("get_attr", draw(st.sampled_from(PATHS)))
-    if opcode == "call_function":
-        more = [lambda x: x, Unnamed, operator.itemgetter(0)] if nameless else []
-        target: Any = draw(st.sampled_from(FUNCTIONS + more))
-    else:
-        target = draw(st.sampled_from(METHODS if opcode == "call_method" else PATHS))
-    args = tuple(draw(st.lists(values, max_size=3)))
-    kwargs = draw(st.dictionaries(st.sampled_from(KEYWORDS), values, max_size=2))
-    return graph.create_node(opcode, target, args, kwargs, draw(st.sampled_from(NAMES)))
-
-
-def _draw_notes(draw: st.DrawFn, node: Node) -> None:
-    kind = draw(st.integers(0, 3))
-    if kind == 0:
-        node.value_type = draw(value_types)
-    if kind == 1:
-        node.type = draw(st.sampled_from(ANNOTATIONS))
-    if kind == 2:
-        node.value_type = draw(_arrays)
-        node.type = draw(st.sampled_from(ANNOTATIONS))
-    node.source = draw(_sources)
-
-
-def _values(nodes: list[Node], depth: int, nameless: bool) -> Any:
-    """Arguments: literals, earlier nodes, nests of these, and graphs in graphs down to ``depth``."""
-    leaves = [_plain, _constants]
-    if nodes:
-        leaves += [st.sampled_from(nodes)] * 3
-    if nameless:
-        leaves.append(st.sampled_from([Unnamed(), lambda: 0, torch.ones(2), Unnamed, Point(1, Unnamed())]))
-    leaf = st.one_of(leaves)
+def _arguments(leaf: Any, *more: Any) -> Any:
+    """Arguments: leaves, nests of these, and whatever else is given."""
     some = st.lists(leaf, max_size=3)
     nests = [
         some,
@@ -271,11 +223,93 @@ def _values(nodes: list[Node], depth: int, nameless: bool) -> Any:
         st.builds(slice, leaf, leaf, leaf),
         st.builds(Span, leaf, some.map(tuple)),
         st.builds(Point, _plain, _plain),
-        st.lists(st.one_of(some, some.map(tuple)), max_size=2),
+        st.lists(some.map(tuple), max_size=2),
     ]
-    if depth:
-        nests.append(st.deferred(lambda: random_graphs(nameless=nameless, depth=depth - 1, most_nodes=2)))
-    return st.one_of([leaf] * 2 + nests)
+    return st.one_of(leaf, leaf, leaf, *nests, *more)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The strategies of which the nodes of one kind of graph are drawn."""
+
+    functions: Any
+    argument: Any
+    arguments: Any
+    keywords: Any
+    default: Any
+
+
+def _parts(nameless: bool, depth: int) -> Parts:
+    leaf = st.one_of(_constants, _plain, _earlier, _earlier, *([_nameless] if nameless else []))
+    inner = [st.deferred(lambda: random_graphs(nameless=nameless, depth=depth - 1))] if depth else []
+    argument = _arguments(leaf, *inner)
+    return Parts(
+        functions=st.sampled_from(FUNCTIONS + (NAMELESS_FUNCTIONS if nameless else [])),
+        argument=argument,
+        arguments=st.lists(argument, max_size=2).map(tuple),
+        keywords=st.one_of(st.just({}), st.dictionaries(st.sampled_from(KEYWORDS), argument, max_size=2)),
+        default=st.one_of(st.just(()), st.just(()), st.tuples(_arguments(st.one_of(_plain, _constants)))),
+    )
+
+
+_earlier = st.integers(0, 9).map(Earlier)
+NAMELESS_FUNCTIONS: list[Callable[..., Any]] = [lambda x: x, Unnamed, operator.itemgetter(0)]
+_nameless = st.sampled_from([Unnamed(), lambda: 0, torch.ones(2), Unnamed, Point(1, Unnamed())])
+_PARTS = {(nameless, depth): _parts(nameless, depth) for nameless in (False, True) for depth in range(3)}
+_MOST_NODES = {0: 2, 1: 3, 2: 7}
+_opcodes = st.sampled_from(["call_function"] * 3 + ["call_method", "call_module", "get_attr", "placeholder"])
+_names = st.sampled_from(NAMES)
+
+
+@st.composite
+def random_graphs(draw: st.DrawFn, *, nameless: bool = False, depth: int = 2) -> Graph:
+    """A valid graph, with others nested in it down to ``depth``.
+
+    With ``nameless`` it may hold objects that no name reaches, which text alone cannot hold and pickle refuses.
+    """
+    parts = _PARTS[nameless, depth]
+    graph = Graph()
+    nodes: list[Node] = []
+    for _ in range(draw(st.integers(0, 3))):
+        nodes.append(_draw_placeholder(draw, graph, parts))
+    for _ in range(draw(st.integers(0, _MOST_NODES[depth]))):
+        nodes.append(_draw_node(draw, graph, parts, nodes))
+    if draw(st.integers(0, 9)):
+        nodes.append(graph.output(_put_nodes(draw(parts.argument), nodes)))
+        if draw(st.integers(0, 4)) == 4:
+            nodes[-1].name = "result"
+    for node in nodes:
+        _draw_notes(draw, node)
+    return graph
+
+
+def _draw_placeholder(draw: st.DrawFn, graph: Graph, parts: Parts) -> Node:
+    target = draw(st.sampled_from(PARAMETERS))
+    return graph.create_node("placeholder", target, draw(parts.default), {}, draw(_names))
+
+
+def _draw_node(draw: st.DrawFn, graph: Graph, parts: Parts, nodes: list[Node]) -> Node:
+    opcode = draw(_opcodes)
+    if opcode == "placeholder":
+        return _draw_placeholder(draw, graph, parts)
+    if opcode == "get_attr":
+        return graph.create_node("get_attr", draw(st.sampled_from(PATHS)))
+    if opcode == "call_function":
+        target = draw(parts.functions)
+    else:
+        target = draw(st.sampled_from(METHODS if opcode == "call_method" else PATHS))
+    args, kwargs = _put_nodes((draw(parts.arguments), draw(parts.keywords)), nodes)
+    return graph.create_node(opcode, target, args, kwargs, draw(_names))
+
+
+def _draw_notes(draw: st.DrawFn, node: Node) -> None:
+    kind = draw(st.integers(0, 5))
+    if kind in (1, 2):
+        node.value_type = draw(value_types)
+    if kind in (2, 3):
+        node.type = draw(st.sampled_from(ANNOTATIONS))
+    if kind == 4:
+        node.source = draw(_sources)
 
 
 # ---- programs that run ---------------------------------------------------------------------------------------------

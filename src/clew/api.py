@@ -21,7 +21,11 @@ def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
     makes control flow on them static. The result computes what ``root`` computes; its ``graph`` can be read and edited.
     """
     tracer = Tracer()
-    graph = tracer.trace(root, concrete_args)
-    is_module = tracer.root is root
-    name = type(root).__name__ if is_module else getattr(root, "__name__", type(root).__name__)
-    return make_callable(tracer.root, graph, name)
+    try:
+        graph = tracer.trace(root, concrete_args)
+        is_module = tracer.root is root
+        name = type(root).__name__ if is_module else getattr(root, "__name__", type(root).__name__)
+        return make_callable(tracer.root, graph, name)
+    finally:
+        if tracer.root is root:
+            tracer.clear_root()

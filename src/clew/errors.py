@@ -114,6 +114,14 @@ class SymbolicLengthError(TraceError, RuntimeError):
     """The length of a symbolic value was asked for."""
 
 
+class SymbolicKey(TraceError, RuntimeError):
+    """A dictionary that reached a traced call has a symbolic value as a key."""
+
+
+class MixedTracers(TraceError, RuntimeError):
+    """Values of two traces met in one call."""
+
+
 class UnsupportedArgument(TraceError, NotImplementedError):
     """A value that reached a traced call cannot be held by a graph."""
 

@@ -22,7 +22,7 @@ from clew.capture.symbolic import (
     wrap,
 )
 from clew.capture.symbolic.annotate import annotate
-from clew.codegen.python import CodeGen, PyTreeCodeGen, PyTreeInfo, PythonCode
+from clew.codegen.python import CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo
 from clew.errors import TraceError
 from clew.frameworks.torch.signatures import (
     ArgsKwargsPair,
@@ -33,6 +33,8 @@ from clew.frameworks.torch.signatures import (
     normalize_module,
     type_matches,
 )
+from clew.io.exported import from_exported
+from clew.io.torch_fx import from_fx, to_fx
 from clew.ir.arguments import BASE_TYPES as base_types
 from clew.ir.arguments import Argument, Target, immutable_dict, immutable_list, map_aggregate, map_arg
 from clew.ir.effects import has_side_effect

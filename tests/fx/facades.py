@@ -1,7 +1,7 @@
 """The two flat namespaces that the suite compares: torch.fx's own names gathered in one object, and clew.fx.
 
-In: the name of a facade. Out: an object with one attribute a public name. clew.fx is imported only when asked for, so that
-the half of the suite that runs on torch.fx collects and runs by itself.
+In: the name of a facade. Out: an object with one attribute a public name. clew.fx is imported only when asked for, so
+that the half of the suite that runs on torch.fx collects and runs by itself.
 """
 
 import importlib

@@ -228,3 +228,15 @@ def test_set_codegen_does_not_touch_the_nodes(fx):
     traced.graph.set_codegen(list_codegen(fx))
     assert targets(traced.graph) == before
     assert len(of(traced.graph, "placeholder")) == 2
+
+
+def test_line_numbers_lead_back_to_nodes(fx):
+    traced = fx.symbolic_trace(lambda x: torch.neg(torch.relu(x)))
+    python_code = traced.graph.python_code("self")
+    nodes = list(traced.graph.nodes)
+    lines = python_code.src.splitlines()
+    start = python_code._prologue_start
+    assert "def forward" in lines[start - 1]
+    for offset, index in python_code._lineno_map.items():
+        if index is not None and nodes[index].op == "call_function":
+            assert nodes[index].name in lines[start - 1 + offset]

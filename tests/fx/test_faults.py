@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from . import wrapped
+from . import asserting, wrapped
 from .facades import TORCH, clew_facade
 from .helpers import LinearOnly, names, node_called, of, only, opcodes, targets
 from .literal_classes import Colour
@@ -17,7 +17,7 @@ from .literal_classes import Colour
 X = torch.rand(3, 3)
 
 
-# ---- dead code --------------------------------------------------------------------------------------------------------
+# ---- dead code ------------------------------------------------------------------------------------------------------
 
 
 def adds_in_place(x):
@@ -140,7 +140,7 @@ def test_dead_code_elimination_keeps_modules_with_effects():
     torch.testing.assert_close(ours.norm.running_mean, expected.norm.running_mean)
 
 
-# ---- source lines and headers -----------------------------------------------------------------------------------------
+# ---- source lines and headers ---------------------------------------------------------------------------------------
 
 
 def two_lines(x):
@@ -218,7 +218,7 @@ def test_code_follows_insertion_erasure_and_renaming():
     assert "flipped" in ours.code
 
 
-# ---- patterns ---------------------------------------------------------------------------------------------------------
+# ---- patterns -------------------------------------------------------------------------------------------------------
 
 
 def count_matches(fx, root, pattern, replacement):
@@ -356,7 +356,7 @@ def test_overlapping_places_are_each_replaced_once():
     torch.testing.assert_close(ours(X), torch.relu(torch.neg(torch.abs(X))))
 
 
-# ---- copies -----------------------------------------------------------------------------------------------------------
+# ---- copies ---------------------------------------------------------------------------------------------------------
 
 
 def graph_with_writes(fx):
@@ -428,20 +428,12 @@ def test_transformer_keeps_the_class_name():
     assert type(clew_fx.Transformer(clew_fx.symbolic_trace(LinearOnly())).transform()).__name__ == "LinearOnly"
 
 
-# ---- tracing ----------------------------------------------------------------------------------------------------------
+# ---- tracing --------------------------------------------------------------------------------------------------------
 
 
-def asserts_positive(x):
-    assert x.sum() > 0
-    return x
-
-
-def asserts_with_message(x):
-    assert x.sum() > 0, "must be positive"
-    return x
-
-
-@pytest.mark.parametrize("root", [asserts_positive, asserts_with_message])
+@pytest.mark.parametrize(
+    "root", [asserting.asserts_positive, asserting.asserts_with_message, asserting.asserts_a_truth]
+)
 def test_trace_asserts_works_on_this_python(root):
     def traced(fx):
         tracer = fx.Tracer()
@@ -454,7 +446,7 @@ def test_trace_asserts_works_on_this_python(root):
     clew_fx = clew_facade()
     ours = traced(clew_fx)
     assert clew_fx.assert_fn in targets(ours.graph)
-    torch.testing.assert_close(ours(X), X)
+    torch.testing.assert_close(ours(X), root(X))
     with pytest.raises(AssertionError):
         ours(-X)
     ours.graph.eliminate_dead_code()
@@ -536,8 +528,11 @@ def test_error_says_where_why_and_three_ways_out(misuse):
 
 @pytest.mark.parametrize(
     ("misuse", "kind"),
-    [(uses_if, ValueError), (uses_len, RuntimeError), (uses_for, ValueError), (uses_int, TypeError), (uses_range, TypeError)],
-)
+    [
+        (uses_if, ValueError), (uses_len, RuntimeError), (uses_for, ValueError), (uses_int, TypeError),
+        (uses_range, TypeError),
+    ],
+)  # fmt: skip
 def test_errors_can_still_be_caught_as_theirs(misuse, kind):
     with pytest.raises(kind):
         TORCH.symbolic_trace(misuse)
@@ -546,7 +541,33 @@ def test_errors_can_still_be_caught_as_theirs(misuse, kind):
         clew_facade().symbolic_trace(misuse)
 
 
-# ---- code generation --------------------------------------------------------------------------------------------------
+AUGMENTED = {
+    "iadd": "+", "isub": "-", "imul": "*", "itruediv": "/", "ifloordiv": "//", "imod": "%", "ipow": "**",
+    "iand": "&", "ior": "|", "ixor": "^", "ilshift": "<<", "irshift": ">>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AUGMENTED)
+def test_augmented_assignment_writes_in_place(name):
+    namespace = {}
+    exec(f"def augmented(a, b):\n    a {AUGMENTED[name]}= b\n    return a", namespace)
+    augmented = namespace["augmented"]
+    kind = torch.float32 if name == "itruediv" else torch.int64
+    first, second = torch.tensor([6, 3, 5], dtype=kind), torch.tensor([2, 1, 2], dtype=kind)
+
+    def after(function):
+        value = first.clone()
+        torch.testing.assert_close(function(value, second), augmented(first.clone(), second))
+        return value
+
+    torch.testing.assert_close(after(TORCH.symbolic_trace(augmented)), first)
+
+    ours = clew_facade().symbolic_trace(augmented)
+    assert only(ours.graph, "call_function").target is getattr(operator, name)
+    torch.testing.assert_close(after(ours), after(augmented))
+
+
+# ---- code generation ------------------------------------------------------------------------------------------------
 
 
 class KeywordNamed(torch.nn.Module):

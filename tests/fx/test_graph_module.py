@@ -68,7 +68,7 @@ def test_dict_root_with_tensors(fx):
 
 
 def test_dict_root_with_a_missing_target(fx):
-    with pytest.raises(RuntimeError, match="linear"):
+    with pytest.raises(RuntimeError, match="referenced target linear but that target was not provided"):
         fx.GraphModule({}, linear_graph(fx))
 
 

@@ -105,7 +105,7 @@ def test_print_tabular(fx, capsys):
     header = text.splitlines()[0].split()
     assert header == ["opcode", "name", "target", "args", "kwargs"]
     assert re.search(r"placeholder\s+x\s+x\s+\(\)\s+\{\}", text)
-    assert re.search(r"call_function\s+relu\s+<built-in method relu.*>\s+\(x,\)\s+\{\}", text)
+    assert re.search(r"call_function\s+relu\s+\S.*relu.*\s\(x,\)\s+\{\}", text)
     assert re.search(r"output\s+output\s+output\s+\(relu,\)\s+\{\}", text)
 
 
@@ -257,7 +257,7 @@ def test_failing_call_says_that_it_is_generated_code(fx, capsys):
     with pytest.raises(RuntimeError):
         traced(torch.ones(2, 3))
     error = capsys.readouterr().err
-    assert re.search(r"Call using an FX-traced Module, line \d+ of the traced Module's generated forward function", error)
+    assert re.search(r"Call using an FX-traced Module, line \d+ of the traced Module's generated", error)
 
 
 def test_failing_call_of_a_leaf_has_no_such_note(fx, capsys):

@@ -61,17 +61,6 @@ def test_unary_operator(fx, name):
     assert only(traced.graph, "call_function").target is getattr(operator, name)
 
 
-@pytest.mark.parametrize("name", [name for name in BINARY if name not in ("eq", "ne", "lt", "le", "gt", "ge", "matmul")])
-def test_augmented_assignment_is_the_plain_operator(fx, name):
-    namespace = {}
-    symbol = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
-              "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^"}[name]  # fmt: skip
-    exec(f"def augmented(a, b):\n    a {symbol}= b\n    return a", namespace)
-    traced = fx.symbolic_trace(namespace["augmented"])
-    assert only(traced.graph, "call_function").target is getattr(operator, name)
-    torch.testing.assert_close(traced(A, B), BINARY[name](A, B))
-
-
 def test_comparison_with_a_tensor_on_the_left(fx):
     traced = fx.symbolic_trace(lambda b: A + b)
     torch.testing.assert_close(traced(B), A + B)
@@ -395,11 +384,6 @@ def test_star_unpacking_is_refused(fx):
 
     with pytest.raises(fx.TraceError):
         fx.symbolic_trace(unpack)
-
-
-def test_divmod_is_refused(fx):
-    with pytest.raises((TypeError, RuntimeError)):
-        fx.symbolic_trace(lambda x: divmod(x, 2))
 
 
 def test_assert_fn(fx):

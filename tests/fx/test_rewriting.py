@@ -270,9 +270,7 @@ def test_duplicated_outputs(fx):
         s = a - b
         return s, s
 
-    traced, matches = rewritten(
-        fx, lambda x, y: (torch.relu(s := x + y), torch.neg(s)), pattern, replacement
-    )
+    traced, matches = rewritten(fx, lambda x, y: (torch.relu(s := x + y), torch.neg(s)), pattern, replacement)
     assert len(matches) == 1
     torch.testing.assert_close(traced(X, Y), (X - Y, X - Y))
 
@@ -528,7 +526,7 @@ def test_matcher_leaves_the_graph_alone(fx):
 
 
 def test_matcher_refuses_an_empty_pattern(fx):
-    with pytest.raises(ValueError, match="empty pattern"):
+    with pytest.raises(ValueError, match="empty"):
         fx.SubgraphMatcher(fx.Graph())
 
 

@@ -1,4 +1,4 @@
-"""Module-level functions that both facades leave whole: ``wrap`` looks at the module that calls it, so it is called here."""
+"""Functions that both facades leave whole: ``wrap`` looks at the module that calls it, so it is called here."""
 
 import contextlib
 from math import sqrt

@@ -49,18 +49,13 @@ def test_pickle_gives_the_same_graph(graph: Graph) -> None:
 
 @thousand
 @given(random_graphs(nameless=True))
-def test_deepcopy_gives_the_same_graph(graph: Graph) -> None:
+def test_every_graph_keeps_the_rules_and_so_does_its_copy(graph: Graph) -> None:
+    verify(graph)
+    assert len(graph.nodes) == len(list(graph.nodes)) == len(list(reversed(graph.nodes)))
     twin = copy.deepcopy(graph)
     assert difference(graph, twin) is None
     assert not {id(node) for node in graph.nodes} & {id(node) for node in twin.nodes}
     verify(twin)
-
-
-@thousand
-@given(random_graphs(nameless=True))
-def test_random_graphs_keep_the_rules(graph: Graph) -> None:
-    verify(graph)
-    assert len(graph.nodes) == len(list(graph.nodes)) == len(list(reversed(graph.nodes)))
 
 
 @thousand

@@ -5,6 +5,7 @@ state become nests of tensors, which `same` compares bit for bit and whose first
 """
 
 import copy
+import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,30 +13,54 @@ import torch
 from torch import Tensor, nn
 
 Row = tuple[str, str, Any, str, str]
+PLAIN_OPERATORS: dict[Any, Any] = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+}
 
 
 def is_node(value: object) -> bool:
     return hasattr(value, "all_input_nodes") and hasattr(value, "op")
 
 
-def spell(value: Any) -> str:
-    """The value as text that does not depend on whose node or whose immutable list it is."""
+def spell(value: Any, places: Mapping[Any, int] | None = None) -> str:
+    """The value as text that does not depend on whose node or whose immutable list it is.
+
+    Nodes are called by their names, or by their places where these are given.
+    """
     if is_node(value):
-        return f"%{value.name}"
+        return f"%{value.name if places is None else places[value]}"
     if isinstance(value, slice):
-        return f"slice({spell(value.start)}, {spell(value.stop)}, {spell(value.step)})"
+        return f"slice{spell((value.start, value.stop, value.step), places)}"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key!r}: {spell(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {spell(item, places)}" for key, item in value.items()) + "}"
     if isinstance(value, tuple):
-        return "(" + "".join(f"{spell(item)}, " for item in value) + ")"
+        return "(" + "".join(f"{spell(item, places)}, " for item in value) + ")"
     if isinstance(value, list):
-        return "[" + ", ".join(spell(item) for item in value) + "]"
+        return "[" + ", ".join(spell(item, places) for item in value) + "]"
     return f"{type(value).__name__} {value!r}"
 
 
 def rows(graph: Any) -> list[Row]:
     """One row per node, in order. Targets stay objects: a function must be the very same function."""
     return [(node.op, node.name, node.target, spell(node.args), spell(node.kwargs)) for node in graph.nodes]
+
+
+def without_in_place(graph: Any) -> list[Row]:
+    """The rows as torch.fx would have them, which writes `y += x` down as `y + x` and so forgets the effect on y.
+
+    Such a node has another name, and shifts the numbers of its namesakes, so the names of additions and the like are
+    left out and nodes are referred to by their place.
+    """
+    places = {node: index for index, node in enumerate(graph.nodes)}
+    listed = []
+    for node in graph.nodes:
+        target = PLAIN_OPERATORS.get(node.target, node.target)
+        name = "" if target in PLAIN_OPERATORS.values() else node.name
+        listed.append((node.op, name, target, spell(node.args, places), spell(node.kwargs, places)))
+    return listed
 
 
 def annotations(graph: Any) -> list[tuple[str, Any]]:

@@ -45,6 +45,27 @@ class _Draft:
     body: list[str] = field(default_factory=list)
     owners: list[int | None] = field(default_factory=list)
     returns: str = ""
+    keywords: list[str] = field(default_factory=list)
+    rest: str = ""
+
+    def add_parameter(self, text: str, keyword_only: bool) -> None:
+        """Note a parameter where Python wants it: positional ones, ``*args``, keyword-only ones, ``**kwargs``."""
+        if text.startswith("**"):
+            self.rest = text
+        elif keyword_only or (self._needs_keyword(text)):
+            self.keywords.append(text)
+        else:
+            self.parameters.append(text)
+
+    def _needs_keyword(self, text: str) -> bool:
+        """A parameter without a default cannot follow one with a default, but for ``*args``."""
+        return " = " not in text and text[0] != "*" and any(" = " in before for before in self.parameters)
+
+    def signature(self) -> list[str]:
+        """All parameters in order."""
+        has_star = any(text.startswith("*") for text in self.parameters)
+        star = ["*"] if self.keywords and not has_star else []
+        return [*self.parameters, *star, *self.keywords, *([self.rest] if self.rest else [])]
 
 
 class CodeGen:
@@ -98,7 +119,7 @@ class CodeGen:
         if self._body_transformer is not None:
             body = self._body_transformer(body)
         definition = self.gen_fn_def(
-            draft.parameters, draft.returns, **_accepted(self.gen_fn_def, expanded_def=options.get("expanded_def", False))
+            draft.signature(), draft.returns, **_accepted(self.gen_fn_def, expanded_def=options.get("expanded_def", False))
         )
         text = "".join(body).strip("\n")
         indented = "\n".join(f"    {line}" if line else "" for line in text.split("\n"))
@@ -143,7 +164,7 @@ class CodeGen:
         default = "" if not node.args or stars else f" = {scope.spell(node.args[0])}"
         annotation = "" if node.type is None else f" : {scope.annotation(node.type)}"
         annotation = comments.parameter_annotation(node) or annotation
-        draft.parameters.append(f"{stars}{name}{annotation}{default}")
+        draft.add_parameter(f"{stars}{name}{annotation}{default}", bool(node.kwargs.get("keyword_only")))
         return None if name == node.name else f"{node.name} = {name}"
 
     def install_transformer(self, graph: Graph, make_transformer: Callable[[Any], Any]) -> Any:

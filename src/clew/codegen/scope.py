@@ -7,15 +7,14 @@ identifier, so no name, string or annotation can inject code.
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import sys
 import types
 import typing
 from typing import Any
 
-from clew.ir.format import qualified_name
 from clew.ir.literals import Speller
+from clew.ir.lookup import name_for
 from clew.ir.names import Namespace
 from clew.ir.node import Node
 
@@ -84,11 +83,11 @@ class Scope:
             return self._package(thing.__name__)
         if not callable(thing):
             return self.bind(f"_{type(thing).__name__.lower()}", thing)
-        dotted = qualified_name(thing)
-        if resolves_to(dotted, thing):
+        dotted = name_for(thing)
+        if dotted is not None:
             module, _, name = dotted.rpartition(".")
             package = dotted.partition(".")[0]
-            if module == "builtins" and getattr(builtins, name, None) is thing:
+            if module == "builtins" and name not in self.names:
                 return name
             if package in _WHOLE_PACKAGES:
                 return f"{self._package(package)}{dotted[len(package):]}"
@@ -110,18 +109,18 @@ class Scope:
 
     def annotation(self, kind: Any) -> str:
         """A type annotation as code; what cannot be written is bound by a name."""
-        if kind is None or kind is type(None):
+        if kind is None:
             return "None"
         if kind is ...:
             return "..."
         if isinstance(kind, str):
             return repr(kind)
         if isinstance(kind, (list, tuple)):
-            inner = ", ".join(map(self.annotation, kind))
+            inner = ", ".join(map(self._inner_annotation, kind))
             return f"[{inner}]" if isinstance(kind, list) else f"({inner})"
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if isinstance(kind, types.UnionType):
-            return " | ".join(map(self.annotation, arguments))
+            return " | ".join(map(self._inner_annotation, arguments))
         if origin is None:
             return self._typing_name(kind) or (self.name_of(kind) if callable(kind) else self.bind("annotation", kind))
         head = self._typing_name(kind) or self.name_of(origin)
@@ -129,7 +128,10 @@ class Scope:
             return f"{self._from_typing('Optional')}[{self.annotation(arguments[0])}]"
         if origin is typing.Literal:
             return f"{head}[{', '.join(map(self.spell, arguments))}]"
-        return f"{head}[{', '.join(map(self.annotation, arguments)) or '()'}]"
+        return f"{head}[{', '.join(map(self._inner_annotation, arguments)) or '()'}]"
+
+    def _inner_annotation(self, kind: Any) -> str:
+        return "None" if kind is type(None) else self.annotation(kind)
 
     def _typing_name(self, kind: Any) -> str | None:
         """``List`` for ``typing.List[int]``: aliases of typing keep their own name."""
@@ -146,18 +148,3 @@ class Scope:
 
 def _node_name(node: Any) -> str:
     return str(node.name)
-
-
-def resolves_to(dotted: str, thing: Any) -> bool:
-    """True when walking the dotted name from an imported module arrives at this very object."""
-    atoms = dotted.split(".")
-    if not all(is_plain_identifier(atom) for atom in atoms):
-        return False
-    for cut in range(len(atoms) - 1, 0, -1):
-        found: Any = sys.modules.get(".".join(atoms[:cut]))
-        if found is None:
-            continue
-        for atom in atoms[cut:]:
-            found = getattr(found, atom, None)
-        return found is thing
-    return False

@@ -117,7 +117,8 @@ def subscript(index: Any, scope: Scope) -> str:
         start, stop, step = ("" if part is None else scope.spell(part) for part in (index.start, index.stop, index.step))
         return f"{start}:{stop}" + (f":{step}" if step else "")
     if type(index) is tuple and index:
-        inner = ", ".join(subscript(part, scope) if not isinstance(part, tuple) else scope.spell(part) for part in index)
+        parts = [scope.spell(part) if isinstance(part, tuple) else subscript(part, scope) for part in index]
+        inner = ", ".join(parts)
         return f"{inner}," if len(index) == 1 else inner
     return scope.spell(index)
 

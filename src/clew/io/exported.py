@@ -10,7 +10,6 @@ assumption raises an error. The hole that torch.export itself leaves: it assumes
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -19,11 +18,14 @@ from torch.export import ExportedProgram
 from torch.fx.proxy import GraphAppendingTracer, Proxy, TraceError
 
 from clew.errors import InteropError
+from clew.io.input_checks import check_constants, check_tensors
 from clew.io.torch_fx import graph_from_fx
 from clew.io.torch_state import share_registers
+from clew.ir.types import ArrayType
 from clew.runtime.module import GraphModule
 
 _GUARDS = "_guards_fn"
+_VARIABLE = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, torch.ScriptObject)
 
 
 class ExportedModule(GraphModule):
@@ -54,11 +56,9 @@ def from_exported(program: ExportedProgram) -> ExportedModule:
     inputs = graph.find_nodes(op="placeholder")
     _put_inputs_first(graph, inputs)
     with graph.inserting_before(_after(graph, inputs)):
-        _check_kinds(graph, inputs)
-        _check_ranges(graph, inputs, program.range_constraints)
-        if not graph.find_nodes(op="call_module", target=_GUARDS):
-            _check_shapes(graph, inputs)
-    _write_out_guards(source)
+        _check_constants(graph, inputs)
+        _check_tensors(graph, inputs, program.range_constraints)
+    _write_out_guards(source, inputs)
     module = ExportedModule(source, graph_from_fx(graph), _class_name(program))
     share_registers(source, module)
     _add_missing_state(program, module)
@@ -90,91 +90,54 @@ def _after(graph: torch.fx.Graph, inputs: list[torch.fx.Node]) -> torch.fx.Node:
 # ---- checks ------------------------------------------------------------------------------------------------------
 
 
-def _check_kinds(graph: torch.fx.Graph, inputs: list[torch.fx.Node]) -> None:
-    """Each tensor has the dtype and the kind of device that it was exported with; all else has its very value."""
-    for node in inputs:
-        example = node.meta.get("val")
-        if isinstance(example, torch.Tensor):
-            _check_tensor(graph, node, example)
-        elif example is None or isinstance(example, (bool, str)):
-            comparison = operator.eq if isinstance(example, str) else operator.is_
-            same = graph.call_function(comparison, (node, example))
-            _assert(graph, same, f"the input {node.target} must be {example!r}, as it was when exported")
+def _check_constants(graph: torch.fx.Graph, inputs: list[torch.fx.Node]) -> None:
+    """Inputs that are no tensors were built into the program by their values."""
+    constants = {node: node.meta.get("val") for node in inputs if not isinstance(node.meta.get("val"), _VARIABLE)}
+    if constants:
+        values = {str(node.target): node for node in constants}
+        expected: dict[str, Any] = {str(node.target): value for node, value in constants.items()}
+        graph.create_node("call_function", check_constants, (values, expected), name="constants_checked")
 
 
-def _check_tensor(graph: torch.fx.Graph, node: torch.fx.Node, example: torch.Tensor) -> None:
-    is_tensor = graph.call_function(isinstance, (node, torch.Tensor))
-    _assert(graph, is_tensor, f"the input {node.target} must be a tensor, as it was when exported")
-    facts = {"dtype": (("dtype",), example.dtype), "device": (("device", "type"), example.device.type)}
-    for fact, (path, expected) in facts.items():
-        value = node
-        for attribute in path:
-            value = graph.call_function(getattr, (value, attribute))
-        same = graph.call_function(operator.eq, (value, expected))
-        _assert(graph, same, f"the {fact} of the input {node.target} must be {expected}, as it was when exported")
-    dimensions = graph.call_method("dim", (node,))
-    same = graph.call_function(operator.eq, (dimensions, example.dim()))
-    _assert(graph, same, f"the input {node.target} must have {example.dim()} dimensions, as it had when exported")
+def _check_tensors(graph: torch.fx.Graph, inputs: list[torch.fx.Node], constraints: dict[Any, Any]) -> None:
+    """Tensors have the dtype, device and sizes, and the program the ranges of sizes, that it was exported with."""
+    names: dict[Any, str] = {}
+    tensors = {str(node.target): node for node in inputs if isinstance(node.meta.get("val"), torch.Tensor)}
+    types: dict[str, Any] = {name: _type_text(node.meta["val"], names) for name, node in tensors.items()}
+    symbolic = [node for node in inputs if isinstance(node.meta.get("val"), torch.SymInt)]
+    numbers = {_size_name(node.meta["val"], names): node for node in symbolic}
+    limits: dict[str, Any] = {names[size]: _bounds(constraints[size]) for size in names if size in constraints}
+    ranges = {name: bounds for name, bounds in limits.items() if bounds != (None, None)}
+    if tensors or numbers:
+        graph.create_node("call_function", check_tensors, (tensors, types, ranges, numbers), name="tensors_checked")
+    derived = [size for size in names if not size.is_Symbol]
+    if derived and not graph.find_nodes(op="call_module", target=_GUARDS):
+        raise InteropError(
+            f"the size {derived[0]} of an input depends on other sizes, and the program keeps no check of that",
+            fixes=["export with example inputs, so that the program keeps its checks"],
+        )
 
 
-def _assert(graph: torch.fx.Graph, condition: torch.fx.Node, message: str) -> None:
-    graph.call_function(torch._assert, (condition, message))
+def _type_text(example: torch.Tensor, names: dict[Any, str]) -> str:
+    """``f32[s0, 4]``: sizes that are not fixed by the names that they are given."""
+    shape = tuple(size if isinstance(size, int) else _size_name(size, names) for size in example.shape)
+    return str(ArrayType(str(example.dtype).removeprefix("torch."), shape, str(example.device)))
 
 
-def _sizes(inputs: list[torch.fx.Node]) -> Iterator[tuple[torch.fx.Node, int | None, Any]]:
-    """Each input number and each dimension of an input tensor: the input, the dimension, what it was exported with."""
-    for node in inputs:
-        example = node.meta.get("val")
-        if isinstance(example, torch.Tensor):
-            yield from ((node, place, size) for place, size in enumerate(example.shape))
-        elif isinstance(example, (int, float, torch.SymInt)) and not isinstance(example, bool):
-            yield node, None, example
+def _size_name(size: torch.SymInt, names: dict[Any, str]) -> str:
+    """The symbol of a size; a fresh name for an expression, whose relation to others is in the program's guards."""
+    expression = size.node.expr
+    fresh = str(expression) if expression.is_Symbol else f"d{len(names)}"
+    return names.setdefault(expression, fresh)
 
 
-def _read(graph: torch.fx.Graph, node: torch.fx.Node, place: int | None) -> torch.fx.Node:
-    return node if place is None else graph.call_method("size", (node, place))
+def _bounds(limits: Any) -> tuple[int | None, int | None]:
+    """The lower and upper bound as numbers; None where there is none."""
+    lowest, highest = (int(bound) if bound.is_Integer else None for bound in (limits.lower, limits.upper))
+    return (lowest if lowest != 0 else None), highest
 
 
-def _told(node: torch.fx.Node, place: int | None) -> str:
-    return f"the input {node.target}" if place is None else f"size {place} of the input {node.target}"
-
-
-def _check_ranges(graph: torch.fx.Graph, inputs: list[torch.fx.Node], ranges: dict[Any, Any]) -> None:
-    """The lower and upper bounds that the program states for its sizes."""
-    for node, place, example in _sizes(inputs):
-        stated = ranges.get(example.node.expr) if isinstance(example, torch.SymInt) else None
-        if stated is None:
-            continue
-        bounds = [(operator.ge, ">=", stated.lower, 0), (operator.le, "<=", stated.upper, None)]
-        for comparison, sign, bound, trivial in bounds:
-            if not bound.is_Integer or bound == trivial:  # no bound
-                continue
-            held = graph.call_function(comparison, (_read(graph, node, place), int(bound)))
-            _assert(graph, held, f"{_told(node, place)} must be {sign} {int(bound)}, as the exported program states")
-
-
-def _check_shapes(graph: torch.fx.Graph, inputs: list[torch.fx.Node]) -> None:
-    """Sizes that were fixed, and sizes that were the same, where torch.export keeps no checks of its own."""
-    seen: dict[Any, tuple[torch.fx.Node, int | None]] = {}
-    for node, place, example in _sizes(inputs):
-        if not isinstance(example, torch.SymInt):
-            held = graph.call_function(operator.eq, (_read(graph, node, place), example))
-            _assert(graph, held, f"{_told(node, place)} must be {example}, as it was when exported")
-            continue
-        expression = example.node.expr
-        if not expression.is_Symbol:
-            raise InteropError(
-                f"{_told(node, place)} is {expression} in the exported program, which cannot be checked here",
-                fixes=["export with example inputs, so that the program keeps checks of its own"],
-            )
-        if expression in seen:
-            first = seen[expression]
-            held = graph.call_function(operator.eq, (_read(graph, node, place), _read(graph, *first)))
-            _assert(graph, held, f"{_told(node, place)} must be the same as {_told(*first)}")
-        seen.setdefault(expression, (node, place))
-
-
-def _write_out_guards(source: Any) -> None:
+def _write_out_guards(source: Any, inputs: list[torch.fx.Node]) -> None:
     """Replace the one call that checks all guards by nodes for each, where they can be written as nodes."""
     graph = source.graph
     for call in graph.find_nodes(op="call_module", target=_GUARDS):
@@ -185,11 +148,37 @@ def _write_out_guards(source: Any) -> None:
                 getattr(source, _GUARDS).forward(*(Proxy(argument, tracer) for argument in call.args))
         except (TraceError, TypeError, AssertionError, RuntimeError):
             # A guard with a function of numbers that does not take proxies: the call itself stays and checks it.
-            for node in reversed([node for node in graph.nodes if node not in before]):
-                graph.erase_node(node)
-            continue
-        graph.erase_node(call)
-        del source._modules[_GUARDS]
+            covered = [node for node in graph.nodes if node not in before]
+        else:
+            guards = [node for node in graph.nodes if node not in before and node.target is torch._assert]
+            covered = [call, *(guard for guard in guards if _is_covered(guard.args[0], inputs))]
+            del source._modules[_GUARDS]
+        _erase(graph, covered, before)
+
+
+def _is_covered(condition: Any, inputs: list[torch.fx.Node]) -> bool:
+    """True for ``x.size()[i] == 4``, which the check of the tensors' types has asked already."""
+    if not isinstance(condition, torch.fx.Node) or condition.target is not operator.eq:
+        return False
+    size, expected = condition.args
+    if not isinstance(size, torch.fx.Node) or size.target is not operator.getitem or not isinstance(expected, int):
+        return False
+    shape, place = size.args
+    tensor = shape.args[0] if isinstance(shape, torch.fx.Node) and shape.target == "size" else None
+    example = tensor.meta.get("val") if tensor in inputs else None  # type: ignore[union-attr]
+    return isinstance(example, torch.Tensor) and example.shape[place] is expected  # type: ignore[index]
+
+
+def _erase(graph: torch.fx.Graph, nodes: list[torch.fx.Node], keep: set[torch.fx.Node]) -> None:
+    """Erase nodes, and what was added only for them."""
+    for node in reversed(nodes):
+        pending = [node]
+        while pending:
+            dead = pending.pop()
+            if dead.users or dead._erased or (dead in keep and dead is not node):
+                continue
+            pending += dead.all_input_nodes
+            graph.erase_node(dead)
 
 
 def _add_missing_state(program: ExportedProgram, module: torch.nn.Module) -> None:

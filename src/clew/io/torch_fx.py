@@ -21,7 +21,7 @@ from clew.io.torch_state import share_rest
 from clew.io.torch_trees import codegen_from_torch, codegen_to_torch
 from clew.ir.arguments import leaves, map_aggregate
 from clew.ir.graph import Graph
-from clew.ir.node import Node, check_opcode, make_node
+from clew.ir.node import Node, check_opcode
 from clew.ir.source import SourceLine
 from clew.ir.types import Type, type_of
 from clew.runtime.module import GraphModule
@@ -84,9 +84,7 @@ def graph_from_fx(source: torch.fx.Graph) -> Graph:
         check_opcode(node.op, node.target, node.name)
         name = _name_in_clew(graph, node.name, reserved)
         args, kwargs = map_aggregate(node.args, translate), map_aggregate(node.kwargs, translate)
-        twin = twins[node] = make_node(graph, name, node.op, node.target, args, kwargs, node.type)
-        graph._link(twin, graph._root)
-        graph._len += 1
+        twin = twins[node] = graph._append_exact(node.op, name, node.target, args, kwargs, node.type)
         _notes_from_fx(node, twin)
     return graph
 
@@ -94,10 +92,11 @@ def graph_from_fx(source: torch.fx.Graph) -> Graph:
 def _name_in_clew(graph: Graph, name: str, reserved: frozenset[str]) -> str:
     """The very same name, unless generated code could not bear it: then one like it."""
     usable = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
-    if not usable or name in reserved or name in graph._names:
-        return graph._names.create_name(name)
+    if usable and name not in reserved and name not in graph._names:
+        graph._names.reserve(name)
+        return name
     graph._names.reserve(name)
-    return name
+    return graph._names.create_name(name)
 
 
 def _builtins_in(source: torch.fx.Graph) -> frozenset[str]:

@@ -15,7 +15,8 @@ from typing import Any
 from clew.errors import TextError
 from clew.ir import lookup
 from clew.ir.literals import Speller
-from clew.ir.reader import DOTTED, Reader
+from clew.ir.lookup import DOTTED
+from clew.ir.reader import Reader
 
 
 class _Unnamed(LookupError):
@@ -61,20 +62,15 @@ def _written(annotation: Any) -> str:
         return f"[{_joined(annotation)}]"
     if isinstance(annotation, types.UnionType):
         return " | ".join(map(_written, annotation.__args__))
+    name = getattr(annotation, "_name", None)
+    if isinstance(name, str) and getattr(typing, name, None) is annotation:
+        return f"typing.{name}"  # typing's special forms, such as typing.List, know their own names
     origin = typing.get_origin(annotation)
-    return _base(annotation) if origin is None else _subscripted(annotation, origin)
+    return _type_name(annotation) if origin is None else _subscripted(annotation, origin)
 
 
 def _joined(annotations: Any) -> str:
     return ", ".join(map(_written, annotations))
-
-
-def _base(annotation: Any) -> str:
-    """A type without brackets; the special forms of typing know their own names."""
-    name = getattr(annotation, "_name", None)
-    if isinstance(name, str) and getattr(typing, name, None) is annotation:
-        return f"typing.{name}"
-    return _type_name(annotation)
 
 
 def _subscripted(annotation: Any, origin: Any) -> str:

@@ -26,7 +26,7 @@ _ADVICE = "the arguments of a node are immutable: build a new list or dict and a
 
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
-    raise NotImplementedError(f"{type(self).__name__} cannot be changed in place; {_ADVICE}")
+    raise NotImplementedError(f"'{type(self).__name__}' object does not support mutation: {_ADVICE}")
 
 
 class immutable_list(list):  # type: ignore[type-arg]
@@ -73,13 +73,17 @@ tree.register(
 EMPTY_DICT: immutable_dict = immutable_dict()
 
 
+def rebuilt_tuple(original: Any, items: list[Any]) -> Any:
+    """A tuple, named tuple or other kind of tuple like ``original`` with other items."""
+    if type(original) is tuple:
+        return tuple(items)
+    return type(original)(*items) if hasattr(original, "_fields") else type(original)(items)
+
+
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     """Apply ``fn`` to every leaf of the nest ``a``; lists and dicts of the result are immutable."""
     if isinstance(a, tuple):
-        mapped = [map_aggregate(item, fn) for item in a]
-        if type(a) is tuple:
-            return tuple(mapped)
-        return type(a)(*mapped) if hasattr(a, "_fields") else type(a)(mapped)
+        return rebuilt_tuple(a, [map_aggregate(item, fn) for item in a])
     if isinstance(a, list):
         return immutable_list([map_aggregate(item, fn) for item in a])
     if isinstance(a, dict):

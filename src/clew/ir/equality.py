@@ -60,7 +60,10 @@ def _told(path: str, left: Any, right: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = f"%{value.name}" if isinstance(value, Reference) else repr(value)
+    try:
+        text = f"%{value.name}" if isinstance(value, Reference) else repr(value)
+    except ValueError:  # Python refuses to write very long numbers
+        text = "a number too long to show" if isinstance(value, int) else f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 

@@ -11,6 +11,7 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -31,6 +32,16 @@ from clew.ir.node import (
 from clew.ir.pickling import pack, unpack
 from clew.ir.table import table
 from clew.ir.verify import verify
+
+
+class NoDefault:
+    """The mark of an input without a default value, since None may be one."""
+
+    def __repr__(self) -> str:
+        return "NO_DEFAULT"
+
+
+NO_DEFAULT = NoDefault()
 
 
 class NodeList:
@@ -69,16 +80,25 @@ class InsertPoint:
 
     __slots__ = ("_before", "_graph")
 
-    def __init__(self, graph: Graph, anchor: Node) -> None:
+    def __init__(self, graph: Graph, anchor: Node, after: bool) -> None:
         self._graph = graph
-        self._before = graph._anchor
-        graph._anchor = anchor
+        self._before = (graph._anchor, graph._after)
+        graph._anchor, graph._after = anchor, after
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._graph._anchor = self._before
+        self._graph._anchor, self._graph._after = self._before
+
+
+@dataclass
+class Watchers:
+    """Functions that are told of single edits: of nodes made, erased, and exchanged for another in a user."""
+
+    created: list[Callable[[Node], Any]] = field(default_factory=list)
+    erased: list[Callable[[Node], Any]] = field(default_factory=list)
+    replaced: list[Callable[..., Any]] = field(default_factory=list)
 
 
 class Graph:
@@ -94,6 +114,8 @@ class Graph:
     ) -> None:
         self._root: Node = make_node(self, "", "root", "", (), {})
         self._anchor: Node = self._root
+        self._after = False
+        self._watchers: Watchers | None = None
         self._len = 0
         self._names = Namespace()
         self._listeners: list[Callable[[], None]] = []
@@ -198,14 +220,29 @@ class Graph:
         """Add a node at the insertion point; its name is made unique, after ``name`` or the target."""
         if args is None:
             args = ()
-        elif not isinstance(args, (tuple, list)):
+        elif not isinstance(args, tuple):
             raise AssertionError(f"args must be a tuple, not {type(args).__name__}")
         if kwargs is not None and not isinstance(kwargs, dict):
             raise AssertionError(f"kwargs must be a dict, not {type(kwargs).__name__}")
         candidate = name if name is not None else self._target_to_str(target)
         check_opcode(op, target, candidate)
         node = make_node(self, self._names.create_name(candidate), op, target, args, kwargs or {}, type_expr)
-        self._link(node, self._anchor)
+        self._link(node, self._anchor._next if self._after else self._anchor)
+        self._len += 1
+        if self._index is not None:
+            self._index.setdefault(op, {})[node] = None
+        if self._watchers is not None:
+            for watcher in self._watchers.created:
+                watcher(node)
+        return node
+
+    def _append_exact(
+        self, op: str, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], type_expr: Any = None
+    ) -> Node:
+        """Add a node at the end under this very name, which no other node of the graph bears: for faithful copies."""
+        node = make_node(self, name, op, target, args, kwargs, type_expr)
+        self._names.reserve(name)
+        self._link(node, self._root)
         self._len += 1
         if self._index is not None:
             self._index.setdefault(op, {})[node] = None
@@ -222,20 +259,24 @@ class Graph:
         """Take a node without users out of the graph."""
         if to_erase.users:
             users = ", ".join(user.name for user in to_erase.users)
+            count = len(to_erase.users)
             raise StillUsed(
-                f"Tried to erase Node {to_erase.name} but it still had {len(to_erase.users)} users in the graph: {users}",
+                f"Tried to erase Node {to_erase.name} but it still had {count} users in the graph: {users}",
                 fixes=["node.replace_all_uses_with(other) first, or erase the users before it"],
             )
         if to_erase.graph is not self:
-            raise ForeignNode(f"node {to_erase.name} is of another graph, so this graph cannot erase it")
+            raise ForeignNode(f"node {to_erase.name} is of another graph: this is the wrong graph to erase it from")
         if to_erase._erased:
-            warnings.warn(f"node {to_erase.name} was erased already", stacklevel=2)
+            warnings.warn(f"node {to_erase.name} is already erased", stacklevel=2)
             return
         set_next(to_erase._prev, to_erase._next)
         set_prev(to_erase._next, to_erase._prev)
         set_erased(to_erase, True)
         if self._anchor is to_erase:
-            self._anchor = to_erase._next
+            self._anchor = to_erase._prev if self._after else to_erase._next
+        if self._watchers is not None:
+            for watcher in self._watchers.erased:
+                watcher(to_erase)
         self._len -= 1
         self._numbered = False
         if self._index is not None:
@@ -243,33 +284,36 @@ class Graph:
         replace_arguments(to_erase, map_arg(to_erase.args, _nothing), map_arg(to_erase.kwargs, _nothing))
 
     def inserting_before(self, n: Node | None = None) -> InsertPoint:
-        """From now on, or inside a ``with``, new nodes go before ``n`` (before all nodes without ``n``)."""
-        return InsertPoint(self, self._root._next if n is None else self._own(n))
+        """From now on, or inside a ``with``, new nodes go before ``n`` (at the front of all without ``n``)."""
+        return self.inserting_after(self._root) if n is None else InsertPoint(self, self._own(n), after=False)
 
     def inserting_after(self, n: Node | None = None) -> InsertPoint:
-        """From now on, or inside a ``with``, new nodes go after ``n`` (after all nodes without ``n``)."""
-        return InsertPoint(self, self._root if n is None else self._own(n)._next)
+        """From now on, or inside a ``with``, each new node goes right after ``n`` (to the end without ``n``).
+
+        Of several nodes made there the last one made stands first, as in torch.fx.
+        """
+        return self.inserting_before(self._root) if n is None else InsertPoint(self, self._own(n), after=True)
 
     def _own(self, node: Node) -> Node:
         if node.graph is not self:
-            raise ForeignNode(f"node {node.name} is of another graph, so nothing of this one can be inserted there")
+            raise ForeignNode(f"node {node.name} is not in graph: it belongs to another one")
         if node._erased:
             raise ErasedNode(f"node {node.name} was erased, so nothing can be inserted there")
         return node
 
     # ---- one method an opcode ------------------------------------------------------------------------------------
 
-    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = inspect.Signature.empty) -> Node:
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = NO_DEFAULT) -> Node:
         """Add an input."""
-        args = () if default_value is inspect.Signature.empty else (default_value,)
+        args = () if default_value is NO_DEFAULT or default_value is inspect.Signature.empty else (default_value,)
         return self.create_node("placeholder", name, args=args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
         """Add the reading of an attribute of the root, given by its dotted path."""
         if self._owning_module is not None and resolve(self._owning_module, qualified_name) is None:
             warnings.warn(
-                f"{type(self._owning_module).__name__} has no attribute {qualified_name!r} yet: "
-                "set it before the graph runs",
+                f"this get_attr refers to {qualified_name!r}, which {type(self._owning_module).__name__} does not have "
+                "yet: it does not reference an nn.Module, nn.Parameter, or buffer; set it before the graph runs",
                 stacklevel=2,
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
@@ -284,8 +328,8 @@ class Graph:
         """Add a call of the submodule at the dotted path ``module_name``."""
         if self._owning_module is not None and resolve(self._owning_module, module_name) is None:
             warnings.warn(
-                f"{type(self._owning_module).__name__} has no submodule {module_name!r} yet: "
-                "add it with add_submodule before the graph runs",
+                f"this call_module refers to {module_name!r}, which {type(self._owning_module).__name__} does not have "
+                "yet: it does not reference an nn.Module; add it with add_submodule before the graph runs",
                 stacklevel=2,
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
@@ -340,7 +384,6 @@ class Graph:
         memo = {} if memo is None else memo
         twin = type(self)(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
         memo[id(self)] = twin
-        twin._names = self._names.copy()
         twin._chosen_codegen = copy.deepcopy(self._chosen_codegen, memo)
         twins: dict[Any, Any] = {}
 
@@ -349,9 +392,7 @@ class Graph:
 
         for node in self.nodes:
             args, kwargs = map_aggregate(node.args, translate), map_aggregate(node.kwargs, translate)
-            copied = twins[node] = make_node(twin, node.name, node.op, node.target, args, kwargs, node.type)
-            twin._link(copied, twin._root)
-            twin._len += 1
+            copied = twins[node] = twin._append_exact(node.op, node.name, node.target, args, kwargs, node.type)
             memo[id(node)] = copied
             _copy_notes(node, copied)
         return twin
@@ -371,7 +412,7 @@ class Graph:
         must_stay = is_impure if is_impure_node is None else is_impure_node
         before = self._len
         for node in reversed(self.nodes):
-            if not node.users and node.op not in ("placeholder", "output") and not must_stay(node):
+            if not node.users and node.op != "output" and not must_stay(node):
                 self.erase_node(node)
         return self._len < before
 

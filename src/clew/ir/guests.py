@@ -77,6 +77,10 @@ class Guest:
         """The IR type of ``value``."""
         return None
 
+    def memory_format(self, value: Any) -> Any:
+        """How the elements of an array lie in memory, in the framework's own words."""
+        return None
+
     def same_value(self, left: Any, right: Any) -> bool | None:
         """Whether two constants of the framework are the same; None when they are not the framework's."""
         return None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clew.errors import MissingAttribute
-from clew.ir.arguments import map_arg
+from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
@@ -50,17 +50,22 @@ class Interpreter:
             if node in self.env:
                 continue
             self.env[node] = self._run_with_notes(node)
+            for used in self.user_to_last_uses.get(node, ()):
+                self.env.pop(used, None)
             if node.op == "output":
                 value = self.env[node]
                 return self.graph.process_outputs(value) if enable_io_processing else value
-            for used in self.user_to_last_uses.get(node, ()):
-                self.env.pop(used, None)
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
         """Like ``run`` on the items of ``args_list``, which is emptied so that inputs can be freed early."""
-        inputs = [node for node in self.graph.nodes if node.op == "placeholder"]
-        initial = dict(zip(inputs, args_list, strict=False))
+        inputs = self.graph.find_nodes(op="placeholder")
+        if len(inputs) != len(args_list):
+            kind = "missing" if len(args_list) < len(inputs) else "extra"
+            raise MissingInput(
+                f"boxed_run got {kind} arguments: the graph takes {len(inputs)}, the list has {len(args_list)}"
+            )
+        initial = dict(zip(inputs, args_list, strict=True))
         args_list.clear()
         return self.run(initial_env=initial)
 
@@ -135,13 +140,20 @@ class Interpreter:
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
-        """A nest with values in the place of nodes."""
-        return map_arg(args, lambda used: self._value(used, n))
-
-    def _value(self, used: Node, n: Node) -> Any:
-        if used not in self.env:
-            raise MissingAttribute(f"Node {n} referenced nonexistent value {used}!", fixes=["run graph.lint()"])
-        return self.env[used]
+        """A nest with values in the place of nodes; its lists and dicts are plain ones, as in generated code."""
+        if isinstance(args, Node):
+            if args not in self.env:
+                raise MissingAttribute(f"Node {n} referenced nonexistent value {args}!", fixes=["run graph.lint()"])
+            return self.env[args]
+        if isinstance(args, tuple):
+            return rebuilt_tuple(args, [self.map_nodes_to_values(item, n) for item in args])
+        if isinstance(args, list):
+            return [self.map_nodes_to_values(item, n) for item in args]
+        if isinstance(args, dict):
+            return {key: self.map_nodes_to_values(value, n) for key, value in args.items()}
+        if isinstance(args, slice):
+            return slice(*(self.map_nodes_to_values(part, n) for part in (args.start, args.stop, args.step)))
+        return args
 
 
 def last_uses(nodes: Any) -> dict[Node, list[Node]]:

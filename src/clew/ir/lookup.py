@@ -19,7 +19,7 @@ from clew.ir.format import qualified_name
 OPEN_PACKAGES = frozenset("builtins operator math typing collections torch numpy jax tensorflow clew".split())
 """Packages that may be imported, submodules included, when a text names something in them."""
 
-DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
+DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 
 
 class NotFound(LookupError):
@@ -85,7 +85,7 @@ def is_same_object(left: Any, right: Any) -> bool:
 
 def name_for(value: Any) -> str | None:
     """A dotted name under which ``find`` gives ``value`` itself; None if there is none."""
-    name = qualified_name(value)
+    name = value.__name__ if isinstance(value, ModuleType) else qualified_name(value)
     if not DOTTED.fullmatch(name):
         return None
     try:

@@ -76,8 +76,11 @@ class Namespace:
         self._names[id(obj)] = (name, obj)
 
     def reserve(self, name: str) -> None:
-        """Mark ``name`` as given."""
+        """Mark ``name`` as given; numbering goes on behind it."""
         self._used.add(name)
+        _, stem, number = _take_apart(name)
+        if number is not None and number > self._counts.get(stem, 0):
+            self._counts[stem] = number
 
     def __contains__(self, name: object) -> bool:
         return name in self._used

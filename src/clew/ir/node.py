@@ -16,11 +16,12 @@ generated code depends on is announced to the graph, so that code follows by its
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from clew.errors import BadArgument, BadTarget, ErasedNode, ForeignNode, UnknownOpcode
-from clew.ir.arguments import EMPTY_DICT, Reference, immutable_dict, immutable_list
+from clew.ir.arguments import EMPTY_DICT, Reference, immutable_dict, immutable_list, rebuilt_tuple
 from clew.ir.effects import is_impure
 from clew.ir.format import format_node, format_target
 from clew.ir.guests import guest_of
@@ -255,6 +256,9 @@ class Node(NodeFields):
         """Put ``new_input`` wherever ``old_input`` appears in the arguments of this node."""
         if not isinstance(old_input, Node) or not isinstance(new_input, Node):
             raise BadArgument(f"replace_input_with on node {self.name} takes two nodes")
+        if self.graph._watchers is not None:
+            for watcher in self.graph._watchers.replaced:
+                watcher(old=old_input, new=new_input.name, user=self)
         swap = {old_input: new_input}
         replace_arguments(self, _swapped(self.args, swap), _swapped(self.kwargs, swap))
 
@@ -322,6 +326,9 @@ class Node(NodeFields):
         if candidate != self.name:
             name = self.graph._names.create_name(candidate)
             self.graph._before_change(self, "name", name)
+            if self.graph._watchers is not None:
+                for watcher, user in itertools.product(self.graph._watchers.replaced, self.users):
+                    watcher(old=self, new=name, user=user)
             object.__setattr__(self, "name", name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
@@ -391,10 +398,7 @@ def freeze(value: Any, inputs: dict[Node, None]) -> Any:
     if kind in _PLAIN:
         return value
     if isinstance(value, tuple):
-        frozen = [freeze(item, inputs) for item in value]
-        if kind is tuple:
-            return tuple(frozen)
-        return kind(*frozen) if hasattr(value, "_fields") else kind(frozen)
+        return rebuilt_tuple(value, [freeze(item, inputs) for item in value])
     if isinstance(value, list):
         return immutable_list([freeze(item, inputs) for item in value])
     if isinstance(value, dict):
@@ -434,8 +438,7 @@ def _swapped(value: Any, swap: dict[Node, Node]) -> Any:
     if kind in _PLAIN:
         return value
     if isinstance(value, tuple):
-        items = [_swapped(item, swap) for item in value]
-        return tuple(items) if kind is tuple else kind(*items) if hasattr(value, "_fields") else kind(items)
+        return rebuilt_tuple(value, [_swapped(item, swap) for item in value])
     if isinstance(value, list):
         return [_swapped(item, swap) for item in value]
     if isinstance(value, dict):

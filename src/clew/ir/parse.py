@@ -7,6 +7,7 @@ The graph that comes out keeps the rules of ``verify``.
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -15,11 +16,17 @@ from clew.errors import TextError
 from clew.ir.annotations import AnnotationReader
 from clew.ir.graph import Graph
 from clew.ir.literals import STRING, unquote
+from clew.ir.lookup import DOTTED
 from clew.ir.node import Node
-from clew.ir.reader import DOTTED
 from clew.ir.source import SourceLine
 from clew.ir.text import WORDS
 from clew.ir.types import Type, read_type
+
+_TAKEN = frozenset(keyword.kwlist) | frozenset(
+    "torch tree inf nan device pytree NoneType float complex getattr slice range set frozenset list tuple dict int bool "
+    "str bytes".split()
+)
+"""Names that generated code writes itself: a node of such a name would hide what the code means."""
 
 _OPCODES = {word: opcode for opcode, word in WORDS.items()}
 _WORDS = ", ".join(_OPCODES)
@@ -178,14 +185,14 @@ class _GraphReader(AnnotationReader):
             raise self.fault(
                 f"the name %{name} is given twice", start, fixes=["names in a graph are unique: rename one"]
             )
-        node = self.graph.create_node(opcode, target, args, kwargs, name, annotation)
-        if node.name != name:
+        if name in _TAKEN or not _WORD.fullmatch(name):
             raise self.fault(
                 f"no node can be named %{name}",
                 start,
-                why="names are identifiers that are neither keywords nor builtins of Python",
-                fixes=[f"%{node.name} would do"],
+                why="the names of nodes are identifiers, and neither keywords nor words that generated code needs",
+                fixes=[f"%{self.graph._names.create_name(name)} would do"],
             )
+        node = self.graph._append_exact(opcode, name, target, args, kwargs, annotation)
         if value_type is not None:
             node.value_type = value_type
         self.nodes[name] = node

@@ -1,19 +1,19 @@
 """Graphs as flat rows for pickle: no recursion over nodes, no source code run on loading.
 
 A node becomes a row in which other nodes stand as indices; the graph is rebuilt from its rows with the same names.
-Functions travel by reference like everywhere in pickle; those that pickle cannot name travel by their dotted name.
+Functions travel by reference like everywhere in pickle; those that pickle cannot reach travel by their dotted name.
+Notes in ``meta`` that pickle refuses (fake tensors, local classes) stay behind; the program itself is always whole.
 """
 
 from __future__ import annotations
 
-import importlib
 import pickle
 import sys
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from clew.errors import TextError
 from clew.ir.arguments import Reference, map_aggregate
-from clew.ir.format import qualified_name
+from clew.ir.lookup import find, name_for
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
@@ -34,29 +34,63 @@ class Named:
         self.name = name
 
 
+class _Packer:
+    """Encodes the values of one graph; what was found out about a function or a note is remembered."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.places: dict[Any, Index] = {node: Index(place) for place, node in enumerate(graph.nodes)}
+        self.seen: dict[int, tuple[Any, Any]] = {}
+
+    def encode(self, leaf: Any) -> Any:
+        """A leaf of an argument: nodes as indices, functions by a way that pickle can go."""
+        if isinstance(leaf, Reference):
+            return self.places.get(leaf)
+        return self.target(leaf) if callable(leaf) and not isinstance(leaf, type) else leaf
+
+    def target(self, target: Any) -> Any:
+        """A function as it is if pickle finds it, otherwise by name."""
+        if isinstance(target, str):
+            return target
+        known = self.seen.get(id(target))
+        if known is None:
+            known = self.seen[id(target)] = (_portable(target), target)
+        return known[0]
+
+    def meta(self, meta: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The notes that pickle takes."""
+        if not meta:
+            return None
+        encoded = {key: map_aggregate(value, self.encode) for key, value in meta.items() if self._is_portable(value)}
+        return encoded or None
+
+    def _is_portable(self, value: Any) -> bool:
+        if isinstance(value, (str, int, float, bool, Reference)):
+            return True
+        known = self.seen.get(id(value))
+        if known is None:
+            known = self.seen[id(value)] = (_can_pickle(map_aggregate(value, self.encode)), value)
+        return bool(known[0])
+
+
 def pack(graph: Graph) -> tuple[Any, ...]:
     """The arguments from which ``unpack`` makes an equal graph."""
-    places: dict[Any, Index] = {node: Index(place) for place, node in enumerate(graph.nodes)}
-
-    def encode(leaf: Any) -> Any:
-        return places.get(leaf) if isinstance(leaf, Reference) else _portable(leaf)
-
+    packer = _Packer(graph)
     rows = [
         (
             node.op,
             node.name,
-            _portable(node.target),
-            map_aggregate(node.args, encode),
-            map_aggregate(node.kwargs, encode),
+            packer.target(node.target),
+            map_aggregate(node.args, packer.encode),
+            map_aggregate(node.kwargs, packer.encode),
             node.type,
             node.value_type,
             node.source,
-            map_aggregate(node._meta, encode) if node._meta else None,
+            packer.meta(node._meta),
         )
         for node in graph.nodes
     ]
     tracer = graph._tracer_cls
-    if tracer is not None and not _is_importable(tracer):
+    if tracer is not None and not _can_pickle(tracer):
         tracer = None
     return type(graph), rows, tracer, graph._tracer_extras, graph._chosen_codegen
 
@@ -69,53 +103,40 @@ def unpack(kind: type[Graph], rows: list[Any], tracer: type | None, extras: Any,
     def decode(leaf: Any) -> Any:
         if type(leaf) is Index:
             return nodes[leaf]
-        return resolve_name(leaf.name) if type(leaf) is Named else leaf
+        return find(leaf.name) if type(leaf) is Named else leaf
 
-    metas = []
-    for op, name, target, args, kwargs, annotation, value_type, source, meta in rows:
-        node = graph.create_node(
-            op, decode(target), map_aggregate(args, decode), map_aggregate(kwargs, decode), name, annotation
-        )
+    for op, name, target, args, kwargs, annotation, value_type, source, _ in rows:
+        args, kwargs = map_aggregate(args, decode), map_aggregate(kwargs, decode)
+        node = graph._append_exact(op, name, decode(target), args, kwargs, annotation)
         node.value_type = value_type
         node.source = source
         nodes.append(node)
-        metas.append(meta)
-    for node, meta in zip(nodes, metas, strict=True):
+    for node, (*_, meta) in zip(nodes, rows, strict=True):
         if meta:
-            node.meta.update(map_aggregate(meta, decode))
+            node.meta.update({key: map_aggregate(value, decode) for key, value in meta.items()})
     graph._chosen_codegen = codegen
     return graph
 
 
 def _portable(value: Any) -> Any:
-    """The value itself, or its name where pickle would fail on it (overloads of torch.ops are such)."""
-    if not callable(value) or isinstance(value, type) or not type(value).__module__.startswith("torch._ops"):
+    """The value itself where pickle finds it by its own name, otherwise the name under which users find it."""
+    if isinstance(value, (FunctionType, BuiltinFunctionType)) and _is_where_it_says(value):
         return value
-    return Named(qualified_name(value))
+    name = name_for(value)
+    return value if name is None else Named(name)
 
 
-def _is_importable(kind: type) -> bool:
+def _is_where_it_says(function: Any) -> bool:
+    found: Any = sys.modules.get(function.__module__ or "")
+    for atom in function.__qualname__.split("."):
+        found = getattr(found, atom, None)
+    return found is function
+
+
+def _can_pickle(value: Any) -> bool:
+    """Whether pickle takes the value. It may fail in any way that the classes of users choose."""
     try:
-        pickle.dumps(kind)
-    except (pickle.PicklingError, AttributeError):
+        pickle.dumps(value)
+    except Exception:
         return False
     return True
-
-
-def resolve_name(name: str) -> Any:
-    """The object behind a dotted name: the longest importable prefix, then attributes."""
-    atoms = name.split(".")
-    for cut in range(len(atoms), 0, -1):
-        module_name = ".".join(atoms[:cut])
-        module = sys.modules.get(module_name)
-        if module is None and cut == 1:
-            module = importlib.import_module(module_name)
-        if module is None:
-            continue
-        found: Any = module
-        for atom in atoms[cut:]:
-            if not hasattr(found, atom):
-                raise TextError(f"{name} cannot be found: {'.'.join(atoms[:cut])} has no attribute {atom!r}")
-            found = getattr(found, atom)
-        return found
-    raise TextError(f"{name!r} is not a dotted name")

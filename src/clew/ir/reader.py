@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 from clew.ir import lookup
 from clew.ir.literals import STRING, is_named_tuple, is_plain_container, is_plain_dataclass, unquote
+from clew.ir.lookup import DOTTED
 from clew.ir.scanner import Scanner
 
-DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _OBJECT = re.compile(r"@\d+", re.ASCII)
 _MEMBERS = re.compile(r"(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _STRING = re.compile(STRING)
@@ -28,7 +28,7 @@ _CONSTANTS = {"True": True, "False": False, "None": None}
 _BUILTINS: dict[str, Callable[..., Any]] = {
     kind.__name__: kind for kind in (complex, float, slice, range, set, frozenset)
 }
-VOUCHED = frozenset({"torch.device", "torch.Size"})
+VOUCHED = frozenset({"torch.device", "torch.Size", "torch.finfo", "torch.iinfo"})
 """Classes of frameworks that only hold what they are given, by the names under which they are written."""
 
 
@@ -72,8 +72,6 @@ class Reader(Scanner):
             return self.nested_graph()
         if name in _BUILTINS and self.skip() == "(":
             return self.constructed(_BUILTINS[name], match)
-        if "." not in name:
-            raise self.error("a value", match.start())
         found = self.find(name, match.start())
         if self.text.startswith("(", self.place):
             if not may_construct(found, name):

@@ -143,6 +143,13 @@ def _check_attributes(graph: Graph) -> None:
             _check_path(node, graph.owning_module)
 
 
+def _is_module(value: Any) -> bool:
+    """A framework's array or parameter is no module even if it could be called."""
+    guest = guest_of(value)
+    is_array = guest is not None and guest.array_class is not None and isinstance(value, guest.array_class)
+    return callable(value) and not is_array
+
+
 def _check_path(node: Node, root: Any) -> None:
     atoms = str(node.target).split(".")
     found = root
@@ -155,7 +162,7 @@ def _check_path(node: Node, root: Any) -> None:
                 fixes=["add it to the root with add_submodule or setattr, or correct the target"],
             )
         found = getattr(found, atom)
-    if node.op == "call_module" and guest_of(type(root)) is not None and not callable(found):
+    if node.op == "call_module" and not _is_module(found):
         raise MissingAttribute(
             f"Node {node} target {node.target} does not reference an nn.Module but a {type(found).__name__}",
             where=_place(node),

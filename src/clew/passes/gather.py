@@ -53,7 +53,7 @@ class Memory:
             self._join(node, _OUTSIDE)
         if effect is Effect.NONE and self._makes_array(node):
             self.arrays.add(node)
-        else:
+        elif node.op != "output":
             for used in node.all_input_nodes:
                 self._join(node, used)
 

@@ -3,7 +3,8 @@
 In come two values or two nodes, out comes yes or no, or the pairs of arguments that are still to be compared.
 Likeness is strict, because a pattern that matches falsely changes a program: ``1``, ``1.0`` and ``True`` are three
 literals, ``0.0`` and ``-0.0`` two, nan is like nan. Stateless modules and plain constant tensors are literals too.
-What has state (a module with parameters, a parameter, a buffer) is bound by its class, as a stand-in for any such.
+What has state (a module with parameters, a parameter, a buffer) is bound by its class, as a stand-in for any such;
+a graph module keeps its plain tensors as buffers, so those of a pattern that is one are bound in this way as well.
 """
 
 from __future__ import annotations

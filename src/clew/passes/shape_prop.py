@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from clew.ir.arguments import map_aggregate
+from clew.ir.guests import guest_of
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
 from clew.ir.types import type_of
@@ -47,7 +48,9 @@ def _metadata(value: Any) -> Any:
     if not (hasattr(value, "shape") and hasattr(value, "dtype") and hasattr(value, "stride")):
         return value
     quantized = bool(getattr(value, "is_quantized", False))
-    return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(), None, quantized, {})
+    guest = guest_of(value)
+    layout = None if guest is None else guest.memory_format(value)
+    return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(), layout, quantized, {})
 
 
 def _parts(noted: Any) -> list[Any]:

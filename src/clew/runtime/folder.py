@@ -41,7 +41,8 @@ def write_folder(module: Any, folder: Any, module_name: str) -> None:
         writer = _Writer(module, Path(scratch))
         text = writer.text(module_name, code)
         (Path(scratch) / "module.py").write_text(text)
-        (Path(scratch) / "__init__.py").write_text(f"from .module import {module_name}\n\n__all__ = [{module_name!r}]\n")
+        opening = f"from .module import {module_name}\n\n__all__ = [{module_name!r}]\n"
+        (Path(scratch) / "__init__.py").write_text(opening)
         torch.save(module.state_dict(), Path(scratch) / "state_dict.pt")
         target.mkdir(exist_ok=True)
         for file in Path(scratch).iterdir():

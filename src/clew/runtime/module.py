@@ -10,13 +10,15 @@ from __future__ import annotations
 import copy
 import itertools
 import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
-from clew.ir.graph import Graph
+from clew.ir.graph import Graph, Watchers
 from clew.runtime.build import compile_function
 from clew.runtime.folder import write_folder
 
@@ -40,7 +42,7 @@ class _StaleForward:
 class GraphModule(torch.nn.Module):
     """A module generated from a graph."""
 
-    __jit_unused_properties__ = ["graph", "code", "_code"]  # noqa: RUF012 - read by torch.jit from the class
+    __jit_unused_properties__ = ["graph", "code", "_code", "_tracer_cls"]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """Each instance has a class of its own, because ``forward`` is a function of the class."""
@@ -65,6 +67,8 @@ class GraphModule(torch.nn.Module):
                 fixes=["give a torch.nn.Module, or a dict from dotted paths to values"],
             )
         self.meta: dict[str, Any] = {}
+        self._watchers = Watchers()
+        self._deepcopy_hooks: list[Callable[[Any], Any]] = []
         self.graph = graph
 
     def _take_from_dict(self, root: dict[str, Any], graph: Graph) -> None:
@@ -90,6 +94,7 @@ class GraphModule(torch.nn.Module):
             raise AssertionError(f"Expected a Graph instance, but got {type(graph)}")
         self._graph = graph
         graph.owning_module = self
+        graph._watchers = self._watchers
         self._make_stale()
 
     @property
@@ -127,6 +132,40 @@ class GraphModule(torch.nn.Module):
         if name == "forward":  # a subclass of Module with a stale forward is asked through its class
             return type(self).forward.__get__(self, type(self))
         return super().__getattr__(name)
+
+    # ---- hooks on single edits, in torch.fx's words -----------------------------------------------------------------
+
+    def _register_create_node_hook(self, f: Callable[[Any], Any]) -> None:
+        self._watchers.created.append(f)
+
+    def _unregister_create_node_hook(self, f: Callable[[Any], Any]) -> None:
+        self._watchers.created.remove(f)
+
+    def _register_erase_node_hook(self, f: Callable[[Any], Any]) -> None:
+        self._watchers.erased.append(f)
+
+    def _unregister_erase_node_hook(self, f: Callable[[Any], Any]) -> None:
+        self._watchers.erased.remove(f)
+
+    def _register_replace_node_hook(self, f: Callable[..., Any]) -> None:
+        self._watchers.replaced.append(f)
+
+    def _unregister_replace_node_hook(self, f: Callable[..., Any]) -> None:
+        self._watchers.replaced.remove(f)
+
+    @contextmanager
+    def _set_replace_hook(self, f: Callable[..., Any]) -> Iterator[None]:
+        self._register_replace_node_hook(f)
+        try:
+            yield
+        finally:
+            self._unregister_replace_node_hook(f)
+
+    def _register_deepcopy_hook(self, f: Callable[[Any], Any]) -> None:
+        self._deepcopy_hooks.append(f)
+
+    def _unregister_deepcopy_hook(self, f: Callable[[Any], Any]) -> None:
+        self._deepcopy_hooks.remove(f)
 
     # ---- submodules ----------------------------------------------------------------------------------------------
 
@@ -194,9 +233,14 @@ class GraphModule(torch.nn.Module):
         return f"{super().__str__()}\n{self.code}"
 
     def __copy__(self) -> GraphModule:
-        twin = base_class(type(self)).__new__(base_class(type(self)))
+        twin: GraphModule = type(self).__new__(type(self))
         GraphModule.__init__(twin, self, self._graph, type(self).__name__)
         twin.meta = self.meta
+        return twin
+
+    def _replicate_for_data_parallel(self) -> GraphModule:
+        twin = copy.copy(self)
+        object.__setattr__(twin, "_is_replica", True)
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
@@ -204,10 +248,14 @@ class GraphModule(torch.nn.Module):
         memo[id(self)] = twin
         graph = copy.deepcopy(self._graph, memo)
         state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_python_code")}
-        return _restore(twin, copy.deepcopy(state, memo), graph, type(self).__name__)
+        _restore(twin, copy.deepcopy(state, memo), graph, type(self).__name__)
+        for hook in self._deepcopy_hooks:
+            hook(twin)
+        return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_python_code")}
+        left_out = ("_graph", "_python_code", "_watchers", "_deepcopy_hooks")
+        state = {key: value for key, value in self.__dict__.items() if key not in left_out}
         return _rebuild, (base_class(type(self)), state, self._graph, type(self).__name__)
 
 
@@ -218,7 +266,7 @@ def _rebuild(kind: type[GraphModule], state: dict[str, Any], graph: Graph, name:
 def _restore(module: GraphModule, state: dict[str, Any], graph: Graph, name: str) -> GraphModule:
     """A bare instance filled with state and graph: nothing is traced or run."""
     torch.nn.Module.__init__(module)
-    module.__dict__.update(state)
+    module.__dict__.update({"_watchers": Watchers(), "_deepcopy_hooks": [], **state})
     type(module).__name__ = name
     module.graph = graph
     return module
@@ -253,7 +301,9 @@ def _take_over(source: Any, target: Any, path: str) -> None:
             existing = torch.nn.Module()
             setattr(holder, atom, existing)
         holder = existing
-    put_attribute(holder, atoms[-1], _attribute(found, atoms[-1], atoms))
+    name = atoms[-1]
+    persistent = name in getattr(found, "_buffers", ()) and name not in found._non_persistent_buffers_set
+    put_attribute(holder, name, _attribute(found, name, atoms), persistent)
 
 
 def _attribute(holder: Any, name: str, path: list[str]) -> Any:
@@ -265,22 +315,22 @@ def _attribute(holder: Any, name: str, path: list[str]) -> Any:
     return getattr(holder, name)
 
 
-def put_attribute(module: Any, path: str, value: Any) -> None:
-    """Set the attribute at a dotted path; tensors that are no parameters become buffers."""
+def put_attribute(module: Any, path: str, value: Any, persistent: bool = True) -> None:
+    """Set the attribute at a dotted path; tensors that are no parameters become buffers.
+
+    They are part of the state dict if they were in the original's: constants of a program are not.
+    """
     *atoms, name = path.split(".")
     for atom in atoms:
         if getattr(module, atom, None) is None:
             setattr(module, atom, torch.nn.Module())
         module = getattr(module, atom)
-    is_buffer = isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter)
-    if is_buffer and isinstance(module, torch.nn.Module) and name not in module._parameters:
-        if name in module._buffers or not hasattr(module, name):
-            module.register_buffer(name, value)
-            return
-        delattr(module, name)
-        module.register_buffer(name, value)
-        return
-    setattr(module, name, value)
+    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+        if hasattr(module, name):
+            delattr(module, name)
+        module.register_buffer(name, value, persistent)
+    else:
+        setattr(module, name, value)
 
 
 def _submodule(module: torch.nn.Module, path: str) -> torch.nn.Module | None:

@@ -24,7 +24,7 @@ class ProxyableClassMeta(type):
         proxy = find_proxy(args, kwargs)
         if proxy is not None:
             return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
-        cls.__init__(instance, *args, **kwargs)
+        cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
         return instance
 
 

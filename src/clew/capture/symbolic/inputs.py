@@ -141,7 +141,9 @@ def placeholder_for(
     default = (parameter.default,) if has_default and parameter is not None else ()
     if concrete_args is None or name not in concrete_args:
         annotation = annotations_of(function).get(name)
-        return tracer.create_proxy("placeholder", name, default, {}, type_expr=annotation)
+        keyword_only = parameter is not None and parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        kind = {"keyword_only": True} if keyword_only else {}
+        return tracer.create_proxy("placeholder", name, default, kind, type_expr=annotation)
     count = 0
 
     def fix(value: Any) -> Any:
@@ -169,7 +171,7 @@ def _check_at_run_time(tracer: Any, proxy: Proxy, name: str, value: Any) -> None
         assertion(proxy == value, message)
     else:
         warnings.warn(
-            f"the value of {name}, a {type(value).__name__}, is fixed in the graph without a check: "
+            f"{name} has been specialized to a {type(value).__name__} that cannot be checked at run time: "
             "callers must pass the same value as during tracing",
             stacklevel=2,
         )

@@ -19,7 +19,7 @@ from typing import Any
 from clew.capture.symbolic import refusals
 from clew.capture.symbolic.bytecode import assert_site, unpack_count
 from clew.capture.symbolic.scopes import Scope, stack_trace
-from clew.errors import TraceError
+from clew.errors import MixedTracers, SymbolicKey
 from clew.ir.arguments import BASE_TYPES, immutable_dict, immutable_list, leaves
 from clew.ir.graph import Graph
 from clew.ir.guests import guest, guest_of
@@ -222,7 +222,7 @@ class Proxy:
         kwargs = kwargs or {}
         tracers = {leaf.tracer: None for leaf in leaves((args, kwargs)) if isinstance(leaf, Proxy)}
         if len(tracers) != 1:
-            raise TraceError(
+            raise MixedTracers(
                 f"Found multiple different tracers {list(tracers)} while trying to trace operations {orig_method}",
                 why="values of two traces met in one call",
                 fixes=["do not let a proxy outlive the trace that made it"],
@@ -265,6 +265,9 @@ class Attribute(Proxy):
 class ParameterProxy(Proxy):
     """The proxy of a parameter whose shape is a constant of the trace, so that programs may branch on it."""
 
+    param: Any
+    name: str
+
     def __init__(self, tracer: TracerBase, node: Node, name: str, param: Any) -> None:
         super().__init__(node, tracer)
         known = guest_of(param)
@@ -302,7 +305,7 @@ def _is_named(value: Any) -> bool:
 def _dict_argument(tracer: TracerBase, a: dict[Any, Any]) -> dict[Any, Any]:
     for key in a:
         if any(isinstance(leaf, (Proxy, Node)) for leaf in leaves(key)):
-            raise TraceError(
+            raise SymbolicKey(
                 f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key}",
                 why="a key must be known when the graph is made",
                 fixes=["use a plain key, or keep the lookup in a function and clew.wrap it"],

@@ -27,8 +27,9 @@ def _why(proxy: Any) -> str:
 
 
 def _name(proxy: Any) -> str:
-    node = getattr(proxy, "_node", None) or proxy.__dict__.get("node")
-    return f"'{node.name}'" if node is not None else f"'{getattr(proxy, 'attr', 'this')}'"
+    fields = vars(proxy)
+    node = fields.get("node") or fields.get("_node")
+    return f"'{node.name}'" if node is not None else f"the attribute '{fields.get('attr')}'"
 
 
 def control_flow(proxy: Any) -> TraceError:
@@ -75,7 +76,7 @@ def argument(value: Any) -> UnsupportedArgument:
 def not_a_part(what: str) -> ModuleNotFound:
     """For modules and parameters outside the root."""
     return ModuleNotFound(
-        f"{what} is not installed as a submodule",
+        what,
         where=_where(),
         why="a graph refers to modules and parameters by their path from the traced root",
         fixes=("assign it to an attribute of the root module before tracing", *WAYS_OUT[1:]),

@@ -8,6 +8,7 @@ only, so that traces in several threads do not meet; afterwards everything is as
 from __future__ import annotations
 
 import contextvars
+import copy
 import inspect
 import math
 import types
@@ -71,6 +72,7 @@ class Tracer(TracerBase):
         self.num_calls: dict[str, int] = {}
         self.node_name_to_scope = {}
         self.tensor_attrs: dict[Any, str] = {}
+        self.stowed: list[str] = []
 
     # ---- the methods to override ---------------------------------------------------------------------------------
 
@@ -84,12 +86,12 @@ class Tracer(TracerBase):
         if self.submodule_paths:
             path = self.submodule_paths.get(mod)
             if path is None:
-                raise refusals.not_a_part(f"module {type(mod).__name__}")
+                raise refusals.not_a_part(f"module is not installed as a submodule: a {type(mod).__name__} was called")
             return path
         for path, module in self.root.named_modules():
             if module is mod:
                 return str(path)
-        raise refusals.not_a_part(f"module {type(mod).__name__}")
+        raise refusals.not_a_part(f"module is not installed as a submodule: a {type(mod).__name__} was called")
 
     def call_module(self, m: Any, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called for each call of a module: a node for a leaf, otherwise its forward is traced through."""
@@ -139,7 +141,7 @@ class Tracer(TracerBase):
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             return self.create_node("call_function", type(a), tuple(map(self.create_arg, a)), {})
         if is_proxyable(type(a)):
-            return self._stow(a, f"_{type(a).__name__}_constant_")
+            return self.create_node("get_attr", self._stow(a, f"_{type(a).__name__}_constant_"), (), {})
         return super().create_arg(a)
 
     def _path_of_value(self, value: Any, guest: Guest) -> str:
@@ -149,22 +151,27 @@ class Tracer(TracerBase):
         if guest.parameter_class is not None and isinstance(value, guest.parameter_class):
             known = next((name for name, found in self.root.named_parameters() if found is value), None)
             if known is None:
-                raise refusals.not_a_part("parameter is not a member of this module: it")
+                raise refusals.not_a_part("parameter is not a member of this module")
             return str(known)
         for name, found in getattr(self.root, "named_buffers", tuple)():
             if found is value:
                 return str(name)
         path = self.tensor_attrs.get(value)
         if path is None:
-            path = self.get_fresh_qualname("_tensor_constant")
-            self.tensor_attrs[value] = path
-            setattr(self.root, path, value)
+            path = self.tensor_attrs[value] = self._stow(value, "_tensor_constant")
         return path
 
-    def _stow(self, value: Any, prefix: str) -> Any:
+    def _stow(self, value: Any, prefix: str) -> str:
+        """Make a constant an attribute of the root, where a GraphModule will find it."""
         path = self.get_fresh_qualname(prefix)
         setattr(self.root, path, value)
-        return self.create_node("get_attr", path, (), {})
+        self.stowed.append(path)
+        return path
+
+    def clear_root(self) -> None:
+        """Take the constants of the trace off the root again, once they have been taken over from it."""
+        while self.stowed:
+            delattr(self.root, self.stowed.pop())
 
     def get_fresh_qualname(self, prefix: str) -> str:
         """``prefix0``, ``prefix1``, ...: the first that the root does not have."""
@@ -181,6 +188,14 @@ class Tracer(TracerBase):
 
     def _proxy_placeholder(self, name: str, concrete_args: Any, sig: inspect.Signature, fn_for_analysis: Any) -> Any:
         return inputs.placeholder_for(self, name, concrete_args, sig, fn_for_analysis)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        twin = object.__new__(type(self))
+        memo[id(self)] = twin
+        for key, value in vars(self).items():
+            shared = key in ("_autowrap_search", "_autowrap_functions")
+            setattr(twin, key, list(value) if shared else copy.deepcopy(value, memo))
+        return twin
 
     # ---- tracing -------------------------------------------------------------------------------------------------
 

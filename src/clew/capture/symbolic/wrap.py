@@ -29,21 +29,19 @@ def wrap(fn_or_name: WrappedT) -> WrappedT:
     """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError(f"wrap takes a function or the name of one, not {type(fn_or_name).__name__}")
-    if callable(fn_or_name):
-        name = getattr(fn_or_name, "__name__", None)
+    name: str | None = fn_or_name if isinstance(fn_or_name, str) else getattr(fn_or_name, "__name__", None)
+    if not isinstance(fn_or_name, str):
         if name is None:
             raise AssertionError(f"wrap needs a function with a name, not {fn_or_name!r}")
         code = getattr(fn_or_name, "__code__", None)
         if code is not None and code.co_name != name:
             raise AssertionError(f"{name} was renamed, so calls of it cannot be found; wrap {code.co_name!r} by name")
-    else:
-        name = fn_or_name
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
         raise NotImplementedError(
             "wrap must be called at the top level of a module, because it finds the function by its name there"
         )
-    register(frame.f_globals, name)
+    register(frame.f_globals, str(name))
     return fn_or_name
 
 

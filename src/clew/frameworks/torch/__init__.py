@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 
 import torch
+from torch.utils import _pytree as pytree
 
 from clew.frameworks.torch.guest import TorchGuest
+from clew.ir.arguments import immutable_dict, immutable_list
 from clew.ir.source import hide_folder
 
 __all__ = ["TorchGuest", "wake"]
@@ -19,4 +21,17 @@ __all__ = ["TorchGuest", "wake"]
 def wake() -> TorchGuest:
     """The guest of torch."""
     hide_folder(os.path.dirname(os.path.abspath(torch.__file__)) + os.sep)
+    _register_containers()
     return TorchGuest()
+
+
+def _register_containers() -> None:
+    """Let torch's own functions on nests enter the immutable lists and dicts of nodes."""
+    pytree.register_pytree_node(
+        immutable_list, lambda nest: (list(nest), None), lambda children, context: immutable_list(children)
+    )
+    pytree.register_pytree_node(
+        immutable_dict,
+        lambda nest: (list(nest.values()), list(nest)),
+        lambda children, keys: immutable_dict(zip(keys, children, strict=True)),
+    )

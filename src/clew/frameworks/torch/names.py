@@ -53,7 +53,7 @@ def qualified_name(thing: Any) -> str | None:
         _extend_index()
         known = _index.get(id(thing))
     candidates = [] if known is None or known[1] is not thing else [known[0]]
-    candidates += _own_names(thing)
+    candidates += _likely_names(thing)
     return next((name for name in candidates if leads_to(name, thing)), None)
 
 
@@ -83,16 +83,13 @@ def _operator_name(operator: Any) -> str | None:
     return next((name for name in candidates if leads_to(name, operator)), None)
 
 
-def _own_names(thing: Any) -> list[str]:
-    """The names that an object gives itself."""
-    module = getattr(thing, "__module__", None)
-    name = getattr(thing, "__qualname__", None)
-    if not isinstance(name, str):
+def _likely_names(thing: Any) -> list[str]:
+    """Names under which an object may be found that is not in the index: in any home, or where it says it is."""
+    module = getattr(getattr(thing, "__objclass__", thing), "__module__", None)
+    name, path = getattr(thing, "__name__", None), getattr(thing, "__qualname__", None)
+    if not isinstance(name, str) or not isinstance(path, str):
         return []
-    owner = getattr(thing, "__objclass__", None)
-    if not isinstance(module, str):
-        module = getattr(owner, "__module__", None)
-    return [f"{module}.{name}"] if isinstance(module, str) else []
+    return [*(f"{home}.{name}" for home in HOMES), f"{module}.{path}"]
 
 
 def _extend_index() -> None:

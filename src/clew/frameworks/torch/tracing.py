@@ -53,6 +53,11 @@ class TracingAnswers(Guest):
         """The assertion that takes symbolic conditions."""
         return torch._assert
 
+    def memory_format(self, value: Any) -> Any:
+        """The first memory format in which a tensor is contiguous."""
+        formats = (torch.contiguous_format, torch.channels_last, torch.channels_last_3d)
+        return next((found for found in formats if value.is_contiguous(memory_format=found)), None)
+
     def check_mutable(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raise if the call changes one of its arguments."""
         check_for_mutable_operation(target, args, kwargs)

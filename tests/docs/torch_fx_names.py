@@ -1,0 +1,126 @@
+"""The public names of torch.fx, collected from torch.fx itself.
+
+Modules and classes come in; names go out. A name is public if it does not begin with an underscore and is defined
+there: by a ``def``, ``class`` or assignment at the top of the module, in ``__all__``, in the body of a class or of one
+of its bases within torch.fx, or as ``self.name = ...`` in one of their methods. Imported names do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import textwrap
+from collections.abc import Iterator
+
+MODULES = (
+    "torch.fx",
+    "torch.fx._symbolic_trace",
+    "torch.fx.annotate",
+    "torch.fx.graph",
+    "torch.fx.graph_module",
+    "torch.fx.immutable_collections",
+    "torch.fx.interpreter",
+    "torch.fx.node",
+    "torch.fx.operator_schemas",
+    "torch.fx.passes.shape_prop",
+    "torch.fx.passes.utils.matcher_utils",
+    "torch.fx.proxy",
+    "torch.fx.subgraph_rewriter",
+    "torch.fx.tensor_type",
+    "torch.fx.traceback",
+)
+
+CLASSES = {
+    "Graph": "torch.fx.graph",
+    "Node": "torch.fx.node",
+    "GraphModule": "torch.fx.graph_module",
+    "TracerBase": "torch.fx.proxy",
+    "Tracer": "torch.fx._symbolic_trace",
+    "GraphAppendingTracer": "torch.fx.proxy",
+    "Proxy": "torch.fx.proxy",
+    "Attribute": "torch.fx.proxy",
+    "ParameterProxy": "torch.fx.proxy",
+    "Scope": "torch.fx.proxy",
+    "PHWithMeta": "torch.fx._symbolic_trace",
+    "Interpreter": "torch.fx.interpreter",
+    "Transformer": "torch.fx.interpreter",
+    "CodeGen": "torch.fx.graph",
+    "PythonCode": "torch.fx.graph",
+    "Match": "torch.fx.subgraph_rewriter",
+    "ReplacedPatterns": "torch.fx.subgraph_rewriter",
+    "SubgraphMatcher": "torch.fx.passes.utils.matcher_utils",
+    "InternalMatch": "torch.fx.passes.utils.matcher_utils",
+    "ShapeProp": "torch.fx.passes.shape_prop",
+    "TensorMetadata": "torch.fx.passes.shape_prop",
+    "ArgsKwargsPair": "torch.fx.operator_schemas",
+}
+
+
+def class_of(name: str) -> type:
+    """A class of torch.fx by the name it has in the tables."""
+    return getattr(importlib.import_module(CLASSES[name]), name)
+
+
+def module_names(module_name: str) -> set[str]:
+    """The public names that a module defines."""
+    module = importlib.import_module(module_name)
+    found = set(getattr(module, "__all__", ()))
+    for statement in ast.parse(inspect.getsource(module)).body:
+        found.update(_bound_by(statement))
+    return {name for name in found if _is_public(name) and hasattr(module, name)}
+
+
+def class_names(kind: type) -> set[str]:
+    """The public names that a class, or a base of it within torch.fx, gives to its instances."""
+    found: set[str] = set()
+    for base in kind.__mro__:
+        if base.__module__.startswith("torch.fx"):
+            found |= own_names(base)
+    return found
+
+
+def own_names(kind: type) -> set[str]:
+    """The public names that the class itself brings, those of its bases left aside."""
+    found = {*vars(kind), *vars(kind).get("__annotations__", ())}
+    if kind.__module__.startswith("torch.fx"):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+        found.update(_assigned_on_self(tree))
+    return {name for name in found if _is_public(name)}
+
+
+def module_tree(package_name: str) -> set[str]:
+    """The modules and packages below a package, tests and private ones left aside; none of them is imported."""
+    package = importlib.import_module(package_name)
+    return {name for name in _walk(package.__path__, package_name) if not any(map(_is_hidden, name.split(".")))}
+
+
+def _walk(paths: object, prefix: str) -> Iterator[str]:
+    for entry in pkgutil.iter_modules(list(paths), prefix + "."):
+        yield entry.name
+        if entry.ispkg:
+            yield from _walk([f"{path}/{entry.name.rpartition('.')[2]}" for path in paths], entry.name)
+
+
+def _is_hidden(atom: str) -> bool:
+    return atom.startswith("_") or atom == "tests"
+
+
+def _is_public(name: str) -> bool:
+    return not name.startswith("_")
+
+
+def _bound_by(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        yield statement.name
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _assigned_on_self(tree: ast.AST) -> Iterator[str]:
+    for found in ast.walk(tree):
+        if isinstance(found, ast.Attribute) and isinstance(found.ctx, ast.Store):
+            if isinstance(found.value, ast.Name) and found.value.id == "self":
+                yield found.attr

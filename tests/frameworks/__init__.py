@@ -1,0 +1,1 @@
+"""What Clew knows about the frameworks."""

@@ -1,0 +1,1 @@
+"""Programs of other tools, taken in and given back."""
