@@ -8,7 +8,7 @@ edit and get back as plain Python. Importing clew imports no framework; names th
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from clew import frameworks as _frameworks  # announces the frameworks, imports none
+from clew import frameworks as frameworks  # announces the frameworks, imports none
 from clew.api import symbolic_trace
 from clew.capture.symbolic import (
     PH,

@@ -65,7 +65,10 @@ def _trimmed(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("place", "document"), [(path, path) for path in DOCUMENTS], indirect=["place"], ids=[path.stem for path in DOCUMENTS]
+    ("place", "document"),
+    [(path, path) for path in DOCUMENTS],
+    indirect=["place"],
+    ids=[path.stem for path in DOCUMENTS],
 )
 def test_examples_run(place, document, workplace):
     for example in examples_in(document.read_text()):
@@ -79,7 +82,8 @@ def test_guides_have_examples():
 
 
 def test_blocks_are_found_with_their_lines_and_output():
-    text = "# Title\n\n```python\na = 1\n```\n\nprints:\n\n```text\n1\n```\n\n```sh\nls\n```\n```python\nb\n```\n```text\nno\n```\n"
+    promising = "# Title\n\n```python\na = 1\n```\n\nprints:\n\n```text\n1\n```\n"
+    text = promising + "\n```sh\nls\n```\n```python\nb\n```\n```text\nno\n```\n"
     assert examples_in(text) == [Example(4, "a = 1\n", "1\n"), Example(17, "b\n", None)]
 
 

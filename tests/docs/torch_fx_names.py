@@ -1,8 +1,8 @@
 """The public names of torch.fx, collected from torch.fx itself.
 
-Modules and classes come in; names go out. A name is public if it does not begin with an underscore and is defined
-there: by a ``def``, ``class`` or assignment at the top of the module, in ``__all__``, in the body of a class or of one
-of its bases within torch.fx, or as ``self.name = ...`` in one of their methods. Imported names do not count.
+Modules and classes come in; names go out. A name is public if it is ``__init__`` or does not begin with an underscore,
+and if it is defined there: by a ``def``, ``class`` or assignment at the top of the module, in ``__all__``, in the body
+of a class, or as ``self.name = ...`` in one of its methods. Imported names do not count.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import logging
 import pkgutil
 import textwrap
+import types
 from collections.abc import Iterator
 
 MODULES = (
@@ -58,6 +60,10 @@ CLASSES = {
 }
 
 
+_NO_API = (logging.Logger, types.NoneType)
+"""Values that are no part of an API: loggers, and names that are declared or set only at times."""
+
+
 def class_of(name: str) -> type:
     """A class of torch.fx by the name it has in the tables."""
     return getattr(importlib.import_module(CLASSES[name]), name)
@@ -69,25 +75,32 @@ def module_names(module_name: str) -> set[str]:
     found = set(getattr(module, "__all__", ()))
     for statement in ast.parse(inspect.getsource(module)).body:
         found.update(_bound_by(statement))
-    return {name for name in found if _is_public(name) and hasattr(module, name)}
+    return {name for name in found if _is_public(name) and not isinstance(getattr(module, name, None), _NO_API)}
 
 
 def class_names(kind: type) -> set[str]:
-    """The public names that a class, or a base of it within torch.fx, gives to its instances."""
+    """The public names that a class itself brings; those of its bases have tables of their own."""
+    return {name for name in _bound_in_body(kind) | assigned_names(kind) if _is_public(name)}
+
+
+def _bound_in_body(kind: type) -> set[str]:
+    made = {"__init__"} if hasattr(kind, "__dataclass_fields__") or hasattr(kind, "_fields") else set()
+    return {*vars(kind), *vars(kind).get("__annotations__", ())} - made
+
+
+def assigned_names(kind: type) -> set[str]:
+    """The names that the methods of a class assign on ``self``, classes inside of it left aside."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     found: set[str] = set()
-    for base in kind.__mro__:
-        if base.__module__.startswith("torch.fx"):
-            found |= own_names(base)
+    pending: list[ast.AST] = list(ast.iter_child_nodes(tree))
+    while pending:
+        part = pending.pop()
+        if not isinstance(part, ast.ClassDef):
+            pending += ast.iter_child_nodes(part)
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+            if isinstance(part.value, ast.Name) and part.value.id == "self":
+                found.add(part.attr)
     return found
-
-
-def own_names(kind: type) -> set[str]:
-    """The public names that the class itself brings, those of its bases left aside."""
-    found = {*vars(kind), *vars(kind).get("__annotations__", ())}
-    if kind.__module__.startswith("torch.fx"):
-        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-        found.update(_assigned_on_self(tree))
-    return {name for name in found if _is_public(name)}
 
 
 def module_tree(package_name: str) -> set[str]:
@@ -108,7 +121,7 @@ def _is_hidden(atom: str) -> bool:
 
 
 def _is_public(name: str) -> bool:
-    return not name.startswith("_")
+    return name == "__init__" or not name.startswith("_")
 
 
 def _bound_by(statement: ast.stmt) -> Iterator[str]:
@@ -117,10 +130,3 @@ def _bound_by(statement: ast.stmt) -> Iterator[str]:
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
         yield from (target.id for target in targets if isinstance(target, ast.Name))
-
-
-def _assigned_on_self(tree: ast.AST) -> Iterator[str]:
-    for found in ast.walk(tree):
-        if isinstance(found, ast.Attribute) and isinstance(found.ctx, ast.Store):
-            if isinstance(found.value, ast.Name) and found.value.id == "self":
-                yield found.attr

@@ -175,7 +175,8 @@ def test_a_fault_shows_the_line_and_the_way_out() -> None:
 def test_every_prefix_of_a_text_is_refused_cleanly() -> None:
     text = (
         "graph(%x: {'a': f32[2, n]@cuda:0} as typing.Dict[str, int | None], %k = (1, [2.5, {'a': b'x'}])) {\n"
-        "  %f: int = function operator.add(%x, graph(%a) {\n    return slice(None, 3, None)\n  }, key={1, 2})  # m.py:3 in f\n"
+        "  %f: int = function operator.add(%x, graph(%a) {\n    return slice(None, 3, None)\n  }, key={1, 2})"
+        "  # m.py:3 in f\n"
         "  return (%f, torch.device('cpu'))\n}"
     )
     parse(text)

@@ -7,21 +7,41 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clew.errors import TextError
 from clew.ir.equality import difference
 from clew.ir.graph import Graph
+from clew.ir.interpreter import Interpreter
 from clew.ir.parse import parse
-from clew.ir.text import text_and_objects
+from clew.ir.text import text_and_objects, to_text
 from clew.ir.types import Type, parse_type
 from clew.ir.verify import verify
-from tests.strategies import random_graphs, value_types
+from tests.strategies import random_graphs, runnable_graphs, value_types
 
 thousand = settings(
     max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
+
+_PIECES = [
+    "",
+    "",
+    *"()[]{},=:%@#'\"\\.-0x\n",
+    "graph(",
+    "return ",
+    " as ",
+    " from ",
+    "%x",
+    "None",
+    "\x00",
+    "é",
+    "torch.",
+    "...",
+]
 
 
 @thousand
@@ -56,6 +76,39 @@ def test_every_graph_keeps_the_rules_and_so_does_its_copy(graph: Graph) -> None:
     assert difference(graph, twin) is None
     assert not {id(node) for node in graph.nodes} & {id(node) for node in twin.nodes}
     verify(twin)
+
+
+@settings(thousand, max_examples=500)
+@given(random_graphs(), st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(_PIECES)), min_size=1, max_size=3))
+def test_damaged_text_is_refused_or_read_but_never_breaks(graph: Graph, damages: list[tuple[int, str]]) -> None:
+    text = to_text(graph, sources=True)
+    for place, piece in damages:
+        place %= len(text)
+        text = text[:place] + piece + text[place + (place % 3) :]
+    try:
+        read = parse(text)
+    except TextError as error:
+        assert "line " in str(error)
+        return
+    verify(read)
+    again, objects = text_and_objects(read, sources=True)
+    assert difference(parse(again, objects=objects), read) is None
+
+
+@settings(thousand, max_examples=250)
+@given(runnable_graphs())
+def test_programs_compute_the_same_after_text_and_copy(
+    program: tuple[Graph, dict[str, Any], list[torch.Tensor]],
+) -> None:
+    graph, attributes, inputs = program
+    root = torch.nn.Module()
+    for name, value in attributes.items():
+        setattr(root, name, value)
+    with torch.no_grad():
+        expected = Interpreter(root, graph=graph).run(*inputs)
+        for twin in (parse(to_text(graph)), copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+            result = Interpreter(root, graph=twin).run(*inputs)
+            torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
 
 
 @thousand

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
+import re
+import textwrap
 import typing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +63,14 @@ graph(%x: f32[2, n, 512] as torch.Tensor, %flag = True) {
 }
 """,
     )
+
+
+def test_the_example_of_the_manual() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "dev" / "ir.md").read_text(encoding="utf-8")
+    example = re.search(r"\n\n((?:    .*\n)+)", page)
+    assert example is not None
+    text = textwrap.dedent(example[1]).rstrip()
+    assert to_text(parse(text), sources=True) == text
 
 
 def test_an_empty_graph() -> None:
@@ -263,7 +274,7 @@ def test_spelling_of_literals(value: Any, expected: str) -> None:
     assert difference(graph, parse(text)) is None
 
 
-@pytest.mark.parametrize("annotation", [*ANNOTATIONS, typing.Dict[str, "Tensor"], typing.Any], ids=str)
+@pytest.mark.parametrize("annotation", [*ANNOTATIONS, typing.Dict[str, "Graph"], typing.Any], ids=str)
 def test_annotations_read_back(annotation: Any) -> None:
     graph = Graph()
     graph.placeholder("x", annotation)

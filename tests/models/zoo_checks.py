@@ -45,7 +45,12 @@ def spell(value: Any, places: Mapping[Any, int] | None = None) -> str:
 
 def rows(graph: Any) -> list[Row]:
     """One row per node, in order. Targets stay objects: a function must be the very same function."""
-    return [(node.op, node.name, node.target, spell(node.args), spell(node.kwargs)) for node in graph.nodes]
+    return [(node.op, node.name, node.target, spell(node.args), spell(call_kwargs(node))) for node in graph.nodes]
+
+
+def call_kwargs(node: Any) -> dict[str, Any]:
+    """The keyword arguments of a call; those of a placeholder tell how it is passed, which torch.fx does not keep."""
+    return {} if node.op == "placeholder" else node.kwargs
 
 
 def without_in_place(graph: Any) -> list[Row]:
@@ -59,7 +64,7 @@ def without_in_place(graph: Any) -> list[Row]:
     for node in graph.nodes:
         target = PLAIN_OPERATORS.get(node.target, node.target)
         name = "" if target in PLAIN_OPERATORS.values() else node.name
-        listed.append((node.op, name, target, spell(node.args, places), spell(node.kwargs, places)))
+        listed.append((node.op, name, target, spell(node.args, places), spell(call_kwargs(node), places)))
     return listed
 
 

@@ -116,18 +116,19 @@ class CodeGen:
             scope.bind_exactly(name, thing)
         draft = self._draft(nodes, root_module, scope, Commentator(**options))
         body = draft.body or ["pass\n"]
+        owners = draft.owners
         if self._body_transformer is not None:
-            body = self._body_transformer(body)
-        definition = self.gen_fn_def(
-            draft.signature(), draft.returns, **_accepted(self.gen_fn_def, expanded_def=options.get("expanded_def", False))
-        )
+            body = self._body_transformer(list(body))
+            owners = _owners_after(draft.body, owners, body)
+        extra = _accepted(self.gen_fn_def, expanded_def=options.get("expanded_def", False))
+        definition = self.gen_fn_def(draft.signature(), draft.returns, **extra)
         text = "".join(body).strip("\n")
         indented = "\n".join(f"    {line}" if line else "" for line in text.split("\n"))
         head = "".join(f"{line}\n" for line in scope.imports) + "\n\n"
         prologue = head.count("\n")
         source = f"{head}{definition}\n{indented}\n"
-        first = prologue + definition.count("\n") + 2
-        lines = {first + place: owner for place, owner in enumerate(draft.owners)}
+        first = definition.count("\n") + 1
+        lines = {first + place: owner for place, owner in enumerate(owners)}
         return PythonCode(source, scope.globals, lines, prologue + 1, self._func_name, tuple(scope.imports))
 
     def _draft(self, nodes: Any, root: str, scope: Scope, comments: Commentator) -> _Draft:
@@ -181,6 +182,12 @@ class CodeGen:
                 graph._announce()
 
         return installed()
+
+
+def _owners_after(before: list[str], owners: list[int | None], after: list[str]) -> list[int | None]:
+    """Which node each line belongs to after a transformer: its own lines belong to none."""
+    known = dict(zip("".join(before).split("\n"), owners, strict=False))
+    return [known.get(line) for line in "".join(after).split("\n")]
 
 
 def _accepted(function: Callable[..., Any], **options: Any) -> dict[str, Any]:

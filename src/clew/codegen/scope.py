@@ -113,8 +113,8 @@ class Scope:
             return "None"
         if kind is ...:
             return "..."
-        if isinstance(kind, str):
-            return repr(kind)
+        if isinstance(kind, (str, typing.ForwardRef)):
+            return repr(kind if isinstance(kind, str) else kind.__forward_arg__)
         if isinstance(kind, (list, tuple)):
             inner = ", ".join(map(self._inner_annotation, kind))
             return f"[{inner}]" if isinstance(kind, list) else f"({inner})"

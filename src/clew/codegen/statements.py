@@ -114,7 +114,8 @@ def operand(value: Any, scope: Scope) -> str:
 def subscript(index: Any, scope: Scope) -> str:
     """What stands between the brackets: ``:, 0`` rather than ``(slice(None, None, None), 0)``."""
     if isinstance(index, slice):
-        start, stop, step = ("" if part is None else scope.spell(part) for part in (index.start, index.stop, index.step))
+        ends = (index.start, index.stop, index.step)
+        start, stop, step = ("" if end is None else scope.spell(end) for end in ends)
         return f"{start}:{stop}" + (f":{step}" if step else "")
     if type(index) is tuple and index:
         parts = [scope.spell(part) if isinstance(part, tuple) else subscript(part, scope) for part in index]

@@ -22,7 +22,7 @@ Target = Callable[..., Any] | str
 BASE_TYPES = (str, int, float, bool, complex, bytes, type(None), type(...))
 """Plain values that every graph may hold; a framework adds its own (dtypes, devices) when it wakes."""
 
-_ADVICE = "the arguments of a node are immutable: build a new list or dict and assign node.args or node.kwargs"
+_ADVICE = "build new arguments and assign them to the node: node.args = new_args, node.kwargs = new_kwargs"
 
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:

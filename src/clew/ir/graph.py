@@ -312,8 +312,8 @@ class Graph:
         """Add the reading of an attribute of the root, given by its dotted path."""
         if self._owning_module is not None and resolve(self._owning_module, qualified_name) is None:
             warnings.warn(
-                f"this get_attr refers to {qualified_name!r}, which {type(self._owning_module).__name__} does not have "
-                "yet: it does not reference an nn.Module, nn.Parameter, or buffer; set it before the graph runs",
+                f"Attempted to insert a get_attr Node with no underlying reference: {qualified_name!r} is no attribute "
+                f"of the owning {type(self._owning_module).__name__} yet; set it before the graph runs",
                 stacklevel=2,
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
@@ -328,8 +328,8 @@ class Graph:
         """Add a call of the submodule at the dotted path ``module_name``."""
         if self._owning_module is not None and resolve(self._owning_module, module_name) is None:
             warnings.warn(
-                f"this call_module refers to {module_name!r}, which {type(self._owning_module).__name__} does not have "
-                "yet: it does not reference an nn.Module; add it with add_submodule before the graph runs",
+                f"Attempted to insert a call_module Node with no underlying reference: {module_name!r} is no submodule "
+                f"of the owning {type(self._owning_module).__name__} yet; add_submodule it before the graph runs",
                 stacklevel=2,
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)

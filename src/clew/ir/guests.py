@@ -115,6 +115,14 @@ def present() -> Iterator[Guest]:
             yield found
 
 
+def module_guest(root: Any) -> Guest | None:
+    """The guest whose framework ``root`` is a module of."""
+    for found in present():
+        if found.module_class is not None and isinstance(root, found.module_class):
+            return found
+    return None
+
+
 def package_of(value: Any) -> str:
     """The top-level package that a function, class or value belongs to."""
     module = getattr(value, "__module__", None)

@@ -24,7 +24,7 @@ from clew.errors import BadArgument, BadTarget, ErasedNode, ForeignNode, Unknown
 from clew.ir.arguments import EMPTY_DICT, Reference, immutable_dict, immutable_list, rebuilt_tuple
 from clew.ir.effects import is_impure
 from clew.ir.format import format_node, format_target
-from clew.ir.guests import guest_of
+from clew.ir.guests import guest_of, module_guest
 from clew.ir.source import SourceLine
 
 if TYPE_CHECKING:
@@ -301,8 +301,8 @@ class Node(NodeFields):
         """``(args, kwargs)`` matched to the target's signature with defaults filled in, or None if it has none."""
         if self.op not in ("call_function", "call_module"):
             return None
-        target = self.target if self.op == "call_function" else type(root)
-        guest = guest_of(target) or guest_of(type(root))
+        guest = guest_of(self.target) if self.op == "call_function" else module_guest(root)
+        guest = guest or module_guest(root)
         options = {
             "arg_types": arg_types,
             "kwarg_types": kwarg_types,

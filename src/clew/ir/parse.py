@@ -23,8 +23,8 @@ from clew.ir.text import WORDS
 from clew.ir.types import Type, read_type
 
 _TAKEN = frozenset(keyword.kwlist) | frozenset(
-    "torch tree inf nan device pytree NoneType float complex getattr slice range set frozenset list tuple dict int bool "
-    "str bytes".split()
+    "torch tree inf nan device pytree NoneType float complex getattr slice range set frozenset list tuple dict "
+    "int bool str bytes".split()
 )
 """Names that generated code writes itself: a node of such a name would hide what the code means."""
 

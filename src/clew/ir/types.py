@@ -28,7 +28,8 @@ LONG_DTYPES = {short: long for long, short in SHORT_DTYPES.items()}
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_SIZE = re.compile(r"(?!-?\d+ *[\],])[\w(-](?:[\w+*/%(). -]*[\w)])?", re.ASCII)
+_TERM = r"-?\(*\w+\)*"
+_SIZE = re.compile(rf"(?!-?\d+ *[\],]){_TERM}(?: ?[-+*/%]{{1,2}} ?{_TERM})*", re.ASCII)
 _DEVICE = re.compile(r"\w+(?::\w+)*", re.ASCII)
 _CLASS = re.compile(r"\w+(?:\.(?:\w+|<locals>))*", re.ASCII)
 
@@ -156,7 +157,7 @@ def parse_type(text: str) -> Type:
     """The type that prints as ``text``."""
     found, end = read_type(text, 0)
     if text[end:].strip():
-        raise TextError(f"{text!r} is not a type: {text[end:]!r} is left over")
+        raise TextError(f"{text!r} is not a type: {text[end:].strip()!r} is left over")
     return found
 
 

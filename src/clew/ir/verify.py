@@ -118,15 +118,26 @@ def _path(start: Node, goal: Node) -> list[Node]:
 
 
 def _check_users(graph: Graph) -> None:
+    """Every use is known to the used node, and there are as many users as uses: so no user is one in name only."""
+    uses = users = 0
     for node in graph.nodes:
-        for user in node.users:
-            if user._erased or node not in user._inputs:
-                raise GraphError(
-                    f"Node '{node}' counts '{user}' among its users, which does not use it", where=_place(node)
-                )
         for used in node._inputs:
             if node not in used.users:
                 raise GraphError(f"Node '{used}' does not know its user '{node}'", where=_place(node))
+        uses += len(node._inputs)
+        users += len(node.users)
+    if uses != users:
+        _raise_for_false_user(graph)
+
+
+def _raise_for_false_user(graph: Graph) -> None:
+    real = {node: set(node._inputs) for node in graph.nodes}
+    for node in graph.nodes:
+        for user in node.users:
+            if node not in real.get(user, ()):
+                raise GraphError(
+                    f"Node '{node}' counts '{user}' among its users, which does not use it", where=_place(node)
+                )
 
 
 def _check_nested(graph: Graph) -> None:

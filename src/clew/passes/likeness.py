@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from clew.errors import ClewError
 from clew.ir.arguments import Reference, is_leaf, leaves
 from clew.ir.effects import resolve
 from clew.ir.guests import guest_of, present
@@ -254,5 +255,8 @@ def _cached_signature(function: Any) -> inspect.Signature | None:
 def _by_guest(node: Node) -> dict[str, Any] | None:
     """The arguments as the framework names them."""
     root = node.graph.owning_module
-    found = node.normalized_arguments(root, normalize_to_only_use_kwargs=True)
+    try:
+        found = node.normalized_arguments(root, normalize_to_only_use_kwargs=True)
+    except ClewError:  # the framework cannot tell which overload is meant, so nothing is known
+        return None
     return None if found is None or found[0] else dict(found[1])

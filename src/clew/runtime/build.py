@@ -16,13 +16,15 @@ from clew.capture.symbolic.wrap import is_wrapped, register
 from clew.codegen.python import PythonCode
 from clew.config import debug_level
 from clew.errors import CodegenError
+from clew.ir.source import SourceLine
 
 _numbers = itertools.count()
 
 
-def compile_function(code: PythonCode, label: str) -> FunctionType:
-    """The function that ``code`` defines."""
-    filename = f"<clew {label} {next(_numbers)}>"
+def compile_function(code: PythonCode, label: str, source: SourceLine | None = None) -> FunctionType:
+    """The function that ``code`` defines; ``source`` is where the traced program stands."""
+    origin = "" if source is None else f" from {source.filename}:{source.lineno} in {source.function}"
+    filename = f"<clew {label} {next(_numbers)}{origin}>"
     names: dict[str, Any] = {**code.globals, "__name__": "clew.generated"}
     if debug_level() >= 2:
         print(f"# {filename}\n{code.src}", file=sys.stderr)

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from clew.ir.graph import Graph
-from clew.ir.guests import present
+from clew.ir.guests import module_guest
 from clew.runtime.function import GraphFunction
 
 MODULES = {"torch": "clew.runtime.module"}
@@ -15,7 +15,7 @@ MODULES = {"torch": "clew.runtime.module"}
 
 def make_callable(root: Any, graph: Graph, name: str) -> Any:
     """A ``GraphModule`` for a root that is a module of a framework, a ``GraphFunction`` for any other."""
-    for guest in present():
-        if guest.module_class is not None and isinstance(root, guest.module_class):
-            return importlib.import_module(MODULES[guest.package]).GraphModule(root, graph, name)
-    return GraphFunction(root, graph, name)
+    guest = module_guest(root)
+    if guest is None:
+        return GraphFunction(root, graph, name)
+    return importlib.import_module(MODULES[guest.package]).GraphModule(root, graph, name)

@@ -20,6 +20,7 @@ from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.graph import Graph, Watchers
 from clew.runtime.build import compile_function
+from clew.runtime.failures import note_origin
 from clew.runtime.folder import write_folder
 
 GENERATED = "GraphModuleImpl"
@@ -42,7 +43,7 @@ class _StaleForward:
 class GraphModule(torch.nn.Module):
     """A module generated from a graph."""
 
-    __jit_unused_properties__ = ["graph", "code", "_code", "_tracer_cls"]
+    __jit_unused_properties__ = ["graph", "code", "_code", "_tracer_cls", "_lineno_map", "_prologue_start"]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """Each instance has a class of its own, because ``forward`` is a function of the class."""
@@ -110,6 +111,21 @@ class GraphModule(torch.nn.Module):
     def _code(self) -> str:
         return self.code
 
+    @property
+    def _lineno_map(self) -> Any:
+        return self.recompile()._lineno_map
+
+    @property
+    def _prologue_start(self) -> int:
+        return self.recompile()._prologue_start
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        except Exception as error:
+            note_origin(error, self)
+            raise
+
     def _make_stale(self) -> None:
         self.__dict__["_python_code"] = None
         type(self).forward = _StaleForward(self)  # type: ignore[method-assign, assignment]
@@ -122,7 +138,9 @@ class GraphModule(torch.nn.Module):
             if isinstance(codegen, PyTreeCodeGen):
                 self._in_spec, self._out_spec = codegen.pytree_info.in_spec, codegen.pytree_info.out_spec
             code = self._graph.python_code("self")
-            type(self).forward = compile_function(code, f"{type(self).__name__}.{code.name}")  # type: ignore[method-assign]
+            last = self._graph._root._prev
+            function = compile_function(code, f"{type(self).__name__}.{code.name}", last.source)
+            type(self).forward = function  # type: ignore[method-assign]
             self.__dict__["_python_code"] = code
             this = weakref.ref(self)
             self._graph.on_change(lambda: _make_stale_if_alive(this))

@@ -1,7 +1,8 @@
 """The inputs of a traced function: its signature becomes placeholders, concrete arguments are fixed.
 
 ``PH`` marks, inside a nest of concrete arguments, the places that stay inputs. A value that is fixed keeps its
-placeholder, with a run-time check that callers pass the same value, so that a specialised graph is never silently wrong.
+placeholder, with a run-time check that callers pass the same value, so that a specialised graph is never silently
+wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from clew.capture.symbolic.proxy import Proxy
 from clew.codegen.python import PyTreeCodeGen, PyTreeInfo
 from clew.errors import TraceError
 from clew.ir.arguments import BASE_TYPES
-from clew.ir.guests import present
+from clew.ir.guests import guest_of, present
 
 _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
@@ -178,9 +179,10 @@ def _check_at_run_time(tracer: Any, proxy: Proxy, name: str, value: Any) -> None
 
 
 def _is_constant(value: Any) -> bool:
-    return any(
-        isinstance(value, guest.constant_classes) and not isinstance(value, guest.array_class or ()) for guest in present()
-    )
+    guest = guest_of(value)
+    if guest is None or isinstance(value, guest.array_class or ()):
+        return False
+    return isinstance(value, guest.constant_classes)
 
 
 def _hand_on(mark: Any, proxy: Proxy) -> None:

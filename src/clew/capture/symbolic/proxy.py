@@ -186,9 +186,10 @@ class Proxy:
         if self.tracer.trace_asserts:
             site = assert_site(sys._getframe(1))
             if site is not None:
-                checked = self if site.passes_when else self.tracer.create_proxy("call_function", operator.not_, (self,), {})
+                record = self.tracer.create_proxy
+                checked = self if site.passes_when else record("call_function", operator.not_, (self,), {})
                 message = () if site.message is None else (site.message,)
-                self.tracer.create_proxy("call_function", assert_fn, (checked, *message), {})
+                record("call_function", assert_fn, (checked, *message), {})
                 return site.passes_when
         return self.tracer.to_bool(self)
 
@@ -212,7 +213,7 @@ class Proxy:
         raise refusals.number(self, "complex()")
 
     def __contains__(self, item: Any) -> bool:
-        raise refusals.control_flow(self)
+        raise refusals.iteration(self)
 
     @classmethod
     def __torch_function__(

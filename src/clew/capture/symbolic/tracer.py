@@ -24,7 +24,7 @@ from clew.capture.symbolic.scopes import Scope, ScopeContextManager
 from clew.capture.symbolic.wrap import install, install_for
 from clew.errors import TraceError
 from clew.ir.graph import Graph
-from clew.ir.guests import Guest, guest_of, present
+from clew.ir.guests import Guest, guest_of, module_guest, present
 from clew.ir.source import SourceLine
 
 _running: contextvars.ContextVar[_Run | None] = contextvars.ContextVar("clew_symbolic_trace", default=None)
@@ -78,7 +78,7 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
         """Whether ``m`` stays one call. By default: the framework's own layers, but not containers."""
-        guest = _guest_of_module(m)
+        guest = module_guest(m)
         return guest is not None and guest.is_leaf_module(m)
 
     def path_of_module(self, mod: Any) -> str:
@@ -215,7 +215,7 @@ class Tracer(TracerBase):
         return self.graph
 
     def _function_of(self, root: Any) -> tuple[types.FunctionType, bool]:
-        guest = _guest_of_module(root)
+        guest = module_guest(root)
         if guest is not None:
             self.root = root
             self.root_module_name = type(root).__name__
@@ -294,23 +294,15 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
     return __call__
 
 
-def _guest_of_module(root: Any) -> Guest | None:
-    for guest in present():
-        if guest.module_class is not None and isinstance(root, guest.module_class):
-            return guest
-    return None
-
-
 def _as_function(target: Any) -> types.FunctionType:
     """A plain function for a bound method, partial or callable object, with the same parameters."""
-    if not callable(target):
+    if not callable(target) or isinstance(target, types.BuiltinFunctionType):
         raise NotTraceable(
-            f"{target!r} of type {type(target).__name__} cannot be traced",
-            fixes=["give a Python function or a module"],
+            f"Expected FunctionType, got {type(target)}: {target!r} cannot be traced",
+            why="it has no Python code that proxies could run through",
+            fixes=["give a Python function or a module; to record a builtin, call it in one: lambda x: builtin(x)"],
         )
-    bound = getattr(target, "__func__", None)
-    call = target if bound is not None or not hasattr(type(target), "__call__") else target
-    names = list(inspect.signature(call).parameters.values())
+    names = list(inspect.signature(target).parameters.values())
     if any(parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD for parameter in names):
         raise NotTraceable(
             f"{target!r} has *args, **kwargs or keyword-only parameters",

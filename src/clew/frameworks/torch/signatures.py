@@ -10,6 +10,7 @@ import inspect
 import numbers
 import types
 import typing
+import warnings
 from typing import Any, NamedTuple
 
 import torch
@@ -49,6 +50,9 @@ def create_type_hint(x: Any) -> Any:
     if not isinstance(x, (list, tuple)):
         return x
     items = [create_type_hint(item) for item in x]
+    if any(not isinstance(item, (type, types.GenericAlias)) and item is not Any for item in items):
+        warnings.warn(f"no type hint can be made of {x!r}: it holds something that is no type", stacklevel=2)
+        return x
     base: Any = Any
     if items and all(isinstance(item, type) for item in items):
         common = [item for item in items if all(issubclass(other, item) for other in items)]

@@ -1,0 +1,38 @@
+"""When generated code fails, the error gets a note that leads to the user's own line.
+
+The traceback shows the generated lines as they are; the note tells which node the failing line is, and where the
+program that was captured has it. The error itself stays the user's, unchanged.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+
+def note_origin(error: Exception, module: Any) -> None:
+    """Add to ``error`` the place in the user's program from which the failing line of ``module`` comes."""
+    code = vars(module).get("_python_code")
+    forward = vars(type(module)).get("forward")
+    filename = getattr(getattr(forward, "__code__", None), "co_filename", None)
+    line = _line_in(error.__traceback__, filename)
+    if code is None or line is None:
+        return
+    text = code.src.split("\n")[line - 1].strip()
+    note = f"In the generated {code.name} of {type(module).__name__}, line {line}: {text}"
+    place = (code._lineno_map or {}).get(line - code._prologue_start)
+    node = None if place is None else next((n for i, n in enumerate(module.graph.nodes) if i == place), None)
+    if node is not None and node.source is not None:
+        note += f"\n  which comes from {node.source.describe()}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def _line_in(trace: TracebackType | None, filename: str | None) -> int | None:
+    """The line of the innermost frame of a file in a traceback."""
+    found = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == filename:
+            found = trace.tb_lineno
+        trace = trace.tb_next
+    return found
