@@ -82,7 +82,7 @@ class OutputCount(GraphError):
     """A graph with no output, with two, or with nodes behind its output."""
 
 
-class MissingAttribute(GraphError):
+class MissingAttribute(GraphError, AttributeError):
     """A node refers to a submodule, parameter or buffer that the owning module does not have."""
 
 

@@ -134,3 +134,5 @@ def test_strings_are_unquoted(text: str) -> None:
 def test_unknown_escapes_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown escape"):
         unquote("'\\N{BULLET}'")
+    with pytest.raises(ValueError, match="there is no character"):
+        unquote("'\\Uffffffff'")

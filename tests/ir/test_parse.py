@@ -144,6 +144,8 @@ FAULTS = [
     ("graph() {\n  return range('a')\n}", "line 2: range cannot be built of these values"),
     ("graph() {\n  return torch.device('moon')\n}", "line 2: torch.device cannot be built of these values"),
     ("graph() {\n  return nosuchpackage.thing\n}", "line 2: nosuchpackage.thing is not known: the package"),
+    ("graph() {\n  return " + "1" * 5000 + "\n}", "line 2: Exceeds the limit (4300 digits)"),
+    ("graph(%x: f32[" + "1" * 5000 + "]) {\n}", "line 1: this is not a type: expected a size"),
     ("graph() {\n  return +1\n}", "line 2: expected a value, found '+1'"),
     ("graph() {\n  return -\n}", "line 2: expected a number, found '-'"),
     ("graph() {\n  %a: int as int[str] = attr w\n}", "line 2: these types do not fit together"),

@@ -58,13 +58,10 @@ def test_text_of_types(value_type: Type, text: str) -> None:
         ("int int", "'int' is left over"),
         ("'int'", "expected the shape of an array: ["),
         ("'\\q'[1]", "expected a type"),
-        ("f32[2]\n", None),
+        (f"f32[{'1' * 5000}]", "expected a size, found '1111"),
     ],
 )
-def test_bad_types(text: str, message: str | None) -> None:
-    if message is None:
-        assert parse_type(text) == ArrayType("float32", (2,))
-        return
+def test_bad_types(text: str, message: str) -> None:
     with pytest.raises(TextError) as caught:
         parse_type(text)
     assert message in str(caught.value)

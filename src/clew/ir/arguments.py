@@ -25,8 +25,12 @@ BASE_TYPES = (str, int, float, bool, complex, bytes, type(None), type(...))
 _ADVICE = "build new arguments and assign them to the node: node.args = new_args, node.kwargs = new_kwargs"
 
 
+class ImmutableError(NotImplementedError, TypeError):
+    """An argument of a node was to be changed in place."""
+
+
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
-    raise NotImplementedError(f"'{type(self).__name__}' object does not support mutation: {_ADVICE}")
+    raise ImmutableError(f"'{type(self).__name__}' object does not support mutation: {_ADVICE}")
 
 
 class immutable_list(list):  # type: ignore[type-arg]
@@ -82,15 +86,15 @@ def rebuilt_tuple(original: Any, items: list[Any]) -> Any:
 
 def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     """Apply ``fn`` to every leaf of the nest ``a``; lists and dicts of the result are immutable."""
+    if not isinstance(a, (tuple, list, dict, slice)):
+        return fn(a)
     if isinstance(a, tuple):
         return rebuilt_tuple(a, [map_aggregate(item, fn) for item in a])
     if isinstance(a, list):
         return immutable_list([map_aggregate(item, fn) for item in a])
     if isinstance(a, dict):
         return immutable_dict({key: map_aggregate(value, fn) for key, value in a.items()})
-    if isinstance(a, slice):
-        return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
-    return fn(a)
+    return slice(map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn))
 
 
 def is_leaf(value: object) -> bool:

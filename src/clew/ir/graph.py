@@ -8,6 +8,7 @@ that torch.fx's users expect here are thin calls of those. Whoever holds code ma
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,8 +24,8 @@ from clew.ir.node import (
     Node,
     NodeFields,
     check_opcode,
+    drop_inputs,
     make_node,
-    replace_arguments,
     set_erased,
     set_next,
     set_prev,
@@ -224,11 +225,15 @@ class Graph:
             raise AssertionError(f"args must be a tuple, not {type(args).__name__}")
         if kwargs is not None and not isinstance(kwargs, dict):
             raise AssertionError(f"kwargs must be a dict, not {type(kwargs).__name__}")
-        candidate = name if name is not None else self._target_to_str(target)
-        check_opcode(op, target, candidate)
-        node = make_node(self, self._names.create_name(candidate), op, target, args, kwargs or {}, type_expr)
-        self._link(node, self._anchor._next if self._after else self._anchor)
+        candidate = self._target_to_str(target) if name is None else name
+        if op != "call_function" or not callable(target):
+            check_opcode(op, target, candidate)
+        before = self._anchor._next if self._after else self._anchor
+        node = make_node(self, self._names.create_name(candidate), op, target, args, kwargs, type_expr, before)
         self._len += 1
+        self._numbered = False
+        if self._listeners:
+            self._announce()
         if self._index is not None:
             self._index.setdefault(op, {})[node] = None
         if self._watchers is not None:
@@ -237,23 +242,23 @@ class Graph:
         return node
 
     def _append_exact(
-        self, op: str, name: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], type_expr: Any = None
+        self, op: str, name: str, target: Any, args: tuple[Any, ...], kwargs: Any, type_expr: Any = None
     ) -> Node:
         """Add a node at the end under this very name, which no other node of the graph bears: for faithful copies."""
-        node = make_node(self, name, op, target, args, kwargs, type_expr)
+        node = make_node(self, name, op, target, args, kwargs, type_expr, self._root)
         self._names.reserve(name)
-        self._link(node, self._root)
         self._len += 1
+        self._numbered = False
         if self._index is not None:
             self._index.setdefault(op, {})[node] = None
         return node
 
     @staticmethod
     def _target_to_str(target: Any) -> str:
-        name = target if isinstance(target, str) else getattr(target, "__name__", None) or type(target).__name__
-        if name.startswith("__") and name.endswith("__"):
-            name = name[2:-2]
-        return snake_case(name)
+        try:
+            return _candidate(target)
+        except TypeError:  # a callable without a hash
+            return snake_case(type(target).__name__)
 
     def erase_node(self, to_erase: Node) -> None:
         """Take a node without users out of the graph."""
@@ -281,7 +286,7 @@ class Graph:
         self._numbered = False
         if self._index is not None:
             self._index[to_erase.op].pop(to_erase, None)
-        replace_arguments(to_erase, map_arg(to_erase.args, _nothing), map_arg(to_erase.kwargs, _nothing))
+        drop_inputs(to_erase)
 
     def inserting_before(self, n: Node | None = None) -> InsertPoint:
         """From now on, or inside a ``with``, new nodes go before ``n`` (at the front of all without ``n``)."""
@@ -353,7 +358,7 @@ class Graph:
         name: str | None = None,
     ) -> Node:
         """Add a call of ``the_function``."""
-        return self.create_node("call_function", the_function, args, kwargs, name=name, type_expr=type_expr)
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
     def output(self, result: Any, type_expr: Any = None) -> Node:
         """Add the output: what the graph returns."""
@@ -384,6 +389,7 @@ class Graph:
         memo = {} if memo is None else memo
         twin = type(self)(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
         memo[id(self)] = twin
+        twin._names = self._names.copy()
         twin._chosen_codegen = copy.deepcopy(self._chosen_codegen, memo)
         twins: dict[Any, Any] = {}
 
@@ -391,7 +397,8 @@ class Graph:
             return twins[leaf] if isinstance(leaf, Node) else copy.deepcopy(leaf, memo) if is_graph(leaf) else leaf
 
         for node in self.nodes:
-            args, kwargs = map_aggregate(node.args, translate), map_aggregate(node.kwargs, translate)
+            args = map_aggregate(node.args, translate)
+            kwargs = map_aggregate(node.kwargs, translate) if node.kwargs else None
             copied = twins[node] = twin._append_exact(node.op, node.name, node.target, args, kwargs, node.type)
             memo[id(node)] = copied
             _copy_notes(node, copied)
@@ -464,8 +471,13 @@ def is_graph(value: Any) -> bool:
     return isinstance(value, Graph)
 
 
-def _nothing(node: Node) -> None:
-    return None
+@functools.lru_cache(maxsize=8192)
+def _candidate(target: Any) -> str:
+    """What a node with this target would like to be called."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", None) or type(target).__name__
+    if name.startswith("__") and name.endswith("__"):
+        name = name[2:-2]
+    return snake_case(name)
 
 
 def _copy_notes(node: Node, twin: Node) -> None:

@@ -13,6 +13,7 @@ import enum
 import inspect
 import math
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -121,7 +122,10 @@ def unquote(token: str) -> str:
 def _escaped(match: re.Match[str]) -> str:
     short = match[4]
     if short is None:
-        return chr(int(match[1] or match[2] or match[3], 16))
+        number = int(match[1] or match[2] or match[3], 16)
+        if number > sys.maxunicode:
+            raise ValueError(f"there is no character {match[0]}")
+        return chr(number)
     if short not in _SHORT_ESCAPES:
         raise ValueError(f"unknown escape \\{short}")
     return _SHORT_ESCAPES[short]

@@ -77,6 +77,8 @@ class Namespace:
 
     def reserve(self, name: str) -> None:
         """Mark ``name`` as given; numbering goes on behind it."""
+        if name in self._used:
+            return
         self._used.add(name)
         _, stem, number = _take_apart(name)
         if number is not None and number > self._counts.get(stem, 0):

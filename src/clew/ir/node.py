@@ -102,10 +102,11 @@ def make_node(
     op: str,
     target: Any,
     args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, Any] | None = None,
     annotation: Any = None,
+    before: Node | None = None,
 ) -> Node:
-    """A node that is in no list yet; its inputs know it as a user already."""
+    """A node in the list right before another, or in a list of its own; its inputs know it as a user already."""
     node: Any = NodeFields()
     node.graph = graph
     node.name = name
@@ -115,13 +116,19 @@ def make_node(
     node.users = {}
     node.value_type = node.source = node._meta = None
     node._erased = False
-    node._position = 0
-    node._prev = node._next = node
     inputs: dict[Node, None] = {}
     node.args = args = freeze_tuple(args, inputs)
     node.kwargs = freeze(kwargs, inputs) if kwargs else EMPTY_DICT
     node._inputs = tuple(inputs)
-    node.__class__ = Node
+    if before is None:
+        node._prev = node._next = node
+        node.__class__ = Node
+    else:
+        previous = node._prev = before._prev
+        node._next = before
+        node.__class__ = Node
+        set_next(previous, node)
+        set_prev(before, node)
     for used in inputs:
         if used.graph is graph:
             used.users[node] = None
@@ -259,8 +266,8 @@ class Node(NodeFields):
         if self.graph._watchers is not None:
             for watcher in self.graph._watchers.replaced:
                 watcher(old=old_input, new=new_input.name, user=self)
-        swap = {old_input: new_input}
-        replace_arguments(self, _swapped(self.args, swap), _swapped(self.kwargs, swap))
+        if old_input in self._inputs:
+            swap_input(self, old_input, new_input)
 
     def replace_all_uses_with(
         self,
@@ -430,22 +437,44 @@ def replace_arguments(node: Node, args: Any, kwargs: Any) -> None:
     set_inputs(node, tuple(inputs))
 
 
-def _swapped(value: Any, swap: dict[Node, Node]) -> Any:
-    """The nest with some nodes exchanged for others."""
+def swap_input(node: Node, old: Node, new: Node | None) -> None:
+    """Put ``new`` where ``old`` stands in the arguments of ``node``; the nests stay frozen, so only nodes change."""
+    node.graph._before_change(node, "args", None)
+    set_args(node, _swapped(node.args, old, new))
+    if node.kwargs:
+        set_kwargs(node, _swapped(node.kwargs, old, new))
+    inputs = dict.fromkeys(new if used is old else used for used in node._inputs)
+    inputs.pop(None, None)
+    set_inputs(node, tuple(inputs))
+    old.users.pop(node, None)
+    if new is not None and new.graph is node.graph:
+        new.users[node] = None
+
+
+def _swapped(value: Any, old: Node, new: Node | None) -> Any:
+    """The frozen nest with one node exchanged for another."""
     kind = type(value)
     if kind is Node:
-        return swap.get(value, value)
+        return new if value is old else value
     if kind in _PLAIN:
         return value
+    if kind is tuple:
+        return tuple([new if item is old else _swapped(item, old, new) for item in value])
     if isinstance(value, tuple):
-        return rebuilt_tuple(value, [_swapped(item, swap) for item in value])
+        return rebuilt_tuple(value, [_swapped(item, old, new) for item in value])
     if isinstance(value, list):
-        return [_swapped(item, swap) for item in value]
+        return immutable_list([_swapped(item, old, new) for item in value])
     if isinstance(value, dict):
-        return {key: _swapped(item, swap) for key, item in value.items()}
+        return immutable_dict({key: _swapped(item, old, new) for key, item in value.items()})
     if isinstance(value, slice):
-        return slice(_swapped(value.start, swap), _swapped(value.stop, swap), _swapped(value.step, swap))
+        return slice(*(_swapped(part, old, new) for part in (value.start, value.stop, value.step)))
     return value
+
+
+def drop_inputs(node: Node) -> None:
+    """Let go of all inputs of a node that is being erased: None stands in their places."""
+    for used in node._inputs:
+        swap_input(node, used, None)
 
 
 def _check_same_graph(anchor: Node, moved: Node) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from clew.errors import TextError
 from clew.ir.annotations import AnnotationReader
 from clew.ir.graph import Graph
-from clew.ir.literals import STRING, unquote
+from clew.ir.literals import STRING
 from clew.ir.lookup import DOTTED
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
@@ -40,7 +40,7 @@ _AS = re.compile(r"[ \t]+as\b")
 _RETURN = re.compile(r"return\b")
 _GRAPH = re.compile(r"graph\b")
 _SOURCE = re.compile(
-    rf"[ \t]*# (?P<file>[^\s'\"]+|{STRING}):(?P<line>\d+)(?: in (?P<function>[^\s'\"]+|{STRING}))?[ \t]*(?=\r?\n|$)",
+    rf"[ \t]*# (?P<file>[^\s'\"]+|{STRING}):(?P<line>\d{1,9})(?: in (?P<function>[^\s'\"]+|{STRING}))?[ \t]*(?=\r?\n|$)",
     re.ASCII,
 )
 _LINE_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")
@@ -245,13 +245,12 @@ class _GraphReader(AnnotationReader):
         """The place in the user's program, if the comment that ends the line is one."""
         match = self.match(_SOURCE)
         if match is not None:
-            filename, function = (_plain(match[group] or "") for group in ("file", "function"))
+            filename, function = (self.plain(match[group] or "", match.start()) for group in ("file", "function"))
             node.source = SourceLine(filename, int(match["line"]), function)
+
+    def plain(self, word: str, place: int) -> str:
+        return self.unquoted(word, place) if word[:1] in ("'", '"') else word
 
     def line_end(self, expected: str) -> None:
         if self.match(_LINE_END) is None:
             raise self.error(expected)
-
-
-def _plain(word: str) -> str:
-    return unquote(word) if word[:1] in ("'", '"') else word

@@ -150,7 +150,7 @@ class Reader(Scanner):
     def unquoted(self, token: str, place: int) -> str:
         try:
             return unquote(token)
-        except (ValueError, OverflowError) as error:
+        except ValueError as error:
             raise self.fault(f"this is not a string: {error}", place) from error
 
     def bytes_of(self, match: re.Match[str]) -> bytes:

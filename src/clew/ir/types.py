@@ -208,10 +208,16 @@ class _TypeReader:
             if number is None:
                 sizes.append(self.name(_SIZE, "a size"))
             else:
-                sizes.append(int(number[0]))
+                sizes.append(self.integer(number[0]))
                 self.place = number.end()
             self.comma("]")
         return tuple(sizes)
+
+    def integer(self, digits: str) -> int:
+        try:
+            return int(digits)
+        except ValueError as error:  # Python refuses to read very long numbers
+            raise self.error("a size") from error
 
     def several(self, closing: str) -> tuple[Type, ...]:
         items: list[Type] = []

@@ -22,11 +22,13 @@ from clew.errors import (
 )
 from clew.ir.arguments import leaves
 from clew.ir.guests import guest_of
-from clew.ir.node import check_opcode
+from clew.ir.node import Node, check_opcode
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
-    from clew.ir.node import Node
+
+
+_FLAT = frozenset({Node, int, float, bool, str, type(None)})
 
 
 def verify(graph: Graph) -> None:
@@ -34,19 +36,24 @@ def verify(graph: Graph) -> None:
     seen: set[Node] = set()
     names: set[str] = set()
     output: Node | None = None
+    uses = users = 0
     for node in graph.nodes:
-        check_opcode(node.op, node.target, node.name)
-        if node.graph is not graph:
-            raise ForeignNode(f"Node {node.name} does not belong to this Graph", where=_place(node))
+        if node.op != "call_function" or not callable(node.target):
+            check_opcode(node.op, node.target, node.name)
         if output is not None:
             _raise_after_output(node, output)
-        _check_arguments(graph, node, seen)
+        for used in node._inputs:
+            if used not in seen or node not in used.users:
+                _raise_for_argument(graph, node, used, seen)
         if node.name in names:
             raise DuplicateName(f"Node redefined name {node.name}!", where=_place(node))
         names.add(node.name)
         seen.add(node)
+        uses += len(node._inputs)
+        users += len(node.users)
         output = node if node.op == "output" else None
-    _check_users(graph)
+    if uses != users:
+        _raise_for_false_user(graph)
     _check_nested(graph)
     if graph.owning_module is not None:
         _check_attributes(graph)
@@ -70,19 +77,18 @@ def _raise_after_output(node: Node, output: Node) -> None:
     )
 
 
-def _check_arguments(graph: Graph, node: Node, seen: set[Node]) -> None:
-    for used in node._inputs:
-        if used in seen:
-            continue
-        if used.graph is not graph:
-            raise ForeignNode(
-                f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument!",
-                where=_place(node),
-                fixes=["give node_copy an arg_transform that maps nodes of the other graph to nodes of this one"],
-            )
-        if used._erased:
-            raise ErasedNode(f"Argument '{used}' of Node '{node}' was erased from the graph", where=_place(node))
+def _raise_for_argument(graph: Graph, node: Node, used: Node, seen: set[Node]) -> None:
+    if used.graph is not graph:
+        raise ForeignNode(
+            f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument!",
+            where=_place(node),
+            fixes=["give node_copy an arg_transform that maps nodes of the other graph to nodes of this one"],
+        )
+    if used._erased:
+        raise ErasedNode(f"Argument '{used}' of Node '{node}' was erased from the graph", where=_place(node))
+    if used not in seen:
         raise _disorder(node, used)
+    raise GraphError(f"Node '{used}' does not know its user '{node}'", where=_place(node))
 
 
 def _disorder(node: Node, used: Node) -> UseBeforeDefinition:
@@ -117,20 +123,8 @@ def _path(start: Node, goal: Node) -> list[Node]:
     return []
 
 
-def _check_users(graph: Graph) -> None:
-    """Every use is known to the used node, and there are as many users as uses: so no user is one in name only."""
-    uses = users = 0
-    for node in graph.nodes:
-        for used in node._inputs:
-            if node not in used.users:
-                raise GraphError(f"Node '{used}' does not know its user '{node}'", where=_place(node))
-        uses += len(node._inputs)
-        users += len(node.users)
-    if uses != users:
-        _raise_for_false_user(graph)
-
-
 def _raise_for_false_user(graph: Graph) -> None:
+    """All uses are known to the used nodes; if there are more users than uses, some are users in name only."""
     real = {node: set(node._inputs) for node in graph.nodes}
     for node in graph.nodes:
         for user in node.users:
@@ -143,9 +137,17 @@ def _raise_for_false_user(graph: Graph) -> None:
 def _check_nested(graph: Graph) -> None:
     """Nested graphs follow the same rules."""
     for node in graph.nodes:
-        for argument in leaves((node.args, node.kwargs)):
-            if isinstance(argument, type(graph)):
-                verify(argument)
+        for argument in node.args:
+            if type(argument) not in _FLAT:
+                _verify_graphs_in(argument, type(graph))
+        if node.kwargs:
+            _verify_graphs_in(node.kwargs, type(graph))
+
+
+def _verify_graphs_in(argument: Any, kind: type[Graph]) -> None:
+    for leaf in leaves(argument):
+        if isinstance(leaf, kind):
+            verify(leaf)
 
 
 def _check_attributes(graph: Graph) -> None:

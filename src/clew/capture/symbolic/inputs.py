@@ -7,6 +7,7 @@ wrong.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable
@@ -76,8 +77,26 @@ class RootInputs:
         root_fn = self.root_fn
         if self.code.co_kwonlyargcount or self.code.co_flags & _VARIADIC:
             args += self._variadic_inputs(total)
-            root_fn = positional_only(root_fn, len(first) + len(args))
+            root_fn = self._taking_positions(root_fn, len(first), args)
         return self._with_nests(root_fn, first, args, names)
+
+    def _taking_positions(self, root_fn: Callable[..., Any], bound: int, args: list[Any]) -> Callable[..., Any]:
+        """The function with every parameter given by position; a decorator around it is called, not passed over."""
+        if root_fn is self.analysed:
+            return positional_only(root_fn, bound + len(args))
+        if self.code.co_flags & _VARIADIC:
+            raise TraceError(
+                f"{root_fn.__name__} is decorated and takes *args or **kwargs",
+                why="a symbolic value cannot stand for *args or **kwargs across the call that a decorator makes",
+                fixes=["write a function around it with plain parameters, and trace that"],
+            )
+        total = self.code.co_argcount
+        by_name = self.code.co_varnames[total : total + self.code.co_kwonlyargcount]
+
+        def call(*values: Any) -> Any:
+            return root_fn(*values[:total], **dict(zip(by_name, values[total:], strict=True)))
+
+        return functools.wraps(root_fn)(call)
 
     def _is_all_variadic(self, total: int) -> bool:
         given = isinstance(self.concrete_args, tuple) and len(self.concrete_args) > 0

@@ -203,7 +203,7 @@ class Tracer(TracerBase):
         """The graph of a module's ``traced_func_name`` or of a function; constants are put on ``self.root``."""
         function, is_module = self._function_of(root)
         self.graph = Graph(tracer_cls=type(self))
-        self._collect_constants(self.root, [])
+        self._collect_constants(self.root)
         names = function.__globals__
         with self._reporting(names):
             runnable, args = self.create_args_for_root(function, is_module, concrete_args)
@@ -220,26 +220,38 @@ class Tracer(TracerBase):
             self.root = root
             self.root_module_name = type(root).__name__
             self.submodule_paths = {module: path for path, module in root.named_modules()}
-            function = getattr(type(root), self.traced_func_name, None)
-            if function is None:
-                raise NotTraceable(f"{type(root).__name__} has no method {self.traced_func_name!r} to trace")
-            own = vars(root).get(self.traced_func_name)
-            function = getattr(own, "__func__", function)
+            function, takes_self = self._method_of(root)
         else:
             self.root = next((found for host in present() if (found := host.new_root()) is not None), None) or Root()
-            function = root
+            function, takes_self = root, False
         if not isinstance(function, types.FunctionType):
             function = _as_function(function)
-        return function, guest is not None
+        return function, takes_self
 
-    def _collect_constants(self, module: Any, path: list[str]) -> None:
+    def _method_of(self, root: Any) -> tuple[Any, bool]:
+        """The function that the root would run, and whether it takes the root: one set on the instance comes first."""
+        name = self.traced_func_name
+        own = vars(root).get(name)
+        if own is None:
+            function = getattr(type(root), name, None)
+            if function is None:
+                raise NotTraceable(f"{type(root).__name__} has no method {name!r} to trace")
+            return function, not isinstance(inspect.getattr_static(type(root), name), staticmethod)
+        if getattr(own, "__self__", None) is root and isinstance(own, types.MethodType):
+            return own.__func__, True
+        return own, False
+
+    def _collect_constants(self, root: Any) -> None:
         """Note where modules keep tensors that are neither parameters nor buffers."""
-        for name, value in vars(module).items():
-            guest = guest_of(value) if hasattr(type(value), "__module__") else None
-            if guest is not None and isinstance(value, guest.attribute_classes):
-                self.tensor_attrs[value] = ".".join([*path, name])
-        for name, child in getattr(module, "named_children", tuple)():
-            self._collect_constants(child, [*path, name])
+        holds: dict[type, bool] = {}
+        for path, module in root.named_modules() if hasattr(root, "named_modules") else [("", root)]:
+            for name, value in vars(module).items():
+                kind = type(value)
+                if kind not in holds:
+                    guest = guest_of(kind)
+                    holds[kind] = guest is not None and issubclass(kind, guest.attribute_classes)
+                if holds[kind]:
+                    self.tensor_attrs[value] = f"{path}.{name}" if path else name
 
     @contextmanager
     def _reporting(self, names: dict[str, Any]) -> Iterator[None]:
