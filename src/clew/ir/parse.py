@@ -39,9 +39,9 @@ _COLON = re.compile(r"[ \t]*:[ \t]*")
 _AS = re.compile(r"[ \t]+as\b")
 _RETURN = re.compile(r"return\b")
 _GRAPH = re.compile(r"graph\b")
+_PLACE = rf"[^\s'\"]+|{STRING}"
 _SOURCE = re.compile(
-    rf"[ \t]*# (?P<file>[^\s'\"]+|{STRING}):(?P<line>\d{1,9})(?: in (?P<function>[^\s'\"]+|{STRING}))?[ \t]*(?=\r?\n|$)",
-    re.ASCII,
+    rf"[ \t]*# (?P<file>{_PLACE}):(?P<line>\d{{1,9}})(?: in (?P<function>{_PLACE}))?[ \t]*(?=\r?\n|$)", re.ASCII
 )
 _LINE_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")
 

@@ -23,7 +23,7 @@ from clew.errors import MixedTracers, SymbolicKey
 from clew.ir.arguments import BASE_TYPES, immutable_dict, immutable_list, leaves
 from clew.ir.graph import Graph
 from clew.ir.guests import guest, guest_of
-from clew.ir.node import Node
+from clew.ir.node import Node, NodeFields
 from clew.ir.source import user_source
 
 
@@ -31,6 +31,9 @@ def assert_fn(x: Any, message: str = "Assertion failed") -> None:
     """The run-time check that an ``assert`` on a symbolic value becomes."""
     if not x:
         raise AssertionError(message)
+
+
+set_source: Callable[[Node, Any], None] = NodeFields.source.__set__  # type: ignore[attr-defined]
 
 
 class TracerBase:
@@ -59,9 +62,15 @@ class TracerBase:
         """Add a node; it remembers the user's line and the modules that were being called."""
         if self.check_mutable_operations and kind == "call_function":
             self._check_mutable(target, args, kwargs)
-        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-        self.node_name_to_scope[node.name] = (self.scope.module_path, self.scope.module_type)
-        node.source = user_source()
+        graph = self.graph
+        node = graph.create_node(kind, target, args, kwargs, name, type_expr)
+        for used in node._inputs:
+            if used.graph is not graph:
+                graph.erase_node(node)
+                raise refusals.leaked(used)
+        scope = self.scope
+        self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
+        set_source(node, user_source())
         if self.module_stack:
             if self._stack_snapshot != self.module_stack:
                 self._stack_snapshot = copy.copy(self.module_stack)
@@ -96,7 +105,7 @@ class TracerBase:
 
     def create_arg(self, a: Any) -> Any:
         """What the graph shall hold for ``a``: nodes for proxies, plain values and nests as they are."""
-        plain = _ARGUMENTS.get(type(a))
+        plain = ARGUMENTS.get(type(a))
         if plain is not None:
             return plain(self, a)
         if isinstance(a, Proxy):
@@ -327,7 +336,7 @@ def _slice_argument(tracer: TracerBase, a: slice) -> slice:
     return slice(tracer.create_arg(a.start), tracer.create_arg(a.stop), tracer.create_arg(a.step))
 
 
-_ARGUMENTS: dict[type, Callable[[Any, Any], Any]] = {
+ARGUMENTS: dict[type, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(BASE_TYPES, lambda tracer, a: a),
     Proxy: lambda tracer, a: a.node,
     tuple: lambda tracer, a: tuple([tracer.create_arg(item) for item in a]),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.errors import ModuleNotFound, SymbolicLengthError, SymbolicValueError, TraceError, UnsupportedArgument
+from clew.errors import MixedTracers, ModuleNotFound, SymbolicLengthError, SymbolicValueError, TraceError, UnsupportedArgument
 from clew.ir.source import user_source
 
 WAYS_OUT = (
@@ -80,4 +80,14 @@ def not_a_part(what: str) -> ModuleNotFound:
         where=_where(),
         why="a graph refers to modules and parameters by their path from the traced root",
         fixes=("assign it to an attribute of the root module before tracing", *WAYS_OUT[1:]),
+    )
+
+
+def leaked(node: Any) -> MixedTracers:
+    """For a value of another trace that turned up in this one."""
+    return MixedTracers(
+        f"the symbolic value '{node.name}' belongs to another graph than the one being traced",
+        where=_where(),
+        why="it was made by another trace, or copied with copy.deepcopy, and its graph is not a part of this one",
+        fixes=["do not let a proxy outlive the trace that made it", "copy a value with x.clone(), which is recorded"],
     )

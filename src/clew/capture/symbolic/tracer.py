@@ -19,12 +19,13 @@ from typing import Any
 from clew.capture.symbolic import inputs, refusals
 from clew.capture.symbolic.classes import is_proxyable
 from clew.capture.symbolic.patches import Patches
-from clew.capture.symbolic.proxy import ParameterProxy, Proxy, TracerBase
+from clew.capture.symbolic.owners import owner_of, owner_of_class
+from clew.capture.symbolic.proxy import ARGUMENTS, ParameterProxy, Proxy, TracerBase
 from clew.capture.symbolic.scopes import Scope, ScopeContextManager
 from clew.capture.symbolic.wrap import install, install_for
 from clew.errors import TraceError
 from clew.ir.graph import Graph
-from clew.ir.guests import Guest, guest_of, module_guest, present
+from clew.ir.guests import Guest, module_guest, present
 from clew.ir.source import SourceLine
 
 _running: contextvars.ContextVar[_Run | None] = contextvars.ContextVar("clew_symbolic_trace", default=None)
@@ -37,6 +38,13 @@ class _Run:
         self.tracer = tracer
         self.patches = patches
         self.parameter_proxies: dict[str, Proxy] = {}
+        self._searched: set[int] = set()
+
+    def wrap_in(self, names: dict[str, Any] | None) -> None:
+        """Let the functions that the tracer wraps by itself be recorded when called through the globals ``names``."""
+        if names is not None and id(names) not in self._searched:
+            self._searched.add(id(names))
+            install_for(self.patches, names, self.tracer._autowrap_functions)
 
 
 class Root:
@@ -110,7 +118,7 @@ class Tracer(TracerBase):
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
         """Called for each attribute read from a module: parameters become proxies, one for each."""
-        guest = guest_of(attr_val)
+        guest = owner_of(attr_val)
         if guest is None or guest.parameter_class is None:
             return attr_val
         found = None
@@ -133,9 +141,10 @@ class Tracer(TracerBase):
 
     def create_arg(self, a: Any) -> Any:
         """What the graph holds for ``a``; parameters, tensors and modules become get_attr nodes."""
-        if type(a) is Proxy:
-            return a.node
-        guest = guest_of(a)
+        plain = ARGUMENTS.get(type(a))
+        if plain is not None:
+            return plain(self, a)
+        guest = owner_of(a)
         if guest is not None and isinstance(a, guest.attribute_classes):
             return self.create_node("get_attr", self._path_of_value(a, guest), (), {})
         if isinstance(a, tuple) and hasattr(a, "_fields"):
@@ -248,7 +257,7 @@ class Tracer(TracerBase):
             for name, value in vars(module).items():
                 kind = type(value)
                 if kind not in holds:
-                    guest = guest_of(kind)
+                    guest = owner_of_class(kind)
                     holds[kind] = guest is not None and issubclass(kind, guest.attribute_classes)
                 if holds[kind]:
                     self.tensor_attrs[value] = f"{path}.{name}" if path else name
@@ -263,9 +272,9 @@ class Tracer(TracerBase):
                     patches.on_class(guest.module_class, "__getattr__", _reporting_getattr)
                     patches.on_class(guest.module_class, "__call__", _reporting_call)
             install(patches)
-            install_for(patches, names, self._autowrap_functions)
+            run.wrap_in(names)
             for module in self._autowrap_search:
-                install_for(patches, vars(module), self._autowrap_functions)
+                run.wrap_in(vars(module))
             token = _running.set(run)
             try:
                 yield
@@ -299,8 +308,7 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
         def forward(*args: Any, **kwargs: Any) -> Any:
             return original(module, *args, **kwargs)
 
-        names = getattr(getattr(module, "forward", module), "__globals__", {})
-        install_for(run.patches, names, run.tracer._autowrap_functions)
+        run.wrap_in(getattr(getattr(module, "forward", module), "__globals__", None))
         return run.tracer.call_module(module, forward, args, kwargs)
 
     return __call__
