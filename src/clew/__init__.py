@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from clew import frameworks as frameworks  # announces the frameworks, imports none
-from clew.api import symbolic_trace
+from clew.api import symbolic_trace, trace
 from clew.capture.symbolic import (
     PH,
     Proxy,
@@ -18,7 +18,7 @@ from clew.capture.symbolic import (
     wrap,
 )
 from clew.codegen.python import CodeGen, PythonCode
-from clew.errors import ClewError, GraphError, TraceError
+from clew.errors import CaptureError, ClewError, GraphError, GuardError, TraceError
 from clew.ir.arguments import map_aggregate, map_arg
 from clew.ir.effects import has_side_effect, pure
 from clew.ir.equality import difference, same_graph
@@ -59,12 +59,14 @@ _LATE = {
 __all__ = [
     "PH",
     "ArrayType",
+    "CaptureError",
     "ClewError",
     "CodeGen",
     "Graph",
     "GraphError",
     "GraphFunction",
     "GraphModule",
+    "GuardError",
     "Interpreter",
     "Match",
     "Node",
@@ -95,6 +97,7 @@ __all__ = [
     "text_and_objects",
     "to_fx",
     "to_text",
+    "trace",
     "type_of",
     "verify",
     "wrap",

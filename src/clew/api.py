@@ -8,10 +8,14 @@ the graph, and the graph becomes a callable whose code is generated when it is f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from clew.capture.symbolic import Tracer
-from clew.runtime.choose import make_callable
+from clew.errors import MissingFramework
+from clew.ir.guests import Guest, present
+from clew.runtime.choose import make_callable, make_captured
+from clew.runtime.lazy import LazyGraph
 
 
 def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
@@ -29,3 +33,47 @@ def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
     finally:
         if tracer.root is root:
             tracer.clear_root()
+
+
+def trace(
+    fn: Any = None,
+    args: tuple[Any, ...] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    leaves: Any = None,
+    static: Iterable[str] = (),
+    limit: int = 16,
+) -> Any:
+    """Capture a program from an example: it is run once on ``args`` and ``kwargs``, and what it does is recorded.
+
+    The graph holds for other inputs as far as the program does not rely on the example's shapes or values; what it
+    relied on is guarded. Without an example the result is a ``LazyGraph``, which captures when it is called; also a
+    decorator.
+    ``leaves`` says which modules stay calls, ``static`` names number arguments that are constants of the capture.
+    """
+    if fn is None:
+        return lambda function: trace(function, args, kwargs, leaves=leaves, static=static, limit=limit)
+    options = {"static": frozenset(static), **({} if leaves is None else {"leaves": leaves})}
+    if args is None and kwargs is None:
+        return LazyGraph(fn, lambda *call: _capture(*call, keep=True, **options), _protected, limit)
+    return _capture(fn, tuple(args or ()), dict(kwargs or {}), **options)[0]
+
+
+def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> tuple[Any, Any]:
+    """The captured callable, and the result of the run that was captured."""
+    framework = _framework()
+    captured = framework.capture(fn, args, kwargs, **options)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    made = make_captured(framework.package, captured.module, captured.constants, captured.graph, name)
+    return made, captured.result
+
+
+def _protected(captured: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return _framework().protect(captured.graph, args, kwargs)
+
+
+def _framework() -> Guest:
+    found = next(present(), None)
+    if found is None:
+        raise MissingFramework("no framework that Clew knows is imported", fixes=["import torch first"])
+    return found

@@ -106,6 +106,10 @@ class TraceError(ClewError, ValueError):
     """A program that symbolic tracing cannot follow."""
 
 
+class TraceWarning(UserWarning):
+    """Something that a trace froze as it was, and that the graph will not follow when it changes."""
+
+
 class SymbolicValueError(TraceError, TypeError):
     """A symbolic value was asked for a concrete number: int(), float(), range(), ``**``."""
 
@@ -128,6 +132,14 @@ class UnsupportedArgument(TraceError, NotImplementedError):
 
 class ModuleNotFound(TraceError, NameError):
     """A module that was called, or a parameter that was used, is not a part of the root module."""
+
+
+class GuardError(ClewError, RuntimeError):
+    """An assumption of the capture does not hold for this input."""
+
+
+class CaptureError(ClewError, RuntimeError):
+    """A program that capture from an example cannot record faithfully, so it refuses."""
 
 
 class MissingFramework(ClewError, ImportError):

@@ -4,6 +4,9 @@ Everything is Clew's own; this file only gathers the names, flat. Where the mean
 which names are left out, is told in ``docs/from_torch_fx.md``.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from clew.api import symbolic_trace
 from clew.capture.symbolic import (
     PH,
@@ -22,8 +25,11 @@ from clew.capture.symbolic import (
     wrap,
 )
 from clew.capture.symbolic.annotate import annotate
+from clew.capture.symbolic.tracer import is_symbolic_tracing
 from clew.codegen.python import CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo
+from clew.codegen.statements import inplace_methods, magic_methods, reflectable_magic_methods
 from clew.errors import TraceError
+from clew.frameworks.torch.guest import TorchGuest
 from clew.frameworks.torch.signatures import (
     ArgsKwargsPair,
     check_for_mutable_operation,
@@ -35,11 +41,12 @@ from clew.frameworks.torch.signatures import (
 )
 from clew.io.exported import from_exported
 from clew.io.torch_fx import from_fx, to_fx
-from clew.ir.arguments import BASE_TYPES as base_types
-from clew.ir.arguments import Argument, Target, immutable_dict, immutable_list, map_aggregate, map_arg
+from clew.ir.arguments import BASE_TYPES, Argument, Target, immutable_dict, immutable_list, map_aggregate, map_arg
 from clew.ir.effects import has_side_effect
+from clew.ir.format import format_argument, format_type, qualified_name
 from clew.ir.graph import Graph
 from clew.ir.interpreter import Interpreter
+from clew.ir.names import Namespace
 from clew.ir.node import Node
 from clew.passes.match import InternalMatch, SubgraphMatcher
 from clew.passes.replace import Match, ReplacedPatterns, replace_pattern, replace_pattern_with_filters
@@ -47,6 +54,17 @@ from clew.passes.shape_prop import ShapeProp, TensorMetadata
 from clew.passes.transformer import Transformer
 from clew.runtime.module import GraphModule
 
+ArgumentT = TypeVar("ArgumentT")
+BaseArgumentTypes = str | int | float | bool | complex
+TransformCodeFunc = Callable[[list[str]], list[str]]
+
+base_types = (*BASE_TYPES, *TorchGuest.constant_classes)
+is_fx_tracing = is_fx_symbolic_tracing = is_symbolic_tracing
+
+_get_qualified_name = qualified_name
+_type_repr = format_type
+_format_arg = format_argument
+_Namespace = Namespace
 _PyTreeCodeGen = PyTreeCodeGen
 _PyTreeInfo = PyTreeInfo
 
@@ -54,7 +72,9 @@ __all__ = [
     "PH",
     "ArgsKwargsPair",
     "Argument",
+    "ArgumentT",
     "Attribute",
+    "BaseArgumentTypes",
     "CodeGen",
     "Graph",
     "GraphAppendingTracer",
@@ -81,6 +101,7 @@ __all__ = [
     "TraceError",
     "Tracer",
     "TracerBase",
+    "TransformCodeFunc",
     "Transformer",
     "annotate",
     "assert_fn",
@@ -93,10 +114,15 @@ __all__ = [
     "has_side_effect",
     "immutable_dict",
     "immutable_list",
+    "inplace_methods",
+    "is_fx_symbolic_tracing",
+    "is_fx_tracing",
+    "magic_methods",
     "map_aggregate",
     "map_arg",
     "normalize_function",
     "normalize_module",
+    "reflectable_magic_methods",
     "replace_pattern",
     "replace_pattern_with_filters",
     "symbolic_trace",

@@ -17,7 +17,7 @@ MODULES = ("clew", "clew.fx")
 GOLDEN = Path(__file__).with_name("surface.txt")
 REGENERATE = "python -m tests.architecture.regenerate"
 
-ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+| from '[^']*'")
 SPECIAL = ("__init__", "__call__", "__iter__", "__len__", "__getitem__", "__enter__", "__exit__")
 
 

@@ -46,7 +46,8 @@ def exactly_same(left: Any, right: Any) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, float):
-        return math.copysign(1, left) == math.copysign(1, right) and (left == right or (left != left and right != right))
+        same_sign = math.copysign(1, left) == math.copysign(1, right)
+        return same_sign and (left == right or (left != left and right != right))
     if isinstance(left, complex):
         return exactly_same(left.real, right.real) and exactly_same(left.imag, right.imag)
     if isinstance(left, (tuple, list)):

@@ -48,7 +48,7 @@ instance = Holder()
         (torch.nn.functional, "torch.nn.functional"),
         (sys, "sys"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_names_lead_back(value: Any, name: str) -> None:
     assert name_for(value) == name

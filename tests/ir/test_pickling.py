@@ -38,7 +38,11 @@ def test_everything_travels() -> None:
     assert list(first.users) == [second]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=str)
+def name_of(function: object) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=name_of)
 def test_functions_travel_by_reference(function: object) -> None:
     graph = Graph()
     graph.output(graph.create_node("call_function", function, (function,)))

@@ -31,8 +31,8 @@ class Commentator:
         self.colored = colored
         self._last = ""
 
-    def around(self, node: Node, text: str) -> list[str]:
-        """The lines of a statement with its comments."""
+    def around(self, node: Node, name: str, text: str) -> list[str]:
+        """The lines of a statement, which may give the local ``name`` its value, with its comments."""
         if not self.verbose:
             return [text]
         lines = []
@@ -41,14 +41,14 @@ class Commentator:
             self._last = place
             lines += ["", f"{_DIM}{place}{_RESET}" if self.colored else place]
         described = self.describe(node) if node.op not in ("placeholder", "output") else ""
-        if described and text.startswith(f"{node.name} = "):
-            text = f'{node.name}: "{described}" = {text[len(node.name) + 3 :]}'
+        if described and text.startswith(f"{name} = "):
+            text = f"{name}: {_quoted(described)} = {text[len(name) + 3 :]}"
         return [*lines, text]
 
     def parameter_annotation(self, node: Node) -> str:
         """The type of an input as an annotation."""
         described = self.describe(node) if self.verbose else ""
-        return f': "{described}"' if described else ""
+        return f": {_quoted(described)}" if described else ""
 
     def describe(self, node: Node) -> str:
         """The type of a node's value, from its own account or from what a pass left in ``meta``."""
@@ -72,3 +72,7 @@ class Commentator:
 
 def _one_line(text: str) -> str:
     return "".join(character if character.isprintable() and character != '"' else "'" for character in text)
+
+
+def _quoted(line: str) -> str:
+    return '"' + line.replace("\\", "\\\\") + '"'

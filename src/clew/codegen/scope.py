@@ -1,18 +1,19 @@
 """Names in one piece of generated code: which objects it refers to, and how it reaches them.
 
 An object that a dotted name reaches is imported the way a colleague would import it; any other is bound by a fresh
-name in the globals of the code. No text of a graph gets into the code except through ``repr`` or as a checked
-identifier, so no name, string or annotation can inject code.
+name in the globals of the code. No text of a graph gets into the code except through ``repr`` of a plain string or as
+a checked identifier, so no name, string or annotation can inject code. A global never has the name of a local.
 """
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import sys
 import types
-import typing
 from typing import Any
 
+from clew.codegen.locals import Locals, is_plain_identifier, plain
 from clew.ir.literals import Speller
 from clew.ir.lookup import name_for
 from clew.ir.names import Namespace
@@ -21,42 +22,46 @@ from clew.ir.node import Node
 _WHOLE_PACKAGES = frozenset({"torch", "operator", "math", "numpy", "jax", "tensorflow", "typing", "collections"})
 
 
-def is_plain_identifier(name: str) -> bool:
-    """True for a name that can stand in code as it is."""
-    return name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
-
-
-def attribute(base: str, name: str) -> str:
-    """``base.name``, or a ``getattr`` call for a name that is no identifier."""
-    return f"{base}.{name}" if is_plain_identifier(name) else f"getattr({base}, {quoted(name)})"
-
-
-def attribute_path(base: str, path: str) -> str:
-    """The expression that walks a dotted path from ``base``."""
-    for atom in path.split("."):
-        base = attribute(base, atom)
-    return base
-
-
 def quoted(text: str) -> str:
     """A string literal in double quotes where that needs no escapes."""
-    plain = repr(text)
-    return f'"{plain[1:-1]}"' if '"' not in plain and "\\" not in plain else plain
+    written = repr(plain(text))
+    return f'"{written[1:-1]}"' if '"' not in written and "\\" not in written else written
+
+
+def is_private(name: str) -> bool:
+    """True for a name that Python changes inside of a class, where the code may be written to."""
+    return name.startswith("__") and not name.endswith("__")
 
 
 class Scope:
-    """The globals and imports of one piece of generated code."""
+    """The globals and imports of one piece of generated code, over the locals that it has."""
 
-    def __init__(self, names: Namespace) -> None:
+    def __init__(self, names: Namespace, local_names: Locals) -> None:
         self.names = names
+        self.locals = local_names
         self.globals: dict[str, Any] = {}
         self.imports: dict[str, None] = {}
-        self.speller = Speller(self.name_of, _node_name)
+        shadowed = any(name in names for name in _SPELLED_WITH.values())
+        self.speller = (_CarefulSpeller if shadowed else Speller)(self.name_of, local_names.name)
         self._known: dict[int, tuple[str, Any]] = {}
+        self._packages: dict[str, str] = {}
 
     def spell(self, value: Any) -> str:
         """Any argument as an expression."""
-        return value.name if type(value) is Node else self.speller.spell(value)
+        return self.locals.name(value) if type(value) is Node else self.speller.spell(value)
+
+    def attribute(self, base: str, name: str) -> str:
+        """``base.name``, or a ``getattr`` call for a name that cannot stand there."""
+        name = plain(name)
+        if is_plain_identifier(name) and not is_private(name):
+            return f"{base}.{name}"
+        return f"{self.name_of(getattr)}({base}, {quoted(name)})"
+
+    def attribute_path(self, base: str, path: str) -> str:
+        """The expression that walks a dotted path from ``base``."""
+        for atom in plain(path).split("."):
+            base = self.attribute(base, atom)
+        return base
 
     def name_of(self, thing: Any) -> str:
         """The expression that reaches an object: a dotted name, an imported name, or a global."""
@@ -72,79 +77,88 @@ class Scope:
         return name
 
     def bind_exactly(self, name: str, thing: Any) -> None:
-        """Make ``thing`` a global under this very name."""
+        """Make ``thing`` a global under this very name, which no local has."""
         self.names.reserve(name)
         self.globals[name] = thing
+
+    def imported(self, module: str, name: str, thing: Any) -> str:
+        """Import ``name`` from ``module``; under another name if this one is taken."""
+        alias = self.bind(name.lstrip("_") if is_private(name) else name, thing)
+        if module != "__main__":
+            self.imports[f"from {module} import {name}" + (f" as {alias}" if alias != name else "")] = None
+        return alias
 
     def _reach(self, thing: Any) -> str:
         if thing is type(None):
             return self.bind("NoneType", thing)
         if isinstance(thing, types.ModuleType):
-            return self._package(thing.__name__)
+            return self._module(thing)
         if not callable(thing):
             return self.bind(f"_{type(thing).__name__.lower()}", thing)
         dotted = name_for(thing)
-        if dotted is not None:
-            module, _, name = dotted.rpartition(".")
-            package = dotted.partition(".")[0]
-            if module == "builtins" and name not in self.names:
-                return name
-            if package in _WHOLE_PACKAGES:
-                return f"{self._package(package)}{dotted[len(package):]}"
-            if module in sys.modules:
-                return self._imported(module, name, thing)
-        return self.bind(getattr(thing, "__name__", type(thing).__name__), thing)
+        if dotted is not None and not any(map(keyword.iskeyword, dotted.split("."))):
+            reached = self._dotted(dotted, thing)
+            if reached is not None:
+                return reached
+        name = getattr(thing, "__name__", None)
+        return self.bind(plain(name) if isinstance(name, str) else type(thing).__name__, thing)
+
+    def _dotted(self, dotted: str, thing: Any) -> str | None:
+        """The expression for a dotted name that leads to ``thing``; None for a module that is not loaded."""
+        package, _, rest = dotted.partition(".")
+        if package == "builtins" and rest.partition(".")[0] not in self.names:
+            return rest
+        if package in _WHOLE_PACKAGES and not any(map(is_private, rest.split("."))):
+            return f"{self._package(package)}.{rest}"
+        module, _, name = dotted.rpartition(".")
+        inner: list[str] = []
+        while module and module not in sys.modules:  # a member of a class: the class is imported
+            module, _, owner = module.rpartition(".")
+            inner.insert(0, name)
+            name = owner
+        if not module:
+            return None
+        base = self.imported(module, name, getattr(sys.modules[module], name) if inner else thing)
+        for atom in inner:
+            base = self.attribute(base, atom)
+        return base
+
+    def _module(self, module: types.ModuleType) -> str:
+        name = name_for(module)
+        if name is None or sys.modules.get(name) is not module:
+            return self.bind("module", module)
+        if name.partition(".")[0] in _WHOLE_PACKAGES:
+            return self._package(name.partition(".")[0]) + name[len(name.partition(".")[0]) :]
+        parent, _, last = name.rpartition(".")
+        return self.imported(parent, last, module) if parent else self._package(name)
 
     def _package(self, name: str) -> str:
-        root = name.partition(".")[0]
-        self.imports[f"import {root}"] = None
-        self.bind_exactly(root, sys.modules[root])
-        return name
-
-    def _imported(self, module: str, name: str, thing: Any) -> str:
-        alias = self.bind(name, thing)
-        if module != "__main__":
-            self.imports[f"from {module} import {name}" + (f" as {alias}" if alias != name else "")] = None
+        """Import a package as a whole; under another name if a local or a parameter has this one."""
+        alias = self._packages.get(name)
+        if alias is None:
+            package = sys.modules[name]
+            alias = name if name not in self.names else self.names.create_name(name, package)
+            self._packages[name] = alias
+            self.imports[f"import {name}" + (f" as {alias}" if alias != name else "")] = None
+            self.bind_exactly(alias, package)
         return alias
 
-    def annotation(self, kind: Any) -> str:
-        """A type annotation as code; what cannot be written is bound by a name."""
-        if kind is None:
-            return "None"
-        if kind is ...:
-            return "..."
-        if isinstance(kind, (str, typing.ForwardRef)):
-            return repr(kind if isinstance(kind, str) else kind.__forward_arg__)
-        if isinstance(kind, (list, tuple)):
-            inner = ", ".join(map(self._inner_annotation, kind))
-            return f"[{inner}]" if isinstance(kind, list) else f"({inner})"
-        origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-        if isinstance(kind, types.UnionType):
-            return " | ".join(map(self._inner_annotation, arguments))
-        if origin is None:
-            return self._typing_name(kind) or (self.name_of(kind) if callable(kind) else self.bind("annotation", kind))
-        head = self._typing_name(kind) or self.name_of(origin)
-        if origin is typing.Union and len(arguments) == 2 and arguments[1] is type(None):
-            return f"{self._from_typing('Optional')}[{self.annotation(arguments[0])}]"
-        if origin is typing.Literal:
-            return f"{head}[{', '.join(map(self.spell, arguments))}]"
-        return f"{head}[{', '.join(map(self._inner_annotation, arguments)) or '()'}]"
 
-    def _inner_annotation(self, kind: Any) -> str:
-        return "None" if kind is type(None) else self.annotation(kind)
-
-    def _typing_name(self, kind: Any) -> str | None:
-        """``List`` for ``typing.List[int]``: aliases of typing keep their own name."""
-        if type(kind).__module__ != "typing" or isinstance(kind, typing.TypeVar):
-            return None
-        name = getattr(kind, "_name", None) or getattr(kind, "__name__", None)
-        if name is None and typing.get_origin(kind) is not None:
-            name = getattr(typing.get_origin(kind), "_name", None)
-        return self._from_typing(name) if isinstance(name, str) and hasattr(typing, name) else None
-
-    def _from_typing(self, name: str) -> str:
-        return self._imported("typing", name, getattr(typing, name))
+_SPELLED_WITH = {float: "float", complex: "complex", frozenset: "frozenset", set: "set", slice: "slice", range: "range"}
 
 
-def _node_name(node: Any) -> str:
-    return str(node.name)
+class _CarefulSpeller(Speller):
+    """Spells where a local has the name of a builtin that literals are written with: all of these are asked for."""
+
+    __slots__ = ()
+
+    def spell(self, value: Any) -> str:
+        """The expression of one value."""
+        kind = type(value)
+        if kind is complex:
+            return f"{self.name_of(complex)}({self.spell(value.real)}, {self.spell(value.imag)})"
+        text = super().spell(value)
+        name = _SPELLED_WITH.get(kind)
+        if name is None or not text.startswith(f"{name}("):
+            return text
+        return self.name_of(getattr(builtins, name)) + text[len(name) :]

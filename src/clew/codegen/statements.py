@@ -10,7 +10,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from clew.codegen.scope import Scope, attribute, attribute_path, is_plain_identifier, quoted
+from clew.codegen.annotations import annotation
+from clew.codegen.locals import is_plain_identifier, plain
+from clew.codegen.scope import Scope, is_private, quoted
+from clew.errors import CodegenError
 from clew.ir.node import Node
 
 _BINARY = {
@@ -26,6 +29,24 @@ _IN_PLACE = {
     operator.irshift: ">>=", operator.iand: "&=", operator.ior: "|=", operator.ixor: "^=",
 }  # fmt: skip
 
+_COMPARING = frozenset({"==", "!=", "<", "<=", ">", ">="})
+
+reflectable_magic_methods = {
+    **{function.__name__: f"{{}} {sign} {{}}" for function, sign in _BINARY.items() if sign not in _COMPARING},
+    "div": "{} / {}",
+    "getitem": "{}[{}]",
+}
+"""Operators with a reflected form, by the name of their function, as templates: torch.fx's table."""
+magic_methods = (
+    {function.__name__: f"{{}} {sign} {{}}" for function, sign in _BINARY.items()}
+    | {function.__name__: f"{sign}{{}}" for function, sign in _UNARY.items()}
+    | reflectable_magic_methods
+)
+inplace_methods = {
+    **{function.__name__: f"{{}} {sign} {{}}" for function, sign in _IN_PLACE.items()},
+    "setitem": "{}[{}] = {}",
+}
+
 
 def statement(node: Node, scope: Scope, root: str) -> str:
     """The statement of a node that is neither placeholder nor output, without annotation and without a line end."""
@@ -34,10 +55,10 @@ def statement(node: Node, scope: Scope, root: str) -> str:
         if special is not None:
             return special
     text = expression(node, scope, root)
-    if not node.users and node.op != "get_attr":
+    if not node.users:
         return text
-    annotation = "" if node.type is None else f" : {scope.annotation(node.type)}"
-    return f"{node.name}{annotation} = {text}"
+    kind = "" if node.type is None else f" : {annotation(node.type, scope)}"
+    return f"{scope.locals.name(node)}{kind} = {text}"
 
 
 def _assignment(node: Node, scope: Scope) -> str | None:
@@ -45,11 +66,12 @@ def _assignment(node: Node, scope: Scope) -> str | None:
     sign = _lookup(_IN_PLACE, node.target)
     if sign is not None and len(node.args) == 2 and isinstance(node.args[0], Node):
         # A name of its own first: on an immutable value, ``x += y`` would rebind x for all who read it later.
-        return f"{node.name} = {node.args[0].name};  {node.name} {sign} {scope.spell(node.args[1])}"
+        name = scope.locals.name(node)
+        return f"{name} = {scope.spell(node.args[0])};  {name} {sign} {scope.spell(node.args[1])}"
     if node.target is operator.setitem and len(node.args) == 3 and isinstance(node.args[0], Node):
         place, index, value = node.args
-        text = f"{place.name}[{subscript(index, scope)}] = {scope.spell(value)}"
-        return f"{text};  {node.name} = None" if node.users else text
+        text = f"{scope.spell(place)}[{subscript(index, scope)}] = {scope.spell(value)}"
+        return f"{text};  {scope.locals.name(node)} = None" if node.users else text
     return None
 
 
@@ -66,16 +88,21 @@ def expression(node: Node, scope: Scope, root: str) -> str:
 
 
 def _get_attr(node: Node, scope: Scope, root: str) -> str:
-    return attribute_path(root, node.target)
+    return scope.attribute_path(root, node.target)
 
 
 def _call_module(node: Node, scope: Scope, root: str) -> str:
-    return f"{attribute_path(root, node.target)}({arguments(node.args, node.kwargs, scope)})"
+    return f"{scope.attribute_path(root, node.target)}({arguments(node.args, node.kwargs, scope)})"
 
 
 def _call_method(node: Node, scope: Scope, root: str) -> str:
-    receiver = operand(node.args[0], scope)
-    return f"{attribute(receiver, node.target)}({arguments(node.args[1:], node.kwargs, scope)})"
+    if not node.args:
+        raise CodegenError(
+            f"node {node.name} calls the method {plain(node.target)!r} of nothing",
+            fixes=["give it the object as its first argument"],
+        )
+    receiver = owner(node.args[0], scope)
+    return f"{scope.attribute(receiver, node.target)}({arguments(node.args[1:], node.kwargs, scope)})"
 
 
 def _call_function(node: Node, scope: Scope, root: str) -> str:
@@ -90,7 +117,7 @@ def _call_function(node: Node, scope: Scope, root: str) -> str:
         if target is operator.getitem and len(args) == 2:
             return f"{operand(args[0], scope)}[{subscript(args[1], scope)}]"
         if target is getattr and len(args) == 2 and isinstance(args[1], str):
-            return attribute(operand(args[0], scope), args[1])
+            return scope.attribute(owner(args[0], scope), args[1])
     return f"{scope.name_of(target)}({arguments(args, node.kwargs, scope)})"
 
 
@@ -104,11 +131,16 @@ _EXPRESSIONS: dict[str, Callable[[Node, Scope, str], str]] = {
 
 def operand(value: Any, scope: Scope) -> str:
     """An operand of an operator, in parentheses unless it is a name or a plain literal."""
-    if type(value) is Node:
-        return value.name
     text = scope.spell(value)
+    if type(value) is Node:
+        return text
     simple = isinstance(value, (str, list, tuple, dict)) or (type(value) in (bool, float) and text[0] != "-")
     return text if simple or is_plain_identifier(text) else f"({text})" if type(value) is not int or value < 0 else text
+
+
+def owner(value: Any, scope: Scope) -> str:
+    """What stands before a dot; a number needs parentheses there, or the dot would be a decimal point."""
+    return f"({scope.spell(value)})" if type(value) is int else operand(value, scope)
 
 
 def subscript(index: Any, scope: Scope) -> str:
@@ -125,14 +157,12 @@ def subscript(index: Any, scope: Scope) -> str:
 
 
 def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], scope: Scope) -> str:
-    """The arguments of a call; keywords that are no identifiers go through a dict."""
-    parts = [value.name if type(value) is Node else scope.spell(value) for value in args]
-    odd = {}
+    """The arguments of a call, in order; keywords that are no identifiers go through a dict."""
+    parts = [scope.spell(value) for value in args]
     for key, value in kwargs.items():
-        if is_plain_identifier(key):
+        key = plain(key)
+        if is_plain_identifier(key) and not is_private(key):
             parts.append(f"{key} = {scope.spell(value)}")
         else:
-            odd[key] = value
-    if odd:
-        parts.append("**{" + ", ".join(f"{quoted(key)}: {scope.spell(value)}" for key, value in odd.items()) + "}")
+            parts.append(f"**{{{quoted(key)}: {scope.spell(value)}}}")
     return ", ".join(parts)

@@ -77,6 +77,18 @@ class Guest:
         """The IR type of ``value``."""
         return None
 
+    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Any:
+        """Run ``fn`` on an example and record it: module, constants, graph and result."""
+        return None
+
+    def protect(self, graph: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A context in which a failing guard of ``graph`` undoes what the call had done by then."""
+        return None
+
+    def faked(self, module: Any, mode: Any) -> Any:
+        """A copy of a module whose arrays hold no data, for ``mode``."""
+        return None
+
     def memory_format(self, value: Any) -> Any:
         """How the elements of an array lie in memory, in the framework's own words."""
         return None

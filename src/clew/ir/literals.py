@@ -11,6 +11,7 @@ import collections
 import dataclasses
 import enum
 import inspect
+import keyword
 import math
 import re
 import sys
@@ -58,7 +59,8 @@ class Speller:
     def _enum(self, value: enum.Enum) -> str:
         kind = self.name_of(type(value))
         name = value.name
-        if isinstance(name, str) and name.isidentifier() and name in type(value).__members__:
+        is_identifier = type(name) is str and name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+        if is_identifier and name in type(value).__members__:
             return f"{kind}.{name}"
         return f"{kind}({self.spell(value.value)})"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from clew.ir.arguments import map_aggregate
-from clew.ir.guests import guest_of
+from clew.ir.guests import guest_of, module_guest
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
 from clew.ir.types import type_of
@@ -27,7 +27,20 @@ class TensorMetadata(NamedTuple):
 
 
 class ShapeProp(Interpreter):
-    """Runs a module on an example and notes the type of every value on its node."""
+    """Runs a module on an example and notes the type of every value on its node.
+
+    With ``fake_mode``, a FakeTensorMode of torch, nothing is computed: the example and the module's state are faked.
+    """
+
+    def __init__(self, gm: Any, fake_mode: Any = None) -> None:
+        super().__init__(gm)
+        self.fake_mode = fake_mode
+        self.real_module = self.module
+        self.fake_module: Any = None
+        if fake_mode is not None:
+            guest = module_guest(gm)
+            self.fake_module = None if guest is None else guest.faked(gm, fake_mode)
+            self.module = self.fake_module or gm
 
     def run_node(self, n: Node) -> Any:
         """Run a node and note the type of its value."""
@@ -41,7 +54,11 @@ class ShapeProp(Interpreter):
 
     def propagate(self, *args: Any) -> Any:
         """Run on ``args``; returns the result."""
-        return self.run(*args)
+        if self.fake_mode is None:
+            return self.run(*args)
+        fakes = [self.fake_mode.from_tensor(value) if hasattr(value, "dtype") else value for value in args]
+        with self.fake_mode:
+            return self.run(*fakes)
 
 
 def _metadata(value: Any) -> Any:

@@ -21,6 +21,11 @@ class _TransformerTracer(Tracer):
         super().__init__()
         self.graph = graph
         self.root = root
+        self._known_paths = {module: path for path, module in root.named_modules()}
+
+    def path_of_module(self, mod: Any) -> str:
+        path = self._known_paths.get(mod)
+        return super().path_of_module(mod) if path is None else path
 
     def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
         return True
@@ -37,14 +42,8 @@ class Transformer(Interpreter):
         self.tracer.root = module
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
-        """An input of the new graph; its default is kept."""
-        default = args[0] if args else _MISSING
-        node = (
-            self.new_graph.placeholder(target)
-            if default is _MISSING
-            else self.new_graph.placeholder(target, default_value=default)
-        )
-        return Proxy(node, self.tracer)
+        """An input of the new graph; its default is kept, and that it is given by keyword only."""
+        return Proxy(self.new_graph.create_node("placeholder", target, args, kwargs), self.tracer)
 
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
         """The reading of the same attribute."""
@@ -78,9 +77,6 @@ class Transformer(Interpreter):
             output = self.new_graph.output(_nodes_of(result))
             _take_notes(self.graph.output_node(), output)
         return GraphModule(self.module, self.new_graph, type(self.module).__name__)
-
-
-_MISSING = object()
 
 
 def _nodes_of(value: Any) -> Any:

@@ -12,7 +12,7 @@ import weakref
 from types import FunctionType
 from typing import Any
 
-from clew.capture.symbolic.wrap import is_wrapped, register
+from clew.capture.symbolic.wrap import is_wrapped, register, unregister
 from clew.codegen.python import PythonCode
 from clew.config import debug_level
 from clew.errors import CodegenError
@@ -25,7 +25,8 @@ def compile_function(code: PythonCode, label: str, source: SourceLine | None = N
     """The function that ``code`` defines; ``source`` is where the traced program stands."""
     origin = "" if source is None else f" from {source.filename}:{source.lineno} in {source.function}"
     filename = f"<clew {label} {next(_numbers)}{origin}>"
-    names: dict[str, Any] = {**code.globals, "__name__": "clew.generated"}
+    # No __name__ among the globals: tools such as torch.compile would look for a module of that name on disk.
+    names: dict[str, Any] = dict(code.globals)
     if debug_level() >= 2:
         print(f"# {filename}\n{code.src}", file=sys.stderr)
     try:
@@ -45,4 +46,5 @@ def compile_function(code: PythonCode, label: str, source: SourceLine | None = N
     for name, value in code.globals.items():
         if callable(value) and is_wrapped(value):
             register(function.__globals__, name)
+            weakref.finalize(function, unregister, id(function.__globals__), name)
     return function

@@ -10,7 +10,8 @@ from clew.ir.guests import module_guest
 from clew.runtime.function import GraphFunction
 
 MODULES = {"torch": "clew.runtime.module"}
-"""The file that defines GraphModule for each framework; it imports the framework, so it waits until it is needed."""
+CAPTURES = {"torch": "clew.runtime.captured"}
+"""The files that make modules of each framework; they import the framework, so they wait until they are needed."""
 
 
 def make_callable(root: Any, graph: Graph, name: str) -> Any:
@@ -19,3 +20,8 @@ def make_callable(root: Any, graph: Graph, name: str) -> Any:
     if guest is None:
         return GraphFunction(root, graph, name)
     return importlib.import_module(MODULES[guest.package]).GraphModule(root, graph, name)
+
+
+def make_captured(package: str, source: Any, constants: dict[str, Any], graph: Graph, name: str) -> Any:
+    """The callable of a capture from an example of a program of the framework ``package``."""
+    return importlib.import_module(CAPTURES[package]).module_of(source, constants, graph, name)

@@ -9,19 +9,23 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
+from clew.codegen.python import PythonCode
+from clew.ir.graph import Graph
 
-def note_origin(error: Exception, module: Any) -> None:
-    """Add to ``error`` the place in the user's program from which the failing line of ``module`` comes."""
-    code = vars(module).get("_python_code")
-    forward = vars(type(module)).get("forward")
-    filename = getattr(getattr(forward, "__code__", None), "co_filename", None)
+
+def note_origin(error: Exception, name: str, graph: Graph, code: PythonCode | None, function: Any) -> None:
+    """Add to ``error`` the place in the user's program from which the failing line of ``function`` comes.
+
+    ``code`` is what the function was made of; None, when the graph has changed since, means that nothing is known.
+    """
+    filename = getattr(getattr(function, "__code__", None), "co_filename", None)
     line = _line_in(error.__traceback__, filename)
     if code is None or line is None:
         return
     text = code.src.split("\n")[line - 1].strip()
-    note = f"In the generated {code.name} of {type(module).__name__}, line {line}: {text}"
+    note = f"In the generated {code.name} of {name}, line {line}: {text}"
     place = (code._lineno_map or {}).get(line - code._prologue_start)
-    node = None if place is None else next((n for i, n in enumerate(module.graph.nodes) if i == place), None)
+    node = None if place is None else next((n for i, n in enumerate(graph.nodes) if i == place), None)
     if node is not None and node.source is not None:
         note += f"\n  which comes from {node.source.describe()}"
     if note not in getattr(error, "__notes__", ()):

@@ -6,12 +6,14 @@ It knows no framework. After an edit of the graph the next call, or the next loo
 from __future__ import annotations
 
 import copy
+from types import FunctionType
 from typing import Any
 
 from clew.codegen.python import PythonCode
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.runtime.build import compile_function
+from clew.runtime.failures import note_origin
 
 
 class GraphFunction:
@@ -21,8 +23,7 @@ class GraphFunction:
         self.root = root
         self._graph = graph
         self.__name__ = name
-        self._python_code: PythonCode | None = None
-        self._function: Any = None
+        self._compiled: tuple[PythonCode, FunctionType] | None = None
         graph.owning_module = root
 
     @property
@@ -43,19 +44,27 @@ class GraphFunction:
 
     def recompile(self) -> PythonCode:
         """The code of the graph as it is now; made anew only if the graph has changed."""
-        if self._python_code is None:
-            self._python_code = self._graph.python_code("self")
-            self._function = compile_function(self._python_code, self.__name__)
+        return self._compile()[0]
+
+    def _compile(self) -> tuple[PythonCode, FunctionType]:
+        compiled = self._compiled
+        if compiled is None:
+            code = self._graph.python_code("self")
+            compiled = (code, compile_function(code, self.__name__, self._graph._root._prev.source))
+            self._compiled = compiled  # both at once: another thread may be calling
             self._graph.on_change(self._forget)
-        return self._python_code
+        return compiled
 
     def _forget(self) -> None:
-        self._python_code = self._function = None
+        self._compiled = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._function is None:
-            self.recompile()
-        return self._function(self.root, *args, **kwargs)
+        code, function = self._compiled or self._compile()
+        try:
+            return function(self.root, *args, **kwargs)
+        except Exception as error:
+            note_origin(error, self.__name__, self._graph, code if self._compiled else None, function)
+            raise
 
     def get_parameter(self, path: str) -> Any:
         """The attribute of the root at a dotted path."""
@@ -71,4 +80,7 @@ class GraphFunction:
         GraphFunction.__init__(self, state["root"], state["graph"], state["name"])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphFunction:
-        return GraphFunction(copy.deepcopy(self.root, memo), copy.deepcopy(self._graph, memo), self.__name__)
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return twin

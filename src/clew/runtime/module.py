@@ -36,8 +36,9 @@ class _StaleForward:
         module = instance if instance is not None else self.module()
         if module is None:
             raise AttributeError("the module of this generated class is gone")
+        module.__dict__["_python_code"] = None  # while this stands for forward, any code is an old one
         module.recompile()
-        return vars(type(module))["forward"].__get__(instance, owner)
+        return vars(_own_class(type(module)))["forward"].__get__(instance, owner)
 
 
 class GraphModule(torch.nn.Module):
@@ -48,14 +49,14 @@ class GraphModule(torch.nn.Module):
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """Each instance has a class of its own, because ``forward`` is a function of the class."""
         base = base_class(cls)
-        return super().__new__(type(GENERATED, (base,), {"__module__": base.__module__}))
+        return super().__new__(type(GENERATED, (base,), {"__module__": base.__module__, GENERATED: True}))
 
     def __init__(self, root: Any, graph: Graph, class_name: str | None = None) -> None:
         super().__init__()
         if class_name is None:
             plain = not isinstance(root, torch.nn.Module) or type(root) is torch.nn.Module
             class_name = "GraphModule" if plain else type(root).__name__
-        type(self).__name__ = class_name
+        _own_class(type(self)).__name__ = class_name
         if isinstance(root, torch.nn.Module):
             self.training = root.training
             for path in referred_paths(graph):
@@ -123,12 +124,13 @@ class GraphModule(torch.nn.Module):
         try:
             return super().__call__(*args, **kwargs)
         except Exception as error:
-            note_origin(error, self)
+            function = vars(_own_class(type(self)))["forward"]
+            note_origin(error, type(self).__name__, self._graph, self.__dict__.get("_python_code"), function)
             raise
 
     def _make_stale(self) -> None:
         self.__dict__["_python_code"] = None
-        type(self).forward = _StaleForward(self)  # type: ignore[method-assign, assignment]
+        _own_class(type(self)).forward = _StaleForward(self)
 
     def recompile(self) -> PythonCode:
         """The code of the graph; never needed, since edits are noticed, and harmless."""
@@ -140,7 +142,7 @@ class GraphModule(torch.nn.Module):
             code = self._graph.python_code("self")
             last = self._graph._root._prev
             function = compile_function(code, f"{type(self).__name__}.{code.name}", last.source)
-            type(self).forward = function  # type: ignore[method-assign]
+            _own_class(type(self)).forward = function
             self.__dict__["_python_code"] = code
             this = weakref.ref(self)
             self._graph.on_change(lambda: _make_stale_if_alive(this))
@@ -274,18 +276,24 @@ class GraphModule(torch.nn.Module):
     def __reduce__(self) -> tuple[Any, ...]:
         left_out = ("_graph", "_python_code", "_watchers", "_deepcopy_hooks")
         state = {key: value for key, value in self.__dict__.items() if key not in left_out}
-        return _rebuild, (base_class(type(self)), state, self._graph, type(self).__name__)
+        kind = base_class(type(self))
+        # The state comes after the object, so that it may refer to the object itself.
+        return _bare, (kind,), (state, self._graph, type(self).__name__), None, None, _restore_from
 
 
-def _rebuild(kind: type[GraphModule], state: dict[str, Any], graph: Graph, name: str) -> GraphModule:
-    return _restore(kind.__new__(kind), state, graph, name)
+def _bare(kind: type[GraphModule]) -> GraphModule:
+    return kind.__new__(kind)
+
+
+def _restore_from(module: GraphModule, state: tuple[dict[str, Any], Graph, str]) -> None:
+    _restore(module, *state)
 
 
 def _restore(module: GraphModule, state: dict[str, Any], graph: Graph, name: str) -> GraphModule:
     """A bare instance filled with state and graph: nothing is traced or run."""
     torch.nn.Module.__init__(module)
     module.__dict__.update({"_watchers": Watchers(), "_deepcopy_hooks": [], **state})
-    type(module).__name__ = name
+    _own_class(type(module)).__name__ = name
     module.graph = graph
     return module
 
@@ -298,7 +306,12 @@ def _make_stale_if_alive(reference: weakref.ref[GraphModule]) -> None:
 
 def base_class(kind: type) -> type:
     """The class as the user knows it, without the generated class of a single instance."""
-    return next(base for base in kind.__mro__ if base.__qualname__ != GENERATED)
+    return _own_class(kind).__mro__[1] if hasattr(kind, GENERATED) else kind  # type: ignore[no-any-return]
+
+
+def _own_class(kind: type) -> Any:
+    """The class generated for one instance; tools such as parametrizations may have derived another from it."""
+    return next(base for base in kind.__mro__ if GENERATED in vars(base))
 
 
 def referred_paths(graph: Graph) -> list[str]:
@@ -360,8 +373,8 @@ def _submodule(module: torch.nn.Module, path: str) -> torch.nn.Module | None:
 
 def _readable(module: GraphModule, name: str, options: dict[str, Any]) -> str:
     code = module.graph.python_code("self", verbose=True, **options)
-    source = code.src[code.src.index("def ") :].strip("\n") if code.imports else code.src.strip("\n")
-    lines = [f"class {name}(torch.nn.Module):", *(f"    {line}" if line else "" for line in source.split("\n"))]
+    source = code.src.rstrip("\n").split("\n")[code._prologue_start - 1 :]
+    lines = [f"class {name}(torch.nn.Module):", *(f"    {line}" if line else "" for line in source)]
     for child_name, child in module.named_children():
         if isinstance(child, GraphModule):
             nested = _readable(child, child_name, options)

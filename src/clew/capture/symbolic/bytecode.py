@@ -11,6 +11,7 @@ import functools
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+_CALLS = frozenset({"PRECALL", "CALL"})
 _SILENT = frozenset({"CACHE", "TO_BOOL", "NOP", "EXTENDED_ARG", "NOT_TAKEN", "COPY_FREE_VARS"})
 
 
@@ -64,6 +65,10 @@ def _next_loud(code: tuple[dis.Instruction, ...], place: int) -> int | None:
 
 
 def _message(code: tuple[dis.Instruction, ...], place: int) -> str | None:
-    following = code[place + 1] if place + 1 < len(code) else None
-    constant = following is not None and following.opname == "LOAD_CONST" and isinstance(following.argval, str)
-    return str(following.argval) if constant and following is not None else None
+    """The message of an assertion if it is a constant: loaded, and then at once used to make the error."""
+    loaded = _next_loud(code, place + 1)
+    called = None if loaded is None else _next_loud(code, loaded + 1)
+    if loaded is None or called is None or code[loaded].opname != "LOAD_CONST":
+        return None
+    message = code[loaded].argval
+    return message if isinstance(message, str) and code[called].opname in _CALLS else None

@@ -11,7 +11,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from clew import tree
@@ -43,6 +43,10 @@ class PHWithMeta(PHBase):
 
 class ConcreteArgumentsMismatch(TraceError, RuntimeError):
     """The concrete arguments do not fit the function's signature."""
+
+
+class NotTraceable(TraceError, AssertionError):
+    """Something that is no Python function or module was given to be traced."""
 
 
 def _assert_is_none(value: Any, message: str) -> None:
@@ -232,3 +236,31 @@ def positional_only(function: Callable[..., Any], count: int) -> Callable[..., A
         co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=plain.__code__.co_flags & ~_VARIADIC
     )
     return FunctionType(code, plain.__globals__, plain.__name__, plain.__defaults__, plain.__closure__)
+
+
+def as_function(target: Any) -> FunctionType:
+    """A plain function for a bound method, partial or callable object, with the same parameters."""
+    if not callable(target) or isinstance(target, BuiltinFunctionType):
+        raise NotTraceable(
+            f"Expected FunctionType, got {type(target)}: {target!r} cannot be traced",
+            why="it has no Python code that proxies could run through",
+            fixes=["give a Python function or a module; to record a builtin, call it in one: lambda x: builtin(x)"],
+        )
+    parameters = list(inspect.signature(target).parameters.values())
+    if any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters):
+        raise NotTraceable(
+            f"{target!r} has *args or **kwargs",
+            why="only plain functions can be traced with such",
+            fixes=["write a function around it with plain parameters"],
+        )
+    named = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    placed = [parameter for parameter in parameters if parameter not in named]
+    taken = ", ".join([*(p.name for p in placed), *(["*"] if named else []), *(p.name for p in named)])
+    given = ", ".join([*(p.name for p in placed), *(f"{p.name}={p.name}" for p in named)])
+    made: dict[str, Any] = {"target": target}
+    exec(f"def call({taken}):\n    return target({given})\n", made)  # names are identifiers of a real signature
+    function: FunctionType = made["call"]
+    function.__name__ = getattr(target, "__name__", type(target).__name__)
+    function.__defaults__ = tuple(p.default for p in placed if p.default is not inspect.Parameter.empty) or None
+    function.__kwdefaults__ = {p.name: p.default for p in named if p.default is not inspect.Parameter.empty}
+    return function

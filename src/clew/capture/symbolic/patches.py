@@ -56,19 +56,26 @@ class Patches:
             else:
                 names[name] = value
 
-        self._replace(names, name, names.get(name, _MISSING), default, make, put)
+        self._replace(names, name, lambda: names.get(name, _MISSING), default, make, put)
 
     def on_class(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
-        """Replace the attribute ``name`` of a class by ``make`` of it."""
+        """Replace what a class itself defines as ``name``, a classmethod say, by ``make`` of it."""
 
         def put(value: Any) -> None:
             setattr(owner, name, value)
 
-        self._replace(owner, name, getattr(owner, name), None, make, put)
+        self._replace(owner, name, lambda: vars(owner)[name], None, make, put)
 
     def _replace(
-        self, owner: Any, name: str, original: Any, default: Any, make: Callable[[Any], Any], put: Callable[[Any], None]
+        self,
+        owner: Any,
+        name: str,
+        get: Callable[[], Any],
+        default: Any,
+        make: Callable[[Any], Any],
+        put: Callable[[Any], None],
     ) -> None:
+        """What is there is read under the lock: another trace may be about to put its original back."""
         key = (id(owner), name)
         with _lock:
             if key in self._held:
@@ -77,6 +84,9 @@ class Patches:
             if place is not None:
                 place.count += 1
             else:
+                original = get()
+                if original is _MISSING and default is None:
+                    return
                 put(make(default if original is _MISSING else original))
                 _places[key] = _Place(original, lambda: put(original))
             self._held.append(key)

@@ -13,6 +13,7 @@ import dataclasses
 import enum
 import operator
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,7 +34,7 @@ def assert_fn(x: Any, message: str = "Assertion failed") -> None:
         raise AssertionError(message)
 
 
-set_source: Callable[[Node, Any], None] = NodeFields.source.__set__  # type: ignore[attr-defined]
+set_source: Callable[[Node, Any], None] = vars(NodeFields)["source"].__set__
 
 
 class TracerBase:
@@ -46,7 +47,7 @@ class TracerBase:
     proxy_buffer_attributes = False
     traced_func_name = "forward"
     scope: Scope
-    module_stack: dict[str, tuple[str, Any]]
+    module_stack: OrderedDict[str, tuple[str, Any]]
     node_name_to_scope: dict[str, tuple[str, Any]]
     _stack_snapshot: dict[str, tuple[str, Any]] | None = None
 
@@ -100,7 +101,8 @@ class TracerBase:
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
         """Add a node whose arguments may hold proxies, and give back a proxy for its value."""
-        node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
+        named = self.create_arg(kwargs) if kwargs else {}
+        node = self.create_node(kind, target, self.create_arg(args), named, name, type_expr)
         return self.proxy(node) if proxy_factory_fn is None else proxy_factory_fn(node)
 
     def create_arg(self, a: Any) -> Any:
@@ -144,7 +146,7 @@ class GraphAppendingTracer(TracerBase):
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.scope = Scope("", None)
-        self.module_stack = {}
+        self.module_stack = OrderedDict()
         self.node_name_to_scope = {}
 
 
@@ -161,8 +163,15 @@ class Proxy:
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
 
+    __array_ufunc__ = None  # NumPy's numbers leave operators to the proxy, and its functions refuse it
+
     def __getattr__(self, k: str) -> Attribute:
+        if k in _ARRAY_PROTOCOLS:
+            raise AttributeError(k)
         return Attribute(self, k)
+
+    def __array__(self, *options: Any, **named: Any) -> Any:
+        raise refusals.number(self, "an array of NumPy")
 
     def __setattr__(self, k: str, value: Any) -> None:
         if k in _OWN_FIELDS or k.startswith("_") or type(self) not in (Proxy, Attribute):
@@ -249,6 +258,7 @@ class Proxy:
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)
 
 
+_ARRAY_PROTOCOLS = frozenset({"__array_struct__", "__array_interface__", "__cuda_array_interface__"})
 _OWN_FIELDS = frozenset({"node", "tracer", "root", "attr", "param", "name"})
 
 

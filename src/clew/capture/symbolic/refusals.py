@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.errors import MixedTracers, ModuleNotFound, SymbolicLengthError, SymbolicValueError, TraceError, UnsupportedArgument
+from clew.errors import (
+    MixedTracers,
+    ModuleNotFound,
+    SymbolicLengthError,
+    SymbolicValueError,
+    TraceError,
+    UnsupportedArgument,
+)
 from clew.ir.source import user_source
 
 WAYS_OUT = (

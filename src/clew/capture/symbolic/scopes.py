@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from typing import Any
 
@@ -25,14 +24,14 @@ class ScopeContextManager:
 
     def __init__(self, scope: Scope, current_scope: Scope) -> None:
         self._scope = scope
-        self._before = copy.copy(scope)
+        self._before = (scope.module_path, scope.module_type)
         scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
 
     def __enter__(self) -> Scope:
         return self._scope
 
     def __exit__(self, *args: object) -> None:
-        self._scope.module_path, self._scope.module_type = self._before.module_path, self._before.module_type
+        self._scope.module_path, self._scope.module_type = self._before
 
 
 def stack_trace() -> str:

@@ -12,20 +12,23 @@ import copy
 import inspect
 import math
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from clew.capture.symbolic import inputs, refusals
 from clew.capture.symbolic.classes import is_proxyable
-from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.owners import owner_of, owner_of_class
+from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.proxy import ARGUMENTS, ParameterProxy, Proxy, TracerBase
 from clew.capture.symbolic.scopes import Scope, ScopeContextManager
-from clew.capture.symbolic.wrap import install, install_for
-from clew.errors import TraceError
+from clew.capture.symbolic.watch import watching
+from clew.capture.symbolic.wrap import install, install_for, original_of
+from clew.codegen.python import PyTreeCodeGen
 from clew.ir.graph import Graph
 from clew.ir.guests import Guest, module_guest, present
+from clew.ir.node import Node
 from clew.ir.source import SourceLine
 
 _running: contextvars.ContextVar[_Run | None] = contextvars.ContextVar("clew_symbolic_trace", default=None)
@@ -47,12 +50,13 @@ class _Run:
             install_for(self.patches, names, self.tracer._autowrap_functions)
 
 
+def is_symbolic_tracing() -> bool:
+    """True while a symbolic trace runs in this context."""
+    return _running.get() is not None
+
+
 class Root:
     """What holds the constants of a traced function where no framework has modules."""
-
-
-class NotTraceable(TraceError, AssertionError):
-    """Something that is no Python function or module was given to be traced."""
 
 
 class Tracer(TracerBase):
@@ -66,7 +70,7 @@ class Tracer(TracerBase):
     ) -> None:
         self._autowrap_search = list(autowrap_modules)
         self._autowrap_functions: list[Callable[..., Any]] = [
-            value
+            original_of(value)
             for module in autowrap_modules
             for name, value in vars(module).items()
             if callable(value) and not name.startswith("_")
@@ -76,11 +80,16 @@ class Tracer(TracerBase):
         self.root_module_name = ""
         self.submodule_paths: dict[Any, str] | None = None
         self.scope = Scope("", None)
-        self.module_stack = {}
+        self.module_stack = OrderedDict()
         self.num_calls: dict[str, int] = {}
         self.node_name_to_scope = {}
         self.tensor_attrs: dict[Any, str] = {}
+        self.defined_at: SourceLine | None = None
         self.stowed: list[str] = []
+        self.copies: dict[int, tuple[Any, Node]] = {}
+        """Constants that the graph writes into, kept alive, with the node of the copy that stands for each."""
+        self.frozen: dict[int, tuple[Any, Callable[[], None]]] = {}
+        """Constants computed from what may change, kept alive, with the warning that is due once one is used."""
 
     # ---- the methods to override ---------------------------------------------------------------------------------
 
@@ -146,6 +155,8 @@ class Tracer(TracerBase):
             return plain(self, a)
         guest = owner_of(a)
         if guest is not None and isinstance(a, guest.attribute_classes):
+            if id(a) in self.copies:
+                return self.copies[id(a)][1]
             return self.create_node("get_attr", self._path_of_value(a, guest), (), {})
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             return self.create_node("call_function", type(a), tuple(map(self.create_arg, a)), {})
@@ -165,9 +176,14 @@ class Tracer(TracerBase):
         for name, found in getattr(self.root, "named_buffers", tuple)():
             if found is value:
                 return str(name)
+        return self._path_of_constant(value)
+
+    def _path_of_constant(self, value: Any) -> str:
         path = self.tensor_attrs.get(value)
         if path is None:
             path = self.tensor_attrs[value] = self._stow(value, "_tensor_constant")
+            if id(value) in self.frozen:
+                self.frozen[id(value)][1]()
         return path
 
     def _stow(self, value: Any, prefix: str) -> str:
@@ -211,15 +227,18 @@ class Tracer(TracerBase):
     def trace(self, root: Any, concrete_args: Any = None) -> Graph:
         """The graph of a module's ``traced_func_name`` or of a function; constants are put on ``self.root``."""
         function, is_module = self._function_of(root)
+        code = inspect.unwrap(function).__code__  # type: ignore[attr-defined]
+        self.defined_at = SourceLine(code.co_filename, code.co_firstlineno, code.co_name)
         self.graph = Graph(tracer_cls=type(self))
         self._collect_constants(self.root)
         names = function.__globals__
         with self._reporting(names):
             runnable, args = self.create_args_for_root(function, is_module, concrete_args)
             result = self.create_arg(runnable(*args))
-            returns = inputs.annotations_of(inspect.unwrap(runnable)).get("return")
+            nested = isinstance(self.graph._chosen_codegen, PyTreeCodeGen)
+            returns = None if nested else inputs.annotations_of(inspect.unwrap(runnable)).get("return")
             self.create_node("output", "output", (result,), {}, type_expr=returns)
-        self._place_ends(function)
+        self._place_ends()
         self.submodule_paths = None
         return self.graph
 
@@ -234,7 +253,7 @@ class Tracer(TracerBase):
             self.root = next((found for host in present() if (found := host.new_root()) is not None), None) or Root()
             function, takes_self = root, False
         if not isinstance(function, types.FunctionType):
-            function = _as_function(function)
+            function = inputs.as_function(function)
         return function, takes_self
 
     def _method_of(self, root: Any) -> tuple[Any, bool]:
@@ -244,7 +263,7 @@ class Tracer(TracerBase):
         if own is None:
             function = getattr(type(root), name, None)
             if function is None:
-                raise NotTraceable(f"{type(root).__name__} has no method {name!r} to trace")
+                raise inputs.NotTraceable(f"{type(root).__name__} has no method {name!r} to trace")
             return function, not isinstance(inspect.getattr_static(type(root), name), staticmethod)
         if getattr(own, "__self__", None) is root and isinstance(own, types.MethodType):
             return own.__func__, True
@@ -253,7 +272,7 @@ class Tracer(TracerBase):
     def _collect_constants(self, root: Any) -> None:
         """Note where modules keep tensors that are neither parameters nor buffers."""
         holds: dict[type, bool] = {}
-        for path, module in root.named_modules() if hasattr(root, "named_modules") else [("", root)]:
+        for module, path in (self.submodule_paths or {root: ""}).items():
             for name, value in vars(module).items():
                 kind = type(value)
                 if kind not in holds:
@@ -277,17 +296,18 @@ class Tracer(TracerBase):
                 run.wrap_in(vars(module))
             token = _running.set(run)
             try:
-                yield
+                with watching(self, patches):
+                    yield
             finally:
                 _running.reset(token)
+                self.copies.clear()
+                self.frozen.clear()
 
-    def _place_ends(self, function: types.FunctionType) -> None:
+    def _place_ends(self) -> None:
         """Inputs and output come from the ``def`` line."""
-        code = inspect.unwrap(function).__code__  # type: ignore[attr-defined]
-        line = SourceLine(code.co_filename, code.co_firstlineno, code.co_name)
         for node in self.graph.nodes:
             if node.op in ("placeholder", "output"):
-                node.source = line
+                node.source = self.defined_at
 
 
 def _reporting_getattr(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -312,27 +332,3 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
         return run.tracer.call_module(module, forward, args, kwargs)
 
     return __call__
-
-
-def _as_function(target: Any) -> types.FunctionType:
-    """A plain function for a bound method, partial or callable object, with the same parameters."""
-    if not callable(target) or isinstance(target, types.BuiltinFunctionType):
-        raise NotTraceable(
-            f"Expected FunctionType, got {type(target)}: {target!r} cannot be traced",
-            why="it has no Python code that proxies could run through",
-            fixes=["give a Python function or a module; to record a builtin, call it in one: lambda x: builtin(x)"],
-        )
-    names = list(inspect.signature(target).parameters.values())
-    if any(parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD for parameter in names):
-        raise NotTraceable(
-            f"{target!r} has *args, **kwargs or keyword-only parameters",
-            why="only plain functions can be traced with such",
-            fixes=["write a function around it with plain parameters"],
-        )
-    listed = ", ".join(parameter.name for parameter in names)
-    made: dict[str, Any] = {"target": target}
-    exec(f"def call({listed}):\n    return target({listed})\n", made)  # names are identifiers of a real signature
-    function: types.FunctionType = made["call"]
-    function.__name__ = getattr(target, "__name__", type(target).__name__)
-    function.__defaults__ = tuple(p.default for p in names if p.default is not inspect.Parameter.empty) or None
-    return function

@@ -10,6 +10,7 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any, TypeVar
 
 from clew import tree
@@ -50,6 +51,11 @@ def register(names: dict[str, Any], name: str) -> None:
     _wrapped[(id(names), name)] = names
 
 
+def unregister(identity: int, name: str) -> None:
+    """Forget what ``register`` noted for the globals of this ``id``: those of a generated function end with it."""
+    _wrapped.pop((identity, name), None)
+
+
 def is_wrapped(function: Any) -> bool:
     """True for a function that some module has wrapped."""
     return any(names.get(name) is function for (_, name), names in _wrapped.items())
@@ -85,18 +91,20 @@ def recorder(original: Callable[..., Any]) -> Callable[..., Any]:
 def install(patches: Patches) -> None:
     """Put recorders in the place of all wrapped functions."""
     for (_, name), names in list(_wrapped.items()):
-        if name in names:
-            patches.in_dict(names, name, _recorder_once)
-        elif hasattr(builtins, name):
-            patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name))
+        patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name, None))
 
 
 def install_for(patches: Patches, names: dict[str, Any], functions: Iterable[Any]) -> None:
     """Put recorders in the place of those ``functions`` that the globals ``names`` hold."""
     wanted = {id(function) for function in functions}
     for name, value in list(names.items()):
-        if not name.startswith("_") and callable(value) and id(value) in wanted:
+        if not name.startswith("_") and id(original_of(value)) in wanted and callable(value):
             patches.in_dict(names, name, _recorder_once)
+
+
+def original_of(value: Any) -> Any:
+    """The function behind a recorder, which another trace may have put in place already."""
+    return vars(value).get("__clew_original__", value) if type(value) is FunctionType else value
 
 
 def _recorder_once(function: Any) -> Any:

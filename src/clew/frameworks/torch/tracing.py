@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeCopyMode
 from torch.overrides import is_tensor_method_or_property
 
 from clew.frameworks.torch.signatures import check_for_mutable_operation
 from clew.ir.guests import Guest
 
 _LEAF_PACKAGES = ("torch.nn", "torch.ao.nn")
+
+
+@functools.lru_cache(maxsize=4096)
+def _method_name(function: Any) -> str | None:
+    """Remembered, because torch's own answer takes longer than all the rest of recording a call."""
+    return str(function.__name__) if is_tensor_method_or_property(function) else None
 
 
 class TracingAnswers(Guest):
@@ -47,11 +56,16 @@ class TracingAnswers(Guest):
 
     def method_name(self, function: Any) -> str | None:
         """The name of a tensor's method or property."""
-        return function.__name__ if is_tensor_method_or_property(function) else None
+        return _method_name(function)
 
     def assertion(self) -> Callable[..., Any]:
         """The assertion that takes symbolic conditions."""
         return torch._assert
+
+    def faked(self, module: Any, mode: Any) -> Any:
+        """A copy of a module whose parameters and buffers are fake tensors of ``mode``."""
+        with FakeCopyMode(mode):
+            return copy.deepcopy(module)
 
     def memory_format(self, value: Any) -> Any:
         """The first memory format in which a tensor is contiguous."""

@@ -1,0 +1,88 @@
+"""Guards: the assumptions of a capture, as data that print as Python.
+
+A guard says which value of the graph was asked for, what the answer was in the example, and on which line of the user
+it was asked. In the graph it is a call of ``require``; where the answer is another, the call raises ``GuardError``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from clew.errors import GuardError
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+from clew.ir.source import SourceLine
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One assumption: ``expression`` in Python's notation, and where it was made."""
+
+    expression: str
+    source: SourceLine | None
+    node: Node
+
+    def __str__(self) -> str:
+        return self.expression
+
+
+def guards_of(graph: Graph) -> list[Guard]:
+    """The guards of a graph, in the order in which they are checked."""
+    return [
+        Guard(str(node.args[2]), node.source, node)
+        for node in graph.nodes
+        if node.op == "call_function" and node.target in CHECKS
+    ]
+
+
+def require(value: Any, expected: Any, assumption: str, place: str = "") -> None:
+    """Raise unless ``value`` is what it was during the capture."""
+    if not same_answer(value, expected):
+        raise GuardError(
+            f"the graph assumed {assumption}, but the value is {value!r}",
+            where=place,
+            why="the captured program took a way that depends on it",
+            fixes=("capture again with this input", "clew.trace(fn) without an example captures again by itself"),
+        )
+
+
+def same_answer(value: Any, expected: Any) -> bool:
+    """Equality of kinds as well as values, in which nan equals nan."""
+    if type(value) is not type(expected):
+        return False
+    if isinstance(value, float) and math.isnan(value):
+        return math.isnan(expected)
+    return bool(value == expected)
+
+
+def require_same(value: Any, expected: Any, assumption: str, place: str = "") -> None:
+    """Raise unless ``value`` is the very object that it was during the capture."""
+    if value is not expected:
+        require(value, expected, assumption, place)
+
+
+def require_length(value: Any, expected: int, assumption: str, place: str = "") -> None:
+    """Raise unless a container has as many items as during the capture."""
+    require(len(value), expected, assumption, place)
+
+
+def require_keys(value: Any, expected: tuple[Any, ...], assumption: str, place: str = "") -> None:
+    """Raise unless a dict has the same keys in the same order."""
+    require(tuple(value), expected, assumption, place)
+
+
+def require_type(value: Any, expected: type, assumption: str, place: str = "") -> None:
+    """Raise unless a value is of the same class."""
+    if type(value) is not expected:
+        raise GuardError(
+            f"the graph assumed {assumption}, but it is of type {type(value).__name__}",
+            where=place,
+            why="the captured program was run on a value of that type",
+            fixes=("pass the same type", "capture again with this input"),
+        )
+
+
+CHECKS = (require, require_same, require_type, require_length, require_keys)
+"""The functions that a guard may be in a graph."""

@@ -1,0 +1,208 @@
+"""Recorder: which value of the running program belongs to which node of the growing graph.
+
+It knows no framework. A framework's adapter calls ``record`` for each of its functions that the program calls; values
+are found again by weak identity, so that nothing is kept alive and a dead object is never taken for a new one.
+A value that nobody recorded is a constant: a parameter or buffer by its path, any other by a fresh attribute.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from clew.capture.example.guards import Guard, require
+from clew.errors import CaptureError
+from clew.ir.arguments import rebuilt_tuple
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+from clew.ir.source import user_source
+
+_PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
+
+
+class Scalar:
+    """The mark of a number that stands for a node: ``plain`` is its value in the example, ``place`` its node."""
+
+    __slots__ = ()
+    plain: Any
+    place: Any
+
+
+class Pending:
+    """A node that is made only when somebody needs it, and then once: an item of a result, or an attribute."""
+
+    __slots__ = ("args", "node", "target")
+
+    def __init__(self, target: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.target = target
+        self.args = args
+        self.node: Node | None = None
+
+
+class Recorder:
+    """Records one run of a program."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.guards: list[Guard] = []
+        self.constants: dict[str, Any] = {}
+        self.attributes: dict[int, tuple[str, Any]] = {}
+        self.open = True
+        self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self._attribute_nodes: dict[str, Node] = {}
+        self._guarded: set[tuple[Node, Any]] = set()
+        self.module_stack: dict[str, tuple[str, Any]] = {}
+
+    # ---- values and nodes ----------------------------------------------------------------------------------------
+
+    def track(self, value: Any, place: Node | Pending) -> None:
+        """From now on ``value`` belongs to this node."""
+        self._nodes[id(value)] = (weakref.ref(value), place)
+
+    def known(self, value: Any) -> Node | None:
+        """The node of a value that was recorded, or None."""
+        entry = self._nodes.get(id(value))
+        if entry is None or entry[0]() is not value:
+            return None
+        if isinstance(entry[1], Pending):
+            node = self.resolve(entry[1])
+            self._nodes[id(value)] = (entry[0], node)
+            return node
+        found: Node = entry[1]
+        return found
+
+    def resolve(self, place: Node | Pending) -> Node:
+        """The node itself, made now if it was pending."""
+        if isinstance(place, Node):
+            return place
+        if place.node is None:
+            owner, *rest = place.args
+            place.node = self.create(place.target, (self.resolve(owner), *rest))
+        return place.node
+
+    def node_of(self, value: Any) -> Node:
+        """The node of an array: recorded, an attribute of the root, or a constant."""
+        node = self.known(value)
+        if node is not None:
+            return node
+        known = self.attributes.get(id(value))
+        path = known[0] if known is not None and known[1] is value else self._new_constant(value)
+        node = self._attribute_nodes.get(path)
+        if node is None:
+            node = self._attribute_nodes[path] = self._create("get_attr", path, (), {})
+        return node
+
+    def _new_constant(self, value: Any) -> str:
+        path = f"_constant{len(self.constants)}"
+        self.constants[path] = value
+        self.attributes[id(value)] = (path, value)
+        return path
+
+    # ---- recording -----------------------------------------------------------------------------------------------
+
+    def create(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Node:
+        """Add a call of a function."""
+        return self._create("call_function", target, args, kwargs or {})
+
+    def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+        if not self.open:
+            raise CaptureError("a value of a capture that has ended was used in another one")
+        node = self.graph.create_node(op, target, args, kwargs)
+        node.source = user_source()
+        if self.module_stack:
+            node.meta["nn_module_stack"] = dict(self.module_stack)
+        return node
+
+    def argument(self, value: Any) -> Any:
+        """What a node holds for a value: nodes for arrays and traced numbers, all else as it is."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if issubclass(kind, Scalar):
+            return self.resolve(value.place)
+        if self.is_array(value):
+            return self.node_of(value)
+        if isinstance(value, tuple):
+            items = [self.argument(item) for item in value]
+            return tuple(items) if not hasattr(value, "_fields") else rebuilt_tuple(value, items)
+        if isinstance(value, list):
+            return [self.argument(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.argument(item) for key, item in value.items()}
+        if isinstance(value, slice):
+            return slice(self.argument(value.start), self.argument(value.stop), self.argument(value.step))
+        return value
+
+    def concrete(self, value: Any) -> Any:
+        """The value with plain numbers in the place of traced ones."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if issubclass(kind, Scalar):
+            return value.plain
+        if isinstance(value, tuple):
+            return self.concrete_tuple(value)
+        if kind is list:
+            return [self.concrete(item) for item in value]
+        if kind is dict:
+            return {key: self.concrete(item) for key, item in value.items()}
+        if kind is slice:
+            return slice(self.concrete(value.start), self.concrete(value.stop), self.concrete(value.step))
+        return value
+
+    def concrete_tuple(self, value: Any) -> Any:
+        """A tuple with plain numbers; frameworks override it for their own kinds."""
+        return rebuilt_tuple(value, [self.concrete(item) for item in value])
+
+    def is_array(self, value: Any) -> bool:
+        """True for an array of the framework."""
+        raise NotImplementedError
+
+    # ---- guards --------------------------------------------------------------------------------------------------
+
+    def guard(self, place: Node | Pending, answer: Any) -> None:
+        """Note that the program relied on the value of a node being ``answer``; once for each node and answer."""
+        node = self.resolve(place)
+        key = (node, (type(answer), answer))
+        if key in self._guarded or not self.open:
+            return
+        self._guarded.add(key)
+        source = user_source()
+        expression = describe(node, answer)
+        where = "" if source is None else source.describe()
+        checked = self.create(require, (node, answer, expression, where))
+        self.guards.append(Guard(expression, source, checked))
+
+
+def describe(node: Node, answer: Any) -> str:
+    """A guard in Python's notation: ``x.shape[1] <= 512``, or ``not`` of it."""
+    text = expression_of(node)
+    if answer is True:
+        return text
+    return f"not ({text})" if answer is False else f"{text} == {answer!r}"
+
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**",
+          "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|"}  # fmt: skip
+
+
+def expression_of(value: Any, depth: int = 0) -> str:
+    """The expression that a node computes, as far as it is arithmetic on inputs; its name otherwise."""
+    if not isinstance(value, Node):
+        return repr(value)
+    name = getattr(value.target, "__name__", "")
+    if depth > 8 or value.op != "call_function" or value.kwargs:
+        return str(value.target) if value.op in ("placeholder", "get_attr") else value.name
+    parts = [expression_of(item, depth + 1) for item in value.args]
+    if name == "getattr" and len(parts) == 2:
+        return f"{parts[0]}.{value.args[1]}"
+    if name == "getitem" and len(parts) == 2:
+        return f"{parts[0]}[{parts[1]}]"
+    if name in _SIGNS and len(parts) == 2:
+        return f"{_in_parentheses(parts[0])} {_SIGNS[name]} {_in_parentheses(parts[1])}"
+    return f"{name}({', '.join(parts)})" if len(parts) <= 3 else value.name
+
+
+def _in_parentheses(text: str) -> str:
+    return f"({text})" if " " in text and not text.endswith(")") else text

@@ -1,0 +1,48 @@
+"""What the user's program is doing with a value right now, read from its source: is it only being shown?
+
+A value that is printed, logged, or put into the message of an error does not steer the program, so turning it into text
+for that needs no guard. Any other use of the text might, and gets one.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from types import FrameType
+
+_SHOWING = frozenset(
+    "print pprint debug info warning warning_once warning_advice error exception critical log warn write".split()
+)
+
+
+def is_only_shown(frame: FrameType | None) -> bool:
+    """True when the statement that ``frame`` executes prints, logs, warns or raises, and does nothing else."""
+    if frame is None:
+        return False
+    statement = _statement_at(frame.f_code.co_filename, frame.f_lineno)
+    if isinstance(statement, ast.Raise):
+        return True
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    called = statement.value.func
+    name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
+    return name in _SHOWING
+
+
+@functools.lru_cache(maxsize=512)
+def _statement_at(filename: str, lineno: int) -> ast.stmt | None:
+    """The innermost statement that covers a line of a file."""
+    found: ast.stmt | None = None
+    for node in ast.walk(_tree(filename) or ast.Module([], [])):
+        if isinstance(node, ast.stmt) and node.lineno <= lineno <= (node.end_lineno or node.lineno):
+            found = node if found is None or node.lineno >= found.lineno else found
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _tree(filename: str) -> ast.Module | None:
+    try:
+        return ast.parse("".join(linecache.getlines(filename)))
+    except SyntaxError:
+        return None

@@ -1,0 +1,137 @@
+"""What a program can reach besides its arguments: closures, globals and default values.
+
+Two questions are answered. Where does an array come from that nobody saw being made? And has the program changed any
+of its surroundings, which a graph would not do again? Only what the program's own code names is looked at.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from clew.errors import CaptureError
+
+_SIMPLE = (int, float, str, bool, complex, bytes, type(None))
+
+
+class Surroundings:
+    """The variables around some functions, as they were before the program ran."""
+
+    def __init__(self, functions: list[Any]) -> None:
+        self._cells: list[tuple[Any, str, Any, Any]] = []
+        seen: set[tuple[int, str]] = set()
+        for function in functions:
+            for holder, name, value in _variables(function):
+                if (id(holder), name) not in seen:
+                    seen.add((id(holder), name))
+                    self._cells.append((holder, name, value, _picture(value)))
+
+    def holds(self, wanted: Any) -> bool:
+        """Whether some variable, or a container or object that one holds, is or has this very object."""
+        return any(_contains(value, wanted, 4) for _, _, value, _ in self._cells)
+
+    def check_unchanged(self) -> None:
+        """Raise if the program has changed a variable around it, or a container that one holds."""
+        for holder, name, value, before in self._cells:
+            now = _value_of(holder, name)
+            if now is not value or _picture(now) != before:
+                raise CaptureError(
+                    f"the program changes {name!r}, a variable outside of it",
+                    why="the graph would leave it as it is",
+                    fixes=("return the new value instead, or keep state in a buffer of a module",),
+                )
+
+    def put_back(self) -> None:
+        """Let variables and the containers they hold be as they were."""
+        for holder, name, value, before in self._cells:
+            if _value_of(holder, name) is not value:
+                _set_value(holder, name, value)
+            if _picture(value) != before:
+                _refill(value, before)
+
+
+def functions_of(target: Any) -> list[Any]:
+    """The Python functions of a callable: itself, or the methods of a module's parts."""
+    found = inspect.unwrap(target) if callable(target) else target
+    found = getattr(found, "__func__", found)
+    if isinstance(found, FunctionType):
+        return [found]
+    call = getattr(type(target), "forward", None) or vars(type(target)).get("__call__")
+    return [inspect.unwrap(call)] if isinstance(call, FunctionType) else []
+
+
+def _variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        value = _value_of(cell, name)
+        if value is not _EMPTY:
+            yield cell, name, value
+            if isinstance(value, FunctionType) and value is not function:
+                yield from _variables(value)
+    for name in _names(function.__code__):
+        if name in function.__globals__:
+            yield function.__globals__, name, function.__globals__[name]
+    for name, value in (function.__kwdefaults__ or {}).items():
+        yield function.__kwdefaults__, name, value
+    for place, value in enumerate(function.__defaults__ or ()):
+        yield {str(place): value}, str(place), value
+
+
+def _names(code: CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _names(constant)
+    return names
+
+
+_EMPTY = object()
+
+
+def _value_of(holder: Any, name: str) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(name, _EMPTY)
+    try:
+        return holder.cell_contents
+    except ValueError:  # a cell that is not filled yet
+        return _EMPTY
+
+
+def _set_value(holder: Any, name: str, value: Any) -> None:
+    if isinstance(holder, dict):
+        holder[name] = value
+    else:
+        holder.cell_contents = value
+
+
+def _picture(value: Any) -> Any:
+    """What a container holds, by identity of its items; None for what is no plain container."""
+    if type(value).__name__ == "deque" or isinstance(value, (list, set)):
+        return ("items", [id(item) if not isinstance(item, _SIMPLE) else item for item in value], list(value))
+    if isinstance(value, dict) and type(value).__module__ in ("builtins", "collections"):
+        return ("entries", [(id(key), id(item)) for key, item in value.items()], list(value.items()))
+    return None
+
+
+def _refill(value: Any, before: Any) -> None:
+    value.clear()
+    kind, _, items = before
+    if kind == "entries" or isinstance(value, (set, dict)):
+        value.update(items)
+    else:
+        value.extend(items)
+
+
+def _contains(value: Any, wanted: Any, depth: int) -> bool:
+    if value is wanted:
+        return True
+    if depth == 0 or isinstance(value, (*_SIMPLE, type)):
+        return False
+    if isinstance(value, dict):
+        return any(_contains(item, wanted, depth - 1) for item in value.values())
+    if isinstance(value, (list, tuple, set)):
+        return any(_contains(item, wanted, depth - 1) for item in value)
+    inner = getattr(value, "__dict__", None)
+    is_module = type(value).__name__ == "module"
+    return isinstance(inner, dict) and not is_module and _contains(inner, wanted, depth - 1)

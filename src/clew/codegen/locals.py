@@ -1,0 +1,78 @@
+"""The local names of one generated function: its parameters, and one name for the value of each node.
+
+Nodes come in, in order; out comes for each placeholder the parameter it is, and for the few nodes whose own name
+cannot stand in this function another one. Always holds: no two nodes share a local name, no node has the name of the
+root, of a global that the function's frame needs, or of another node's parameter.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable
+
+from clew.ir.names import Namespace
+from clew.ir.node import Node
+
+
+def plain(text: str) -> str:
+    """The text as a plain string: a class that derives from str may answer for itself anything it likes."""
+    return text if type(text) is str else str.__str__(text)
+
+
+def is_plain_identifier(name: str) -> bool:
+    """True for a name that can stand in code as it is."""
+    return name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and name != "__debug__"
+
+
+class Locals:
+    """The parameters and local names of a function over ``nodes``; ``fixed`` are names that no local may have."""
+
+    def __init__(self, nodes: Iterable[Node], fixed: set[str], names: Namespace) -> None:
+        self.parameters: dict[Node, tuple[str, str]] = {}
+        self._renamed: dict[Node, str] = {}
+        for name in fixed:
+            names.reserve(name)
+        owners = self._choose_parameters(nodes, fixed)
+        self._choose_locals(nodes, fixed, owners, names)
+
+    def name(self, node: Node) -> str:
+        """The local name of a node's value."""
+        return self._renamed.get(node) or node.name
+
+    def _choose_parameters(self, nodes: Iterable[Node], fixed: set[str]) -> dict[str, Node]:
+        """Each placeholder's parameter is called like its target, unless that name is taken or no identifier."""
+        owners: dict[str, Node] = {}
+        unnamed = []
+        for node in nodes:
+            if node.op != "placeholder":
+                continue
+            target = plain(node.target)
+            name = target.lstrip("*")
+            stars = target[: len(target) - len(name)]
+            self.parameters[node] = (stars if len(stars) < 3 else "", name)
+            if not is_plain_identifier(name) or name in fixed or owners.setdefault(name, node) is not node:
+                unnamed.append(node)
+        for node in unnamed:
+            self.parameters[node] = (self.parameters[node][0], "")
+        return owners
+
+    def _choose_locals(
+        self, nodes: Iterable[Node], fixed: set[str], owners: dict[str, Node], names: Namespace
+    ) -> None:
+        odd = []
+        seen = set(fixed)
+        for node in nodes:
+            name = node.name
+            usable = type(name) is str and name not in seen and is_plain_identifier(name)
+            if not usable or owners.get(name, node) is not node:
+                odd.append(node)
+            else:
+                seen.add(name)
+                names.reserve(name)
+        for name in owners:
+            names.reserve(name)
+        for node in odd:
+            self._renamed[node] = names.create_name(plain(node.name))
+        for node, (stars, name) in self.parameters.items():
+            if not name:
+                self.parameters[node] = (stars, self.name(node))

@@ -1,0 +1,96 @@
+"""What surrounds a torch program besides its arguments: modes, defaults, and questions about types.
+
+Entering and leaving autocast or inference mode is recorded, so that the graph does the same. Questions about the mode
+(is the gradient on? which dtype is the default?) are recorded and guarded. ``type(n)`` of a traced int is ``int``.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from clew.capture.example.recorder import Scalar
+from clew.capture.symbolic.patches import Patches
+
+_QUESTIONS = ("is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "get_default_dtype")
+
+Current = Callable[[], Any]
+
+
+class TypeQuestion:
+    """Stands for ``type`` in the globals of a traced function."""
+
+    def __call__(self, *args: Any) -> Any:
+        if len(args) == 1 and issubclass(builtins.type(args[0]), Scalar):
+            return args[0].__class__
+        return builtins.type(*args)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, builtins.type)
+
+    def __eq__(self, other: Any) -> bool:
+        return other is self or other is builtins.type
+
+    def __hash__(self) -> int:
+        return hash(builtins.type)
+
+
+_type_question = TypeQuestion()
+
+
+def install(patches: Patches, current: Current, functions: list[Any]) -> None:
+    """Let all of it report to the capture that ``current`` names, if one is recording."""
+    for name in _QUESTIONS:
+        if name in vars(torch):
+            patches.in_dict(vars(torch), name, lambda original: _question(original, current))
+    for kind in (torch.autocast, torch.inference_mode):
+        patches.on_class(kind, "__enter__", lambda original: _entering(original, current))
+        patches.on_class(kind, "__exit__", lambda original: _leaving(original, current))
+    for function in functions:
+        if "type" in function.__code__.co_names and "type" not in function.__globals__:
+            patches.in_dict(function.__globals__, "type", lambda original: _type_question, default=builtins.type)
+
+
+def _question(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def ask(*args: Any) -> Any:
+        value = original(*args)
+        recorder = current()
+        if recorder is not None:
+            recorder.guard(recorder.create(original, args), value)
+        return value
+
+    return ask
+
+
+def _entering(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def __enter__(self: Any) -> Any:
+        result = original(self)
+        recorder = current()
+        if recorder is not None:
+            self._clew_node = recorder.create(type(self), *_arguments(self))
+            recorder._create("call_method", "__enter__", (self._clew_node,), {})
+        return result
+
+    return __enter__
+
+
+def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def __exit__(self: Any, *error: Any) -> Any:
+        recorder = current()
+        node = vars(self).pop("_clew_node", None)
+        if recorder is not None and node is not None:
+            recorder._create("call_method", "__exit__", (node, None, None, None), {})
+        return original(self, *error)
+
+    return __exit__
+
+
+def _arguments(context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that make a context manager like this one."""
+    if isinstance(context, torch.inference_mode):
+        return (context.mode,), {}
+    options = {"dtype": context.fast_dtype, "enabled": context._enabled, "cache_enabled": context._cache_enabled}
+    return ((context.device,), options) if type(context) is torch.autocast else ((), options)

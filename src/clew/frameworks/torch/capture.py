@@ -1,0 +1,254 @@
+"""One capture of a torch program: run it on the example under the recorder, then put everything back.
+
+Comes in: a module or function and its arguments. Goes out: the graph, the root that holds its attributes, the guards.
+Inputs, parameters, buffers, attributes and the random state are as they were afterwards; what the program changed and
+the graph would not change again is refused.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+
+from clew.capture.example import guards
+from clew.capture.example.inputs import Inputs
+from clew.capture.example.outputs import output_of, plain
+from clew.capture.example.recorder import expression_of
+from clew.capture.example.surroundings import Surroundings, functions_of
+from clew.capture.symbolic.patches import Patches
+from clew.errors import CaptureError
+from clew.frameworks.torch import ambient
+from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
+from clew.frameworks.torch.rollback import Rollback
+from clew.frameworks.torch.scalars import traced
+from clew.ir.graph import Graph
+
+_running: contextvars.ContextVar[_Capture | None] = contextvars.ContextVar("clew_capture", default=None)
+Leaves = Callable[[Any, str], bool]
+
+
+class Captured(NamedTuple):
+    """What a capture gives."""
+
+    module: Any
+    constants: dict[str, Any]
+    graph: Graph
+    result: Any
+
+
+def default_leaves(module: Any, path: str) -> bool:
+    """torch's own layers stay calls; containers are entered."""
+    containers = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
+    return type(module).__module__.startswith("torch.nn.modules") and not isinstance(module, containers)
+
+
+def capture(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    leaves: Leaves = default_leaves,
+    static: frozenset[str] = frozenset(),
+    keep: bool = False,
+) -> Captured:
+    """Run ``fn`` once on the example and record it; with ``keep`` what the run did stays done."""
+    if _running.get() is not None:
+        raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
+    return _Capture(fn, leaves, static, keep).run(args, kwargs)
+
+
+class _Capture:
+    """One capture in progress."""
+
+    def __init__(self, fn: Any, leaves: Leaves, static: frozenset[str], keep: bool) -> None:
+        self.fn = fn
+        self.keep = keep
+        self.leaves = leaves
+        self.recorder = TorchRecorder()
+        self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+        if not isinstance(self.module, torch.nn.Module):
+            self.module = None
+        self.paths: dict[Any, str] = {}
+        self.inputs = Inputs(self.recorder, lambda value, place: traced(value, place, self.recorder), static)
+        self.rollback = Rollback(self.recorder)
+        programs = [fn] if self.module is None else [fn, *self.module.modules()]
+        self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
+        self.surroundings = Surroundings(self.functions)
+        self.recorder.surroundings = self.surroundings
+        if self.module is not None:
+            self._learn_paths(self.module)
+
+    def _learn_paths(self, module: torch.nn.Module) -> None:
+        for path, part in module.named_modules(remove_duplicate=False):
+            self.paths.setdefault(part, path)
+            holders = (part._parameters, part._buffers, vars(part))
+            for name, value in [item for holder in holders for item in holder.items()]:
+                if isinstance(value, torch.Tensor) and id(value) not in self.recorder.attributes:
+                    full = f"{path}.{name}" if path else name
+                    self.recorder.attributes[id(value)] = (full, value)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
+        """Record one run."""
+        target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
+        given = self.inputs.bind(inspect.signature(target), args, kwargs)
+        self.after_inputs = self.recorder.graph._root._prev
+        self.rollback.watch([value for value, _ in self.inputs.arrays], self.module)
+        done = False
+        try:
+            with self._recording():
+                result = self.fn(*given[0], **given[1])
+            self._check_failure()
+            self.rollback.check_unseen()
+            self.surroundings.check_unchanged()
+            self.inputs.check_containers()
+            self._finish(result)
+            done = True
+        finally:
+            self.recorder.open = False
+            if not (done and self.keep):
+                self.rollback.put_back()
+                self.surroundings.put_back()
+        return Captured(self.module, self.recorder.constants, self.recorder.graph, plain(result))
+
+    def _check_failure(self) -> None:
+        """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
+        if self.recorder.failure is not None:
+            kind, where = self.recorder.failure
+            raise CaptureError(
+                f"the program catches a {kind} that a call of torch raised",
+                where=where,
+                why="whether it is raised may depend on the input",
+                fixes=("test the condition instead of catching the error",),
+            )
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        token = _running.set(self)
+        self.recorder.before_write = self.rollback.save
+        try:
+            with Patches() as patches:
+                patches.on_class(torch.nn.Module, "__call__", _reporting_call)
+                patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
+                ambient.install(patches, _current_recorder, self.functions)
+                with RecordingMode(self.recorder):
+                    yield
+        finally:
+            _running.reset(token)
+
+    def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a module: one node for a leaf, its inside for any other."""
+        path = self.paths.get(module)
+        if path is None or module is self.module or not self.leaves(module, path):
+            return self._enter_module(original, module, path, args, kwargs)
+        recorder = self.recorder
+        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
+        for buffer in module.buffers():
+            self.rollback.save(buffer)
+        with recorder.paused():
+            value = original(module, *recorder.concrete(args), **recorder.concrete(kwargs))
+        node = recorder._create("call_module", path, node_args, node_kwargs)
+        return recorder.result(value, node)
+
+    def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
+        stack = self.recorder.module_stack
+        key = path if path is not None else f"<{type(module).__name__}>"
+        while key in stack:
+            key += "@"
+        stack[key] = (path or "", type(module))
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            del stack[key]
+
+    def _finish(self, result: Any) -> None:
+        recorder = self.recorder
+        with torch._C.DisableTorchFunction():
+            output = output_of(recorder, result)
+        recorder.graph.output(output)
+        self._guard_facts()
+        recorder.graph.eliminate_dead_code()
+
+    def _guard_facts(self) -> None:
+        """What the program asked of tensors, and what the mode was, is checked on the inputs before all else."""
+        graph = self.recorder.graph
+        first = self.after_inputs._next
+        facts = {"dtype": "dtype", "device": "device", "rank": "ndim", "requires_grad": "requires_grad"}
+        with graph.inserting_before(first):
+            for tensor, place in self.inputs.arrays:
+                node = self.recorder.resolve(place)
+                text = f"type({expression_of(node)}) is {type(tensor).__name__}"
+                self._note_guard(guards.require_type, node, type(tensor), text)
+                for fact, name in facts.items():
+                    if fact in self.recorder.relied:
+                        self._guard_attribute(node, name, getattr(tensor, name))
+            self._guard_same_objects()
+            self._guard_parameters()
+            if self.module is not None and any(True for _ in self.module.children()):
+                mode = graph.get_attr("training")
+                text = f"self.training is {self.module.training}"
+                self._note_guard(guards.require, mode, self.module.training, text)
+
+    def _guard_same_objects(self) -> None:
+        """Arguments that are one tensor under two names must be one again."""
+        homes: dict[int, Any] = {}
+        for tensor, place in self.inputs.arrays:
+            node = self.recorder.resolve(place)
+            home = homes.setdefault(id(tensor), node)
+            if home is not node:
+                same = self.recorder.graph.call_function(operator.is_, (home, node))
+                self._note_guard(guards.require, same, True, f"{expression_of(home)} is {expression_of(node)}")
+
+    def _guard_parameters(self) -> None:
+        """Where dtypes or devices were asked for, those of the module count too: one of each kind stands for all."""
+        wanted = [name for name in ("dtype", "device") if name in self.recorder.relied]
+        seen: set[tuple[Any, Any]] = set()
+        for path, parameter in self.module.named_parameters() if self.module is not None and wanted else ():
+            if (parameter.dtype, parameter.device) not in seen:
+                seen.add((parameter.dtype, parameter.device))
+                node = self.recorder.graph.get_attr(path)
+                for name in wanted:
+                    self._guard_attribute(node, name, getattr(parameter, name))
+
+    def _guard_attribute(self, node: Any, name: str, value: Any) -> None:
+        found = self.recorder.graph.call_function(getattr, (node, name))
+        self._note_guard(guards.require, found, value, f"{expression_of(node)}.{name} == {value}")
+
+    def _note_guard(self, check: Any, node: Any, expected: Any, text: str) -> None:
+        self.recorder.graph.call_function(check, (node, expected, text))
+
+def _current_recorder() -> TorchRecorder | None:
+    """The recorder of the capture that is recording right now, in this context."""
+    run = _running.get()
+    return None if run is None or run.recorder.depth else run.recorder
+
+
+def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
+        run = _running.get()
+        if run is None or run.recorder.depth:
+            return original(module, *args, **kwargs)
+        return run.call_module(original, module, args, kwargs)
+
+    return __call__
+
+
+def _reporting_apply(original: Any) -> Any:
+    """``Function.apply`` stays one call, with its own backward."""
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        run = _running.get()
+        function = original.__get__(None, cls)
+        if run is None or run.recorder.depth:
+            return function(*args, **kwargs)
+        recorder = run.recorder
+        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
+        with recorder.paused():
+            value = function(*recorder.concrete(args), **recorder.concrete(kwargs))
+        return recorder.result(value, recorder.create(cls.apply, node_args, node_kwargs))
+
+    return classmethod(apply)

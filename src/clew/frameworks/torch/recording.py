@@ -1,0 +1,286 @@
+"""What the recorder sees of torch: every function, method, property and factory that the program calls.
+
+Tensors stay real tensors. A mode of torch hands each call over; it is made for real, on plain values, and recorded on
+nodes. Facts about tensors that programs branch on (dtype, device, rank) are guarded on the inputs they come from; what
+cannot be recorded faithfully is refused with an error: never a graph that is silently wrong.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from clew.capture.example.recorder import Pending, Recorder
+from clew.capture.example.statements import is_only_shown
+from clew.errors import CaptureError
+from clew.frameworks.torch.scalars import TracedSize, traced
+from clew.ir.source import user_frame, user_source
+
+_FACTS = frozenset(
+    "dtype device layout is_cuda is_cpu is_meta is_sparse is_quantized is_mkldnn is_mps is_xla is_xpu is_nested "
+    "itemsize names is_sparse_csr is_vulkan is_ipu is_maia is_mtia is_ort".split()
+)
+_FACT_METHODS = frozenset("is_floating_point is_complex element_size is_signed type get_device".split())
+_VARYING = frozenset(
+    "unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk".split()
+)
+_ESCAPES = frozenset(
+    "numpy __array__ data_ptr untyped_storage storage __dlpack__ _typed_storage __cuda_array_interface__".split()
+)
+_REFUSED = frozenset("backward register_hook retain_grad register_post_accumulate_grad_hook share_memory_".split())
+
+
+class TorchRecorder(Recorder):
+    """A recorder of torch's calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_paths: dict[int, tuple[Any, Any]] = {}
+        self.relied: set[str] = set()
+        self.before_write: Any = None
+        self.failure: tuple[str, str] | None = None
+        self.surroundings: Any = None
+        self.depth = 0
+        self._shapes: dict[int, tuple[Any, Any]] = {}
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What happens inside is one recorded call, and is not recorded again."""
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    def is_array(self, value: Any) -> bool:
+        """True for a tensor."""
+        return isinstance(value, torch.Tensor)
+
+    def concrete_tuple(self, value: Any) -> Any:
+        """A tuple with plain numbers; a traced size becomes a plain one."""
+        if type(value) is TracedSize:
+            return torch.Size([self.concrete(item) for item in value])
+        return super().concrete_tuple(value)
+
+    def _new_constant(self, value: Any) -> str:
+        """A constant is only what the program's surroundings hold: anything else was made by means nobody saw."""
+        if self.surroundings is not None and not self.surroundings.holds(value):
+            raise _refusal(
+                "a tensor that was made by means that the capture does not see",
+                "it may depend on the inputs (torch.func, torch.from_numpy, a constructor such as torch.FloatTensor)",
+            )
+        return super()._new_constant(value)
+
+    # ---- results -------------------------------------------------------------------------------------------------
+
+    def result(self, value: Any, place: Any) -> Any:
+        """The result of a recorded call as the program shall see it."""
+        kind = type(value)
+        if isinstance(value, torch.Tensor):
+            self.track(value, place)
+            return value
+        if kind in (int, float, bool):
+            return traced(value, place, self)
+        if kind is torch.Size:
+            return TracedSize(traced(size, Pending(operator.getitem, (place, i)), self) for i, size in enumerate(value))
+        if isinstance(value, tuple):
+            items = [self.result(item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value)]
+            return tuple(items) if kind is tuple else kind(*items) if hasattr(value, "_fields") else kind(items)
+        if kind is list:
+            return [self.result(item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value)]
+        if value is None or isinstance(value, (torch.dtype, torch.device, torch.layout, str)):
+            return value
+        raise CaptureError(
+            f"a call of torch gave a {kind.__name__}, which cannot be followed",
+            where=_where(),
+            fixes=("keep the function as one call: clew.wrap",),
+        )
+
+    # ---- calls ---------------------------------------------------------------------------------------------------
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a call for real and record it."""
+        name = getattr(func, "__name__", "")
+        if name == "__get__":
+            return self._get(func.__self__.__name__, func, args[0])
+        if name == "__set__":
+            raise _refusal(f"assigning to the property {func.__self__.__name__} of a tensor")
+        handler = _HANDLERS.get(name)
+        if handler is not None:
+            return handler(self, func, args, kwargs)
+        if name in _ESCAPES:
+            raise _refusal(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
+        if name in _REFUSED:
+            raise _refusal(f"{name} inside the captured program")
+        if name in _FACT_METHODS and len(args) == 1 and not kwargs:
+            self.rely("dtype")
+            self.rely("device")
+            return func(*self.concrete(args), **self.concrete(kwargs))
+        return self._record(func, name, args, kwargs)
+
+    def _record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        node_args, node_kwargs = self.argument(args), self.argument(kwargs)
+        writes = (name[-1:] == "_" and name[:2] != "__") or name == "__setitem__" or kwargs.get("out") is not None
+        if writes:
+            for tensor in (args[0], kwargs.get("out")):
+                if isinstance(tensor, torch.Tensor):
+                    self.before_write(tensor)
+        value = self._perform(func, args, kwargs)
+        if is_method(func):
+            node = self._create("call_method", name, node_args, node_kwargs)
+        else:
+            node = self._create("call_function", func, node_args, node_kwargs)
+        if writes:
+            self._shapes.clear()
+        if name in ("squeeze", "squeeze_"):  # the rank of the result depends on sizes
+            self.guard(self.create(getattr, (node, "ndim")), value.ndim)
+        if name in _VARYING:  # and so does the number of parts here
+            self.guard(self.create(len, (node,)), len(value))
+        return self.result(value, node)
+
+    def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
+        try:
+            with self.paused():
+                return func(*self.concrete(args), **self.concrete(kwargs))
+        except Exception as error:
+            if self.failure is None:
+                self.failure = (type(error).__name__, _where())
+            raise
+
+    def _get(self, name: str, func: Any, tensor: Any) -> Any:
+        """A property of a tensor."""
+        if name == "shape":
+            return self.shape(tensor)
+        if name == "ndim":
+            return self._rank(tensor)
+        if name in _FACTS:
+            self.rely("dtype" if name in ("dtype", "itemsize") else "device")
+            return func(tensor)
+        if name == "requires_grad":
+            self.rely("requires_grad")
+            return func(tensor)
+        if name in ("T", "mT", "H", "mH", "data", "real", "imag", "grad"):
+            return self.result(func(tensor), self.create(getattr, (self.node_of(tensor), name)))
+        if name in ("is_leaf", "grad_fn"):
+            self.rely("requires_grad")
+            return func(tensor)
+        raise _refusal(f"reading the property {name} of a tensor")
+
+    def shape(self, tensor: Any) -> Any:
+        """The shape of a tensor, its sizes traced; made once for each tensor."""
+        known = self._shapes.get(id(tensor))
+        if known is not None and known[0]() is tensor:
+            return known[1]
+        self._rank(tensor)
+        place = Pending(getattr, (self.node_of(tensor), "shape"))
+        size = self.result(tensor.shape, place)
+        self._shapes[id(tensor)] = (weakref.ref(tensor), size)
+        return size
+
+    def _rank(self, tensor: Any) -> int:
+        """The rank of a tensor: a fact that the capture relies on."""
+        self.rely("rank")
+        return int(tensor.ndim)
+
+    def rely(self, fact: str) -> None:
+        """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
+        self.relied.add(fact)
+
+
+def _where() -> str:
+    source = user_source()
+    return "" if source is None else source.describe()
+
+
+def _refusal(what: str, why: str = "the capture cannot follow it, and guessing could be wrong") -> CaptureError:
+    fix = "take that part out of the captured program"
+    return CaptureError(f"{what} cannot be captured", where=_where(), why=why, fixes=(fix,))
+
+
+def is_method(func: Any) -> bool:
+    """True for methods of tensors."""
+    return torch.overrides.is_tensor_method_or_property(func)
+
+
+def _size(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    shape = recorder.shape(args[0])
+    return shape if dim is None else shape[operator.index(recorder.concrete(dim))]
+
+
+def _length(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    size = recorder.shape(args[0])[0]
+    recorder.guard(size.place, size.plain)  # Python's len() takes plain ints only
+    return size.plain
+
+
+def _dim(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return recorder._rank(args[0])
+
+
+def _asked(function: Any) -> Any:
+    """Python forces a tensor into a plain value: the value is recorded and guarded."""
+
+    def handler(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        value = func(*args)
+        recorder.guard(recorder.create(function, (recorder.node_of(args[0]),)), value)
+        return value
+
+    return handler
+
+
+def _text(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A tensor becomes text: guarded unless it is only shown to people."""
+    with recorder.paused():
+        text = func(*recorder.concrete(args), **recorder.concrete(kwargs))
+    if not is_only_shown(user_frame(2)):
+        function = format if func.__name__ == "__format__" else repr
+        recorder.guard(recorder.create(function, recorder.argument(args)), text)
+    return text
+
+
+def _hash(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return func(*args)
+
+
+def _copy(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    with recorder.paused():
+        value = copy.deepcopy(args[0])
+    return recorder.result(value, recorder.create(copy.deepcopy, (recorder.node_of(args[0]),)))
+
+
+_HANDLERS = {
+    "size": _size,
+    "__len__": _length,
+    "dim": _dim,
+    "ndimension": _dim,
+    "__bool__": _asked(bool),
+    "__int__": _asked(int),
+    "__float__": _asked(float),
+    "__index__": _asked(operator.index),
+    "__repr__": _text,
+    "__format__": _text,
+    "__hash__": _hash,
+    "__deepcopy__": _copy,
+}
+
+
+class RecordingMode(TorchFunctionMode):
+    """Hands every call of torch to the recorder; inside a call, and inside leaf modules, it is off."""
+
+    def __init__(self, recorder: TorchRecorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self.recorder.depth:
+            return func(*args, **(kwargs or {}))
+        return self.recorder.call(func, args, kwargs or {})

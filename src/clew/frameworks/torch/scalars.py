@@ -1,0 +1,216 @@
+"""Traced numbers in torch: sizes, items and lengths that remember their node.
+
+They derive from torch's symbolic numbers, because torch's C++ argument parser takes nothing else in the place of an
+int, and answer ``int`` when asked for their class, because programs ask. Arithmetic on them is recorded; wherever
+Python forces one into a plain value, a guard is: so a shape stays general unless the program really relied on it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from clew.capture.example.recorder import Recorder, Scalar
+from clew.capture.example.statements import is_only_shown
+from clew.ir.source import user_frame
+
+_BINARY = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor"
+_COMPARING = "lt le gt ge eq ne"
+_UNARY = "neg abs pos invert"
+
+
+def traced(value: Any, place: Any, recorder: Recorder) -> Any:
+    """The traced number of a plain one."""
+    kind = type(value)
+    cls = TracedBool if kind is bool else TracedInt if kind is int else TracedFloat if kind is float else None
+    if cls is None:
+        return value
+    number: Any = object.__new__(cls)
+    number.plain, number.place, number.recorder = value, place, recorder
+    return number
+
+
+def _plain(value: Any) -> Any:
+    return value.plain if isinstance(type(value), type) and issubclass(type(value), Scalar) else value
+
+
+def _compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> Any:
+    """Apply a function to numbers, some of them traced, and record that."""
+    result = function(*map(_plain, values))
+    if not recorder.open:
+        return result
+    node = recorder.create(function, tuple(recorder.argument(value) for value in values))
+    return traced(result, node, recorder)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float, bool) or issubclass(type(value), Scalar)
+
+
+def _binary(function: Callable[..., Any], reflected: bool) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        if not _is_number(other):
+            return NotImplemented
+        left, right = (other, self) if reflected else (self, other)
+        return _compute(self.recorder, function, left, right)
+
+    return method
+
+
+def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    def method(self: Any) -> Any:
+        return _compute(self.recorder, function, self)
+
+    return method
+
+
+def _shown(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Python wants the text of a number: guarded unless it is only shown to people."""
+
+    def method(self: Any) -> Any:
+        if not is_only_shown(user_frame(2)):
+            self.recorder.guard(self.place, self.plain)
+        return function(self.plain)
+
+    return method
+
+
+def _forced(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Python wants the plain value: the capture relies on it from now on."""
+
+    def method(self: Any) -> Any:
+        self.recorder.guard(self.place, self.plain)
+        return function(self.plain)
+
+    return method
+
+
+def _round(self: Any, digits: Any = None) -> Any:
+    return _compute(self.recorder, round, self) if digits is None else _compute(self.recorder, round, self, digits)
+
+
+def _format(self: Any, spec: str) -> str:
+    if not is_only_shown(user_frame(2)):
+        self.recorder.guard(self.place, self.plain)
+    return format(self.plain, spec)
+
+
+def _divmod(self: Any, other: Any) -> Any:
+    return self // other, self % other
+
+
+def _reduce(self: Any, protocol: int = 4) -> Any:
+    self.recorder.guard(self.place, self.plain)
+    return type(self.plain), (self.plain,)
+
+
+def _deepcopy(self: Any, memo: Any) -> Any:
+    return self
+
+
+def _class_members(spoofed: type) -> dict[str, Any]:
+    members: dict[str, Any] = {"__class__": property(lambda self: spoofed)}
+    for name in _BINARY.split():
+        function = getattr(operator, name)
+        members[f"__{name.strip('_')}__"] = _binary(function, False)
+        members[f"__r{name.strip('_')}__"] = _binary(function, True)
+    for name in _COMPARING.split():
+        members[f"__{name}__"] = _binary(getattr(operator, name), False)
+    for name in _UNARY.split():
+        members[f"__{name}__"] = _unary(getattr(operator, name))
+    for name in ("ceil", "floor", "trunc"):
+        members[f"__{name}__"] = _unary(getattr(math, name))
+    forced: dict[str, Callable[[Any], Any]] = {"__bool__": bool, "__index__": operator.index, "__int__": int}
+    forced |= {"__float__": float, "__hash__": hash}
+    forced["__complex__"] = complex
+    members |= {name: _forced(function) for name, function in forced.items()}
+    members |= {"__repr__": _shown(repr), "__str__": _shown(str)}
+    members |= {"__round__": _round, "__format__": _format, "__divmod__": _divmod}
+    members |= {"__reduce_ex__": _reduce, "__deepcopy__": _deepcopy, "__copy__": lambda self: self}
+    return members
+
+
+class _Node:
+    """What torch's Python code asks of the ``node`` of a symbolic number."""
+
+    def __init__(self, number: Any) -> None:
+        self.number = number
+
+    def is_int(self) -> bool:
+        return type(self.number) is TracedInt
+
+    def is_float(self) -> bool:
+        return type(self.number) is TracedFloat
+
+    def is_bool(self) -> bool:
+        return type(self.number) is TracedBool
+
+    def is_constant(self) -> bool:
+        return False
+
+    def maybe_as_int(self) -> Any:
+        return None
+
+    def expect_true(self, file: str = "", line: int = 0) -> bool:
+        return bool(self.number)
+
+    def expect_size(self, file: str = "", line: int = 0) -> bool:
+        return bool(self.number >= 0)
+
+    def guard_bool(self, file: str = "", line: int = 0) -> bool:
+        return bool(self.number)
+
+    def guard_int(self, file: str = "", line: int = 0) -> int:
+        return int(self.number)
+
+    def guard_float(self, file: str = "", line: int = 0) -> float:
+        return float(self.number)
+
+
+_NODE = property(_Node)
+
+TracedInt = type(
+    "TracedInt",
+    (torch.SymInt, Scalar),
+    {
+        **_class_members(int),
+        "node": _NODE,
+        "bit_length": _unary(int.bit_length),
+        "is_integer": lambda self: True,
+        "real": property(lambda self: self),
+        "numerator": property(lambda self: self),
+    },
+)
+TracedFloat = type(
+    "TracedFloat",
+    (torch.SymFloat, Scalar),
+    {**_class_members(float), "node": _NODE, "is_integer": _unary(float.is_integer)},
+)
+TracedBool = type("TracedBool", (torch.SymBool, Scalar), {**_class_members(bool), "node": _NODE})
+
+
+class TracedSize(tuple):  # type: ignore[type-arg]
+    """A shape whose sizes are traced numbers; it answers ``torch.Size`` when asked for its class."""
+
+    __class__ = property(lambda self: torch.Size)  # type: ignore[assignment, misc]
+
+    def numel(self) -> Any:
+        """The product of the sizes."""
+        product: Any = 1
+        for size in self:
+            product = product * size
+        return product
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return TracedSize(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Any:
+        return TracedSize((*self, *other))
+
+    def __radd__(self, other: Any) -> Any:
+        return TracedSize((*other, *self))

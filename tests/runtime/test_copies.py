@@ -1,0 +1,170 @@
+"""Deep copies, shallow copies and pickles of graph modules and graph functions."""
+
+import copy
+import io
+import operator
+import pickle
+
+import pytest
+import torch
+
+import clew
+
+from .models import Block, Custom, Special, Tied, double_output, small_graph
+
+
+def saved_and_loaded(module):
+    buffer = io.BytesIO()
+    torch.save(module, buffer)
+    buffer.seek(0)
+    return torch.load(buffer, weights_only=False)
+
+
+COPIES = {
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda module: pickle.loads(pickle.dumps(module)),
+    "old-pickle": lambda module: pickle.loads(pickle.dumps(module, protocol=2)),
+    "save": saved_and_loaded,
+}
+X = torch.randn(4, 3)
+
+
+@pytest.fixture(params=COPIES.values(), ids=COPIES)
+def duplicate(request):
+    return request.param
+
+
+@pytest.mark.parametrize("kind", [Block, Tied])
+def test_a_copy_computes_the_same_and_is_its_own(duplicate, kind):
+    traced = clew.symbolic_trace(kind()).eval()
+    expected = traced(X)
+    twin = duplicate(traced)
+    assert torch.equal(twin(X), expected)
+    assert type(twin).__name__ == kind.__name__ and not twin.training
+    assert twin.state_dict().keys() == traced.state_dict().keys()
+    with torch.no_grad():
+        for parameter in twin.parameters():
+            parameter.zero_()
+    assert torch.equal(traced(X), expected)
+    twin.graph.output_node().args = (3,)
+    assert twin(X) == 3
+    assert torch.equal(traced(X), expected)
+
+
+def test_ties_and_buffers_are_kept(duplicate):
+    twin = duplicate(clew.symbolic_trace(Tied()))
+    assert twin.first.weight is twin.second.weight
+    block = duplicate(clew.symbolic_trace(Block()))
+    assert "hidden" not in block.state_dict() and "shift" in block.state_dict()
+    assert dict(block.named_buffers()).keys() >= {"hidden", "shift"}
+
+
+def test_hooks_and_other_attributes_are_kept(duplicate):
+    traced = clew.symbolic_trace(Block()).eval()
+    plain = traced(X)
+    traced.register_forward_hook(double_output)
+    traced.note = {"a": [1]}
+    traced.meta["b"] = 2
+    twin = duplicate(traced)
+    assert torch.equal(twin(X), plain * 2)
+    assert twin.note == {"a": [1]} and twin.meta == {"b": 2}
+
+
+def test_a_subclass_stays_one(duplicate):
+    module = Special({}, small_graph(), "Mine")
+    twin = duplicate(module)
+    assert isinstance(twin, Special) and twin.greet() == "I am Mine"
+    assert type(twin) is not type(module)
+    assert isinstance(duplicate(twin), Special)
+
+
+def test_graph_modules_in_graph_modules(duplicate):
+    inner = clew.symbolic_trace(Block()).eval()
+    graph = clew.Graph()
+    graph.output(graph.call_module("inner", (graph.placeholder("x"),)))
+    outer = clew.GraphModule({"inner": inner}, graph)
+    twin = duplicate(outer)
+    twin.inner.graph.output_node().args = (7,)
+    assert twin(X) == 7
+    assert torch.equal(outer(X), inner(X))
+
+
+def test_a_module_that_refers_to_itself(duplicate):
+    module = clew.GraphModule({}, small_graph())
+    module.meta["me"] = module
+    twin = duplicate(module)
+    assert twin.meta["me"] is twin
+    assert twin(torch.tensor(3.0)) == 8
+
+
+def test_nests_are_kept(duplicate):
+    traced = clew.symbolic_trace(lambda x, y=2: [x["a"] * y], concrete_args={"x": {"a": clew.PH}})
+    twin = duplicate(traced)
+    assert twin({"a": 3}) == [6] and twin({"a": 3}, 5) == [15]
+
+
+def test_before_and_after_the_first_call(duplicate):
+    module = clew.GraphModule({}, small_graph())
+    twin = duplicate(module)
+    again = duplicate(twin)
+    assert module(torch.tensor(3.0)) == twin(torch.tensor(3.0)) == again(torch.tensor(3.0)) == 8
+    assert module.code == twin.code == again.code
+
+
+def test_code_depends_on_the_graph_alone(duplicate):
+    module = clew.GraphModule({}, small_graph())
+    graph = module.graph
+    with graph.inserting_before(graph.output_node()):
+        gone = [graph.create_node("call_function", abs, (1,), {}, name) for name in ("torch", "operator")]
+        graph.call_function(operator.truth, (1,))
+    for node in gone:
+        graph.erase_node(node)
+    assert duplicate(module).code == module.code
+    assert "import operator\n" in module.code
+
+
+def test_a_shallow_copy_shares_everything():
+    traced = clew.symbolic_trace(Block()).eval()
+    twin = copy.copy(traced)
+    assert twin.graph is traced.graph
+    assert twin.linear is traced.linear and twin.weight is traced.weight
+    assert torch.equal(twin(X), traced(X))
+    traced.graph.output_node().args = (3,)
+    assert twin(X) == traced(X) == 3
+
+
+def test_the_root_may_have_been_wrapped_already():
+    graph = clew.Graph()
+    graph.output(graph.call_module("leaf", (graph.placeholder("x"),)))
+    module = clew.GraphModule({"leaf": Custom(3)}, graph)
+    assert clew.GraphModule(module, copy.deepcopy(graph))(2) == 6
+    assert clew.GraphModule(module, graph).leaf is module.leaf
+
+
+def test_a_subclass_called_like_the_generated_classes():
+    class GraphModuleImpl(clew.GraphModule):
+        def extra(self):
+            return 5
+
+    module = GraphModuleImpl({}, small_graph())
+    assert copy.deepcopy(module).extra() == 5
+    assert module(torch.tensor(3.0)) == 8
+
+
+class Root:
+    """A root that is no module."""
+
+    def __init__(self):
+        self.scale = [3]
+
+
+@pytest.mark.parametrize("how", ["deepcopy", "pickle"])
+def test_graph_functions(how):
+    graph = clew.Graph()
+    graph.output(graph.call_function(operator.mul, (graph.placeholder("x"), graph.get_attr("scale"))))
+    function = clew.GraphFunction(Root(), graph, "repeat")
+    assert function(2) == [3, 3]
+    twin = COPIES[how](function)
+    twin.root.scale.append(4)
+    assert twin(1) == [3, 4] and function(1) == [3]
+    assert twin.__name__ == "repeat" and twin.code == function.code
