@@ -7,6 +7,7 @@ it was asked. In the graph it is a call of ``require``; where the answer is anot
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +61,11 @@ def same_answer(value: Any, expected: Any) -> bool:
 def require_same(value: Any, expected: Any, assumption: str, place: str = "") -> None:
     """Raise unless ``value`` is the very object that it was during the capture."""
     if value is not expected:
-        require(value, expected, assumption, place)
+        raise GuardError(
+            f"the graph assumed {assumption}, but it is another object of type {type(value).__name__}",
+            where=place,
+            fixes=("pass the same object", "capture again with this input"),
+        )
 
 
 def require_length(value: Any, expected: int, assumption: str, place: str = "") -> None:
@@ -84,5 +89,56 @@ def require_type(value: Any, expected: type, assumption: str, place: str = "") -
         )
 
 
-CHECKS = (require, require_same, require_type, require_length, require_keys)
+def require_array(value: Any, expected: type, assumption: str, place: str = "") -> None:
+    """Raise unless an array is of the same class and carries no attributes of its own."""
+    require_type(value, expected, assumption, place)
+    if getattr(value, "__dict__", None):
+        raise GuardError(
+            f"the graph assumed {assumption} without attributes, but it has {sorted(value.__dict__)}",
+            where=place,
+            fixes=("capture again with this input",),
+        )
+
+
+def picture(value: Any) -> Any:
+    """What a plain container holds, by identity of its items, and the items; None for anything else."""
+    if isinstance(value, (list, set, deque)):
+        return ("items", [item if isinstance(item, _SIMPLE) else id(item) for item in value], list(value))
+    if isinstance(value, dict) and type(value).__module__ in ("builtins", "collections"):
+        return ("entries", [(id(key), id(item)) for key, item in value.items()], list(value.items()))
+    return None
+
+
+class Variable:
+    """A variable outside of the program, in a dict of globals or a cell of a closure, and its value in the capture."""
+
+    __slots__ = ("expected", "held", "holder", "name")
+
+    def __init__(self, holder: Any, name: str, expected: Any) -> None:
+        self.holder = holder
+        self.name = name
+        self.expected = expected
+        self.held = picture(expected)
+
+    def is_as_before(self) -> bool:
+        """True when the variable still has this value: the same object, or an equal plain one."""
+        now = self.holder.get(self.name, self) if isinstance(self.holder, dict) else self.holder.cell_contents
+        if now is not self.expected:
+            return type(now) in _SIMPLE and same_answer(now, self.expected)
+        return self.held is None or picture(now)[1] == self.held[1]
+
+
+def require_variable(variable: Variable, name: str, assumption: str) -> None:
+    """Raise unless a variable outside of the program is what it was during the capture."""
+    if not variable.is_as_before():
+        raise GuardError(
+            f"the graph assumed {assumption}, but the variable has changed",
+            why="the captured program has used its value",
+            fixes=("capture again",),
+        )
+
+
+_SIMPLE = (int, float, bool, str, complex, bytes, type(None))
+
+CHECKS = (require, require_same, require_type, require_length, require_keys, require_array, require_variable)
 """The functions that a guard may be in a graph."""

@@ -30,6 +30,7 @@ class Inputs:
         self.arrays: list[tuple[Any, Any]] = []
         self._checks: list[tuple[Any, Any, Any]] = []
         self._containers: list[tuple[Any, Any, str]] = []
+        self.callables: list[Any] = []
 
     def bind(self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The arguments to run the program with."""
@@ -41,9 +42,9 @@ class Inputs:
                 bound.arguments[name] = self._enter(given[name], node, name)
             else:
                 self._check_nothing_given(node, name, parameter)
+        self._write_checks()
         for _, place in self.arrays:
             self.recorder.resolve(place)
-        self._write_checks()
         return self._as_passed(signature, bound, len(args))
 
     @staticmethod
@@ -89,6 +90,7 @@ class Inputs:
             self._checks.append((guards.require_type, place, type(value)))
             return self.wrap_number(value, place)
         if isinstance(value, (list, tuple)) and type(value).__module__ in ("builtins", "clew.ir.arguments"):
+            self._checks.append((guards.require_type, place, type(value)))
             self._checks.append((guards.require_length, place, len(value)))
             items = [self._enter(item, Pending(operator.getitem, (place, i)), name) for i, item in enumerate(value)]
             return self._watched(type(value)(items), name)
@@ -97,6 +99,7 @@ class Inputs:
             fields = (self._enter(getattr(value, f), Pending(getattr, (place, f)), name) for f in value._fields)
             return type(value)(*fields)
         if type(value) is dict:
+            self._checks.append((guards.require_type, place, dict))
             self._checks.append((guards.require_keys, place, tuple(value)))
             entries = {k: self._enter(v, Pending(operator.getitem, (place, k)), name) for k, v in value.items()}
             return self._watched(entries, name)
@@ -132,8 +135,9 @@ class Inputs:
         if value is None or isinstance(value, (str, bytes, complex, *_NUMBERS)):
             self._checks.append((guards.require, place, value))
             return value
-        if callable(value) or type(value).__module__.partition(".")[0] in ("torch", "numpy"):
+        if callable(value) or type(value).__module__ == "torch":
             self._checks.append((guards.require_same, place, value))
+            self.callables.append(value)
             return value
         raise CaptureError(
             f"the argument {name!r} holds a {type(value).__name__}, which cannot be followed",

@@ -11,12 +11,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from clew.capture.example.guards import Guard, require
+from clew.capture.example.attempts import attempt, attempt_method, is_tried
+from clew.capture.example.guards import CHECKS, Guard, require
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.ir.source import user_source
+from clew.ir.source import source_of_frame, user_frame, user_source
 
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 
@@ -108,8 +109,12 @@ class Recorder:
     def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         if not self.open:
             raise CaptureError("a value of a capture that has ended was used in another one")
+        frame = user_frame(2)
+        if op in ("call_function", "call_method") and target not in CHECKS and is_tried(frame):
+            wrapper = attempt if op == "call_function" else attempt_method
+            op, target, args = "call_function", wrapper, (target, *args)
         node = self.graph.create_node(op, target, args, kwargs)
-        node.source = user_source()
+        node.source = None if frame is None else source_of_frame(frame)
         if self.module_stack:
             node.meta["nn_module_stack"] = dict(self.module_stack)
         return node

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from clew.capture.example.guards import picture
 from clew.errors import CaptureError
+from clew.ir.source import is_hidden
 
+_MOST_FUNCTIONS = 500
 _SIMPLE = (int, float, str, bool, complex, bytes, type(None))
 
 
@@ -21,22 +24,48 @@ class Surroundings:
 
     def __init__(self, functions: list[Any]) -> None:
         self._cells: list[tuple[Any, str, Any, Any]] = []
-        seen: set[tuple[int, str]] = set()
+        self._seen: set[tuple[int, str]] = set()
+        self._functions: set[FunctionType] = set()
         for function in functions:
+            self.add(function)
+
+    def add(self, function: FunctionType) -> None:
+        """Look at the variables around one more function, and around the functions that it calls by name."""
+        waiting = [function]
+        while waiting and len(self._functions) < _MOST_FUNCTIONS:
+            function = waiting.pop()
+            if function in self._functions or is_hidden(function.__code__):
+                continue
+            self._functions.add(function)
             for holder, name, value in _variables(function):
-                if (id(holder), name) not in seen:
-                    seen.add((id(holder), name))
-                    self._cells.append((holder, name, value, _picture(value)))
+                if isinstance(value, FunctionType):
+                    waiting.append(value)
+                if (id(holder), name) not in self._seen:
+                    _refuse_streams(name, value)
+                    self._seen.add((id(holder), name))
+                    self._cells.append((holder, name, value, picture(value)))
+
+    def values(self) -> Iterator[tuple[str, Any]]:
+        """The variables by name."""
+        for _, name, value, _ in self._cells:
+            yield name, value
 
     def holds(self, wanted: Any) -> bool:
         """Whether some variable, or a container or object that one holds, is or has this very object."""
         return any(_contains(value, wanted, 4) for _, _, value, _ in self._cells)
 
+    def variables(self) -> Iterator[tuple[Any, str, Any]]:
+        """The variables that may be set to something else between calls, and whose value the program may have used."""
+        for holder, name, value, _ in self._cells:
+            is_code = isinstance(value, (type, ModuleType, FunctionType, BuiltinFunctionType))
+            if not is_code and (not isinstance(holder, dict) or "__name__" in holder):
+                yield holder, name, value
+
     def check_unchanged(self) -> None:
         """Raise if the program has changed a variable around it, or a container that one holds."""
         for holder, name, value, before in self._cells:
             now = _value_of(holder, name)
-            if now is not value or _picture(now) != before:
+            if now is not value or picture(now) != before:
                 raise CaptureError(
                     f"the program changes {name!r}, a variable outside of it",
                     why="the graph would leave it as it is",
@@ -48,8 +77,20 @@ class Surroundings:
         for holder, name, value, before in self._cells:
             if _value_of(holder, name) is not value:
                 _set_value(holder, name, value)
-            if _picture(value) != before:
+            if picture(value) != before:
                 _refill(value, before)
+
+
+def _refuse_streams(name: str, value: Any) -> None:
+    """What hands out another value at each use cannot be recorded."""
+    kind = type(value)
+    is_stream = hasattr(kind, "__next__") or kind.__name__ in ("Random", "SystemRandom", "RandomState", "Generator")
+    if is_stream and not kind.__module__.startswith("torch") and not isinstance(value, type):
+        raise CaptureError(
+            f"the program uses {name!r}, a {kind.__name__} outside of it",
+            why="it gives another value at each use, which the graph would not",
+            fixes=("pass its values as arguments", "use torch's random numbers"),
+        )
 
 
 def functions_of(target: Any) -> list[Any]:
@@ -67,8 +108,6 @@ def _variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
         value = _value_of(cell, name)
         if value is not _EMPTY:
             yield cell, name, value
-            if isinstance(value, FunctionType) and value is not function:
-                yield from _variables(value)
     for name in _names(function.__code__):
         if name in function.__globals__:
             yield function.__globals__, name, function.__globals__[name]
@@ -103,15 +142,6 @@ def _set_value(holder: Any, name: str, value: Any) -> None:
         holder[name] = value
     else:
         holder.cell_contents = value
-
-
-def _picture(value: Any) -> Any:
-    """What a container holds, by identity of its items; None for what is no plain container."""
-    if type(value).__name__ == "deque" or isinstance(value, (list, set)):
-        return ("items", [id(item) if not isinstance(item, _SIMPLE) else item for item in value], list(value))
-    if isinstance(value, dict) and type(value).__module__ in ("builtins", "collections"):
-        return ("entries", [(id(key), id(item)) for key, item in value.items()], list(value.items()))
-    return None
 
 
 def _refill(value: Any, before: Any) -> None:

@@ -7,13 +7,18 @@ Entering and leaving autocast or inference mode is recorded, so that the graph d
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
+from torch.nn import functional
 
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
+from clew.errors import CaptureError
+from clew.ir.source import user_source
 
 _QUESTIONS = ("is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "get_default_dtype")
 
@@ -46,12 +51,72 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
     for name in _QUESTIONS:
         if name in vars(torch):
             patches.in_dict(vars(torch), name, lambda original: _question(original, current))
+    for name in ("manual_seed", "seed"):
+        patches.in_dict(vars(torch), name, lambda original: _recorded(original, current))
+    for holder, name in _refused():
+        patches.in_dict(vars(holder), name, lambda original: _refusing(original, current))
+    patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
     for kind in (torch.autocast, torch.inference_mode):
         patches.on_class(kind, "__enter__", lambda original: _entering(original, current))
         patches.on_class(kind, "__exit__", lambda original: _leaving(original, current))
     for function in functions:
         if "type" in function.__code__.co_names and "type" not in function.__globals__:
             patches.in_dict(function.__globals__, "type", lambda original: _type_question, default=builtins.type)
+
+
+_ATTENTION = "scaled_dot_product_attention"
+
+
+def _refused() -> list[tuple[Any, str]]:
+    """Functions that the mode does not see through, and that a graph cannot hold yet."""
+    names = {
+        torch: ("cond", "vmap", "while_loop", "compile", "set_rng_state", "get_rng_state"),
+        torch.random: ("fork_rng", "set_rng_state", "get_rng_state", "manual_seed", "seed"),
+        torch.func: ("grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap", "functionalize"),
+        torch.utils.checkpoint: ("checkpoint", "checkpoint_sequential"),
+    }
+    return [(holder, name) for holder, listed in names.items() for name in listed if name in vars(holder)]
+
+
+def _refusing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return original(*args, **kwargs)
+        source = user_source()
+        raise CaptureError(
+            f"{original.__name__} inside the program cannot be captured yet",
+            where="" if source is None else source.describe(),
+            why="what it does is hidden from the capture",
+            fixes=("take that part out of the captured program",),
+        )
+
+    return refuse
+
+
+def _recorded(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def record(*args: Any) -> Any:
+        recorder = current()
+        if recorder is not None:
+            recorder.create(original, recorder.argument(args))
+            args = recorder.concrete(args)
+        return original(*args)
+
+    return record
+
+
+def _with_plain_flags(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """torch's parser takes no symbolic bool here, so the flags are forced, which guards them."""
+
+    @functools.wraps(original)
+    def attend(*args: Any, **kwargs: Any) -> Any:
+        if current() is not None:
+            flags: dict[str, Any] = {name: bool(kwargs[name]) for name in ("is_causal", "enable_gqa") if name in kwargs}
+            kwargs = {**kwargs, **flags}
+        return original(*args, **kwargs)
+
+    return attend
 
 
 def _question(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

@@ -24,10 +24,13 @@ from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.torch import ambient
+from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
+from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
+from clew.ir.guests import Effect
 
 _running: contextvars.ContextVar[_Capture | None] = contextvars.ContextVar("clew_capture", default=None)
 Leaves = Callable[[Any, str], bool]
@@ -76,7 +79,7 @@ class _Capture:
         self.paths: dict[Any, str] = {}
         self.inputs = Inputs(self.recorder, lambda value, place: traced(value, place, self.recorder), static)
         self.rollback = Rollback(self.recorder)
-        programs = [fn] if self.module is None else [fn, *self.module.modules()]
+        programs = [fn] if self.module is None else [fn, *self.module.modules(), *_hooks(self.module)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         self.surroundings = Surroundings(self.functions)
         self.recorder.surroundings = self.surroundings
@@ -96,6 +99,16 @@ class _Capture:
         """Record one run."""
         target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
         given = self.inputs.bind(inspect.signature(target), args, kwargs)
+        for value, _ in self.inputs.arrays:
+            if vars(value):
+                raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
+            self.rollback.watch_attributes(value, vars(value))
+        for owner in self._plain_owners():
+            self.rollback.watch_attributes(owner, owner.__dict__)
+        owners = [self.fn, getattr(self.fn, "__self__", None), *(self.module.modules() if self.module else ())]
+        self.rollback.watch_classes({type(owner) for owner in owners})
+        for function in [found for value in self.inputs.callables for found in functions_of(value)]:
+            self.surroundings.add(function)
         self.after_inputs = self.recorder.graph._root._prev
         self.rollback.watch([value for value, _ in self.inputs.arrays], self.module)
         done = False
@@ -108,12 +121,25 @@ class _Capture:
             self.inputs.check_containers()
             self._finish(result)
             done = True
+        except (TypeError, RuntimeError) as error:
+            if "Traced" in str(error):
+                raise CaptureError(
+                    f"a number that comes from an input went where only a plain one can go: {error}",
+                    fixes=("force it with int(), which guards its value",),
+                ) from error
+            raise
         finally:
             self.recorder.open = False
             if not (done and self.keep):
                 self.rollback.put_back()
                 self.surroundings.put_back()
         return Captured(self.module, self.recorder.constants, self.recorder.graph, plain(result))
+
+    def _plain_owners(self) -> list[Any]:
+        """Objects whose attributes the program may change: a callable object, a method's object, functions."""
+        owners = [self.fn, getattr(self.fn, "__self__", None), getattr(self.fn, "__wrapped__", None), *self.functions]
+        plain = [owner for owner in owners if not isinstance(owner, (torch.nn.Module, type))]
+        return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
 
     def _check_failure(self) -> None:
         """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
@@ -130,6 +156,8 @@ class _Capture:
     def _recording(self) -> Iterator[None]:
         token = _running.set(self)
         self.recorder.before_write = self.rollback.save
+        self.recorder.watch_constant = self.rollback.watch_tensor
+        self.recorder.save_generator = self.rollback.save_generator
         try:
             with Patches() as patches:
                 patches.on_class(torch.nn.Module, "__call__", _reporting_call)
@@ -149,6 +177,10 @@ class _Capture:
         node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
         for buffer in module.buffers():
             self.rollback.save(buffer)
+        if module_effect(module) is not Effect.NONE:
+            for value in leaves((args, kwargs)):
+                if isinstance(value, torch.Tensor):
+                    self.rollback.save(value)
         with recorder.paused():
             value = original(module, *recorder.concrete(args), **recorder.concrete(kwargs))
         node = recorder._create("call_module", path, node_args, node_kwargs)
@@ -178,14 +210,19 @@ class _Capture:
         graph = self.recorder.graph
         first = self.after_inputs._next
         facts = {"dtype": "dtype", "device": "device", "rank": "ndim", "requires_grad": "requires_grad"}
+        facts |= {"layout": "layout", "is_leaf": "is_leaf"}
         with graph.inserting_before(first):
             for tensor, place in self.inputs.arrays:
                 node = self.recorder.resolve(place)
                 text = f"type({expression_of(node)}) is {type(tensor).__name__}"
-                self._note_guard(guards.require_type, node, type(tensor), text)
+                self._note_guard(guards.require_array, node, type(tensor), text)
                 for fact, name in facts.items():
                     if fact in self.recorder.relied:
                         self._guard_attribute(node, name, getattr(tensor, name))
+            for holder, name, value in self.surroundings.variables():
+                variable = guards.Variable(holder, name, value)
+                graph.call_function(guards.require_variable, (variable, name, f"{name} is what it was"))
+            self._guard_modules_around()
             self._guard_same_objects()
             self._guard_parameters()
             if self.module is not None and any(True for _ in self.module.children()):
@@ -202,6 +239,22 @@ class _Capture:
             if home is not node:
                 same = self.recorder.graph.call_function(operator.is_, (home, node))
                 self._note_guard(guards.require, same, True, f"{expression_of(home)} is {expression_of(node)}")
+
+    def _guard_modules_around(self) -> None:
+        """A function may use modules around it: their mode, and the parameters that it read, must still be theirs."""
+        graph = self.recorder.graph
+        for name, module in self.surroundings.values():
+            if not isinstance(module, torch.nn.Module) or module is self.module:
+                continue
+            mode = graph.call_function(getattr, (module, "training"))
+            self._note_guard(guards.require, mode, module.training, f"{name}.training is {module.training}")
+            held = {id(value): path for path, value in (*module.named_parameters(), *module.named_buffers())}
+            for constant, value in self.recorder.constants.items():
+                if id(value) in held:
+                    now = graph.call_function(operator.attrgetter(held[id(value)]), (module,))
+                    same = graph.call_function(operator.is_, (now, graph.get_attr(constant)))
+                    text = f"{name}.{held[id(value)]} is the parameter that was captured"
+                    self._note_guard(guards.require, same, True, text)
 
     def _guard_parameters(self) -> None:
         """Where dtypes or devices were asked for, those of the module count too: one of each kind stands for all."""
@@ -220,6 +273,12 @@ class _Capture:
 
     def _note_guard(self, check: Any, node: Any, expected: Any, text: str) -> None:
         self.recorder.graph.call_function(check, (node, expected, text))
+
+def _hooks(module: torch.nn.Module) -> list[Any]:
+    """The functions hooked to the parts of a module."""
+    holders = [hooks for part in module.modules() for hooks in (part._forward_hooks, part._forward_pre_hooks)]
+    return [hook for hooks in holders for hook in hooks.values()]
+
 
 def _current_recorder() -> TorchRecorder | None:
     """The recorder of the capture that is recording right now, in this context."""

@@ -20,7 +20,10 @@ from torch.overrides import TorchFunctionMode
 from clew.capture.example.recorder import Pending, Recorder
 from clew.capture.example.statements import is_only_shown
 from clew.errors import CaptureError
+from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.scalars import TracedSize, traced
+from clew.ir.arguments import leaves
+from clew.ir.guests import Effect
 from clew.ir.source import user_frame, user_source
 
 _FACTS = frozenset(
@@ -34,6 +37,9 @@ _VARYING = frozenset(
 _ESCAPES = frozenset(
     "numpy __array__ data_ptr untyped_storage storage __dlpack__ _typed_storage __cuda_array_interface__".split()
 )
+_RESHAPING = frozenset(
+    "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ set_ as_strided_ apply_ map_".split()
+)
 _REFUSED = frozenset("backward register_hook retain_grad register_post_accumulate_grad_hook share_memory_".split())
 
 
@@ -45,6 +51,8 @@ class TorchRecorder(Recorder):
         self.input_paths: dict[int, tuple[Any, Any]] = {}
         self.relied: set[str] = set()
         self.before_write: Any = None
+        self.watch_constant: Any = None
+        self.save_generator: Any = None
         self.failure: tuple[str, str] | None = None
         self.surroundings: Any = None
         self.depth = 0
@@ -76,6 +84,7 @@ class TorchRecorder(Recorder):
                 "a tensor that was made by means that the capture does not see",
                 "it may depend on the inputs (torch.func, torch.from_numpy, a constructor such as torch.FloatTensor)",
             )
+        self.watch_constant(value)
         return super()._new_constant(value)
 
     # ---- results -------------------------------------------------------------------------------------------------
@@ -127,9 +136,15 @@ class TorchRecorder(Recorder):
 
     def _record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         node_args, node_kwargs = self.argument(args), self.argument(kwargs)
+        if kwargs.get("generator") is not None:
+            self._use_generator(kwargs["generator"])
         writes = (name[-1:] == "_" and name[:2] != "__") or name == "__setitem__" or kwargs.get("out") is not None
+        if not writes and (kwargs.get("inplace") or any(arg is True for arg in args)):
+            writes = function_effect(func, args, kwargs) is Effect.WRITE
         if writes:
-            for tensor in (args[0], kwargs.get("out")):
+            if name in _RESHAPING:
+                raise _refusal(f"{name}, which changes the shape of a tensor in place,")
+            for tensor in leaves((args, kwargs)):
                 if isinstance(tensor, torch.Tensor):
                     self.before_write(tensor)
         value = self._perform(func, args, kwargs)
@@ -143,7 +158,35 @@ class TorchRecorder(Recorder):
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
         if name in _VARYING:  # and so does the number of parts here
             self.guard(self.create(len, (node,)), len(value))
-        return self.result(value, node)
+        if type(value) is list:
+            self._guard_lengths(node, value)
+        return self._aliased(self.result, value, node, args, writes)
+
+    def _use_generator(self, generator: Any) -> None:
+        """A generator must be one that the program's surroundings hold: one made inside would be frozen."""
+        if self.surroundings is not None and not self.surroundings.holds(generator):
+            raise _refusal("a torch.Generator that is made inside the program", "the graph would use one for all calls")
+        self.save_generator(generator)
+
+    def _guard_lengths(self, place: Any, value: list[Any]) -> None:
+        """The lengths of nested lists that came out of a tensor: the program may walk them."""
+        self.guard(self.create(len, (self.resolve(place),)), len(value))
+        for index, item in enumerate(value):
+            if type(item) is list:
+                self._guard_lengths(Pending(operator.getitem, (place, index)), item)
+
+    def _aliased(self, result: Any, value: Any, node: Any, args: tuple[Any, ...], writes: bool) -> Any:
+        """The result; where a call gave one of its own arguments back, an object of its own stands for it.
+
+        ``x.contiguous()`` is ``x`` for some inputs and a copy for others, so the two must not share a node. A call
+        that writes gives its argument back always, and that stays tied to where it was.
+        """
+        if isinstance(value, torch.Tensor) and any(value is arg for arg in args):
+            if writes:
+                return value
+            with self.paused():
+                value = torch.ops.aten.alias(value)
+        return result(value, node)
 
     def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
@@ -163,6 +206,7 @@ class TorchRecorder(Recorder):
             return self._rank(tensor)
         if name in _FACTS:
             self.rely("dtype" if name in ("dtype", "itemsize") else "device")
+            self.rely("layout")
             return func(tensor)
         if name == "requires_grad":
             self.rely("requires_grad")
@@ -171,6 +215,7 @@ class TorchRecorder(Recorder):
             return self.result(func(tensor), self.create(getattr, (self.node_of(tensor), name)))
         if name in ("is_leaf", "grad_fn"):
             self.rely("requires_grad")
+            self.rely("is_leaf")
             return func(tensor)
         raise _refusal(f"reading the property {name} of a tensor")
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from clew import tree
 from clew.capture.example.guards import CHECKS
@@ -31,7 +33,10 @@ class Rollback:
         self._storages: dict[int, torch.Tensor] = {}
         self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._attributes: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        self._modules: list[Any] = []
+        self._owners: list[Any] = []
+        self._flags: list[tuple[torch.Tensor, bool]] = []
+        self._classes: list[tuple[type, dict[str, Any]]] = []
+        self._generators: list[tuple[torch.Generator, torch.Tensor]] = []
 
     def watch(self, tensors: list[torch.Tensor], module: Any) -> None:
         """Remember how things are now."""
@@ -41,12 +46,38 @@ class Rollback:
         if module is not None:
             tensors = [*tensors, *module.parameters(), *module.buffers()]
             for part in module.modules():
-                self._modules.append(part)
                 for holder in (vars(part), part._buffers, part._parameters):
-                    self._attributes.append((holder, {key: _copied(value) for key, value in holder.items()}))
+                    self.watch_attributes(part, holder)
         for tensor in tensors:
+            self.watch_tensor(tensor)
+
+    def watch_attributes(self, owner: Any, holder: dict[str, Any]) -> None:
+        """Remember the attributes of an object."""
+        self._owners.append(owner)
+        self._attributes.append((holder, {key: _copied(value) for key, value in holder.items()}))
+
+    def watch_tensor(self, tensor: torch.Tensor) -> None:
+        """Remember a tensor that the program did not make."""
+        if isinstance(tensor, UninitializedTensorMixin):
+            raise CaptureError(
+                "a lazy module has no parameters yet", why="they are made at the first call", fixes=("call it once",)
+            )
+        with torch._C.DisableTorchFunction():
             self._watched.append((tensor, tensor._version))
-            self._storages[_storage(tensor)] = tensor
+            self._flags.append((tensor, tensor.requires_grad))
+            self._storages.setdefault(_storage(tensor), tensor)
+
+    def watch_classes(self, kinds: set[type]) -> None:
+        """Remember the plain values that users' classes hold."""
+        for kind in kinds:
+            if kind.__module__.partition(".")[0] not in ("torch", "builtins", "functools", "types"):
+                held = {key: value for key, value in vars(kind).items() if type(value) in (int, float, str, bool)}
+                self._classes.append((kind, held))
+
+    def save_generator(self, generator: torch.Generator) -> None:
+        """Remember the state of a generator before the program first draws from it."""
+        if all(known is not generator for known, _ in self._generators):
+            self._generators.append((generator, generator.get_state()))
 
     def save(self, tensor: torch.Tensor) -> None:
         """Keep a copy of what a tensor, about to be written to, holds: of the watched one that shares its memory."""
@@ -66,12 +97,19 @@ class Rollback:
         for tensor, version in self._watched:
             if tensor._version != version and id(tensor) not in self._saved:
                 raise CaptureError("the program changed a tensor in a way that the capture did not see")
+        for kind, held in self._classes:
+            for key, value in held.items():
+                if getattr(kind, key) != value:
+                    raise CaptureError(
+                        f"the program changes the attribute {key!r} of the class {kind.__name__}",
+                        why="the graph would leave it as it is",
+                        fixes=("keep the state in a buffer and change that in place",),
+                    )
         for place, (holder, before) in enumerate(self._attributes):
             for key in {*holder, *before}:
                 if key not in holder or key not in before or not _same(holder[key], before[key]):
-                    kind = type(self._modules[place // 3]).__name__
                     raise CaptureError(
-                        f"the program changes the attribute {key!r} of {kind}",
+                        f"the program changes the attribute {key!r} of {type(self._owners[place]).__name__}",
                         why="a graph that leaves it as it is would not do what the original does",
                         fixes=("keep the state in a buffer and change that in place",),
                     )
@@ -79,17 +117,30 @@ class Rollback:
     def put_back(self) -> None:
         """Let everything be as it was."""
         torch.set_rng_state(self._torch_random)
+        for generator, state in self._generators:
+            generator.set_state(state)
         random.setstate(self._python_random)
         if self._numpy_random is not None:
             sys.modules["numpy.random"].set_state(self._numpy_random)
+        for owner, values in self._classes:
+            for key, value in values.items():
+                if getattr(owner, key) != value:
+                    setattr(owner, key, value)
         with torch._C.DisableTorchFunction():
             for tensor, copy in self._saved.values():
                 tensor.detach().copy_(copy)
+            for tensor, flag in self._flags:
+                if tensor.is_leaf and tensor.requires_grad != flag:
+                    tensor.requires_grad_(flag)
         for holder, before in self._attributes:
             for key in [key for key in holder if key not in before]:
                 del holder[key]
             for key, value in before.items():
-                if key not in holder or not _same(holder[key], value):
+                if isinstance(value, _Kept):
+                    value.value.clear()
+                    value.value.extend(value.items)
+                    holder[key] = value.value
+                elif key not in holder or not _same(holder[key], value):
                     holder[key] = value
 
 
@@ -107,10 +158,22 @@ def _storage(tensor: torch.Tensor) -> int:
 
 def _copied(value: Any) -> Any:
     """A container as it is now; other values as they are."""
+    if isinstance(value, deque):
+        return _Kept(value)
     return type(value)(value) if type(value) in (list, dict, set) else value
 
 
+class _Kept:
+    """A deque and what it held, so that it can be filled again."""
+
+    def __init__(self, value: deque[Any]) -> None:
+        self.value = value
+        self.items = list(value)
+
+
 def _same(now: Any, before: Any) -> bool:
+    if isinstance(before, _Kept):
+        return now is before.value and len(now) == len(before.items) and all(map(_same, now, before.items))
     if now is before:
         return True
     if type(now) is not type(before) or isinstance(now, torch.Tensor):
@@ -125,7 +188,7 @@ def _same(now: Any, before: Any) -> bool:
 @contextmanager
 def protect(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
     """If a guard of ``graph`` fails inside, the inputs, the module's state and the random state are put back."""
-    if not _acts_before_guards(graph):
+    if not acts_before_guards(graph):
         yield
         return
     rollback = Rollback(None)
@@ -140,7 +203,7 @@ def protect(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iter
         raise
 
 
-def _acts_before_guards(graph: Graph) -> bool:
+def acts_before_guards(graph: Graph) -> bool:
     """Whether a node with an effect stands before the last guard."""
     acted = False
     for node in graph.nodes:

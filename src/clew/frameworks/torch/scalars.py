@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import torch
 
 from clew.capture.example.recorder import Recorder, Scalar
@@ -99,6 +100,11 @@ def _format(self: Any, spec: str) -> str:
     return format(self.plain, spec)
 
 
+def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
+    self.recorder.guard(self.place, self.plain)
+    return numpy.asarray(self.plain, dtype)
+
+
 def _divmod(self: Any, other: Any) -> Any:
     return self // other, self % other
 
@@ -129,6 +135,7 @@ def _class_members(spoofed: type) -> dict[str, Any]:
     forced["__complex__"] = complex
     members |= {name: _forced(function) for name, function in forced.items()}
     members |= {"__repr__": _shown(repr), "__str__": _shown(str)}
+    members["__array__"] = _array
     members |= {"__round__": _round, "__format__": _format, "__divmod__": _divmod}
     members |= {"__reduce_ex__": _reduce, "__deepcopy__": _deepcopy, "__copy__": lambda self: self}
     return members

@@ -1,0 +1,77 @@
+"""Calls inside a ``try`` of the user's: there an error is not the end, but a way that the capture did not take.
+
+Whether the frames of the program stand inside a ``try`` with an ``except`` is read from their exception tables. Such a
+call is recorded as an attempt: if it fails when the graph runs, the graph does not know the way, and a guard fails.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from clew.errors import GuardError
+
+
+def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of a call that did not fail during the capture."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        raise _refused(getattr(function, "__name__", "a call"), error) from error
+
+
+def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+    """The result of a method that did not fail during the capture."""
+    try:
+        return getattr(value, name)(*args, **kwargs)
+    except Exception as error:
+        raise _refused(name, error) from error
+
+
+def _refused(name: str, error: Exception) -> GuardError:
+    return GuardError(
+        f"the graph assumed that {name} does not fail, but it raised {type(error).__name__}: {error}",
+        why="the program catches this error and goes another way, which was not captured",
+        fixes=("capture again with this input",),
+    )
+
+
+def is_tried(frame: FrameType | None) -> bool:
+    """True when this frame, or one that called it, would catch an error raised now."""
+    while frame is not None:
+        for start, end in _tried(frame.f_code):
+            if start <= frame.f_lasti < end:
+                return True
+        frame = frame.f_back
+        if frame is not None and frame.f_globals.get("__name__") == "clew.frameworks.torch.capture":
+            return False
+    return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _tried(code: CodeType) -> tuple[tuple[int, int], ...]:
+    """The parts of a function that stand under an ``except``."""
+    if not code.co_exceptiontable:
+        return ()
+    instructions = list(dis.get_instructions(code))
+    places = {instruction.offset: place for place, instruction in enumerate(instructions)}
+    entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+    swallows = "suppress" in code.co_names  # a ``with`` that may keep errors to itself
+    return tuple(
+        (entry.start, entry.end)
+        for entry in entries
+        if _catches(instructions, places.get(entry.target, len(instructions)), swallows)
+    )
+
+
+def _catches(instructions: list[dis.Instruction], place: int, swallows: bool) -> bool:
+    """Whether a handler asks for the kind of error, or takes all: the end of a ``with`` or ``finally`` does neither."""
+    following = [instruction.opname for instruction in instructions[place : place + 8]]
+    if not following or following[0] != "PUSH_EXC_INFO":
+        return False
+    if "WITH_EXCEPT_START" in following:
+        return swallows
+    return "CHECK_EXC_MATCH" in following or (len(following) > 1 and following[1] == "POP_TOP")

@@ -1,0 +1,1 @@
+"""The programs, one file for each kind; each file registers its own when it is imported."""
