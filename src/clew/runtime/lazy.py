@@ -19,13 +19,17 @@ class LazyGraph:
     def __init__(self, fn: Any, capture: Callable[..., tuple[Any, Any]], protect: Any, limit: int = 16) -> None:
         self.fn = fn
         self.captures: list[Any] = []
+        self._modes: list[tuple[bool, ...]] = []
         self.limit = limit
         self._capture = capture
         self._protect = protect
         functools.update_wrapper(self, fn, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for captured in self.captures:
+        mode = self._mode()
+        for captured, captured_mode in zip(self.captures, self._modes, strict=True):
+            if mode != captured_mode:
+                continue
             try:
                 with self._protect(captured, args, kwargs):
                     return captured(*args, **kwargs)
@@ -39,7 +43,13 @@ class LazyGraph:
             )
         captured, result = self._capture(self.fn, args, kwargs)
         self.captures.append(captured)
+        self._modes.append(mode)
         return result
+
+    def _mode(self) -> tuple[bool, ...]:
+        """Which parts of a module are training: a capture holds for one mode only."""
+        parts = getattr(self.fn, "modules", None)
+        return () if parts is None else tuple(part.training for part in parts())
 
     def __repr__(self) -> str:
         return f"LazyGraph({getattr(self.fn, '__name__', self.fn)}, {len(self.captures)} captures)"

@@ -33,23 +33,27 @@ def rebuild_mapping(kind: type, items: dict[Any, Any], state: dict[str, Any]) ->
     return made
 
 
-def plain(value: Any) -> Any:
-    """A result of the recorded run with plain numbers in the place of traced ones, in objects too."""
+def plain(recorder: Recorder, value: Any) -> Any:
+    """A result of the recorded run as the program itself would give it: plain numbers, original objects."""
     kind = type(value)
     if issubclass(kind, Scalar):
         return value.plain
-    if kind is tuple or kind.__name__ == "TracedSize":
-        return tuple(plain(item) for item in value)
+    if recorder.is_array(value):
+        return recorder.original(value)
+    if kind is tuple:
+        return tuple(plain(recorder, item) for item in value)
     if kind is list:
-        return [plain(item) for item in value]
+        return [plain(recorder, item) for item in value]
     if kind is dict:
-        return {key: plain(item) for key, item in value.items()}
+        return {key: plain(recorder, item) for key, item in value.items()}
     if isinstance(value, dict):
-        return rebuild_mapping(kind, {key: plain(item) for key, item in value.items()}, plain(vars(value)))
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return kind(*map(plain, value))
+        entries = {key: plain(recorder, item) for key, item in value.items()}
+        return rebuild_mapping(kind, entries, plain(recorder, vars(value)))
+    if isinstance(value, tuple):
+        items = [plain(recorder, item) for item in value]
+        return kind(*items) if hasattr(value, "_fields") else value.__class__(items)
     if kind.__module__.partition(".")[0] not in ("torch", "builtins", "numpy") and hasattr(value, "__dict__"):
-        vars(value).update(plain(vars(value)))
+        vars(value).update(plain(recorder, vars(value)))
     return value
 
 

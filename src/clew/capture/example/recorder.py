@@ -48,6 +48,7 @@ class Recorder:
         self.graph = Graph()
         self.guards: list[Guard] = []
         self.constants: dict[str, Any] = {}
+        self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes: dict[int, tuple[str, Any]] = {}
         self.open = True
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
@@ -159,6 +160,11 @@ class Recorder:
     def concrete_tuple(self, value: Any) -> Any:
         """A tuple with plain numbers; frameworks override it for their own kinds."""
         return rebuilt_tuple(value, [self.concrete(item) for item in value])
+
+    def original(self, value: Any) -> Any:
+        """The array that the program itself has where the capture put an object of its own."""
+        known = self.aliases.get(id(value))
+        return value if known is None else known[1]
 
     def is_array(self, value: Any) -> bool:
         """True for an array of the framework."""

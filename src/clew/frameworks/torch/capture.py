@@ -22,7 +22,7 @@ from clew.capture.example.outputs import output_of, plain
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.capture.symbolic.patches import Patches
-from clew.errors import CaptureError
+from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import ambient
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
@@ -71,6 +71,7 @@ class _Capture:
     def __init__(self, fn: Any, leaves: Leaves, static: frozenset[str], keep: bool) -> None:
         self.fn = fn
         self.keep = keep
+        self.raised = False
         self.leaves = leaves
         self.recorder = TorchRecorder()
         self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
@@ -98,7 +99,7 @@ class _Capture:
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
         """Record one run."""
         target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
-        given = self.inputs.bind(inspect.signature(target), args, kwargs)
+        given = self.inputs.bind(_signature(target), args, kwargs)
         for value, _ in self.inputs.arrays:
             if vars(value):
                 raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
@@ -114,7 +115,7 @@ class _Capture:
         done = False
         try:
             with self._recording():
-                result = self.fn(*given[0], **given[1])
+                result = self._call(given)
             self._check_failure()
             self.rollback.check_unseen()
             self.surroundings.check_unchanged()
@@ -130,10 +131,20 @@ class _Capture:
             raise
         finally:
             self.recorder.open = False
-            if not (done and self.keep):
+            if not (self.keep and (done or self.raised)):
                 self.rollback.put_back()
                 self.surroundings.put_back()
-        return Captured(self.module, self.recorder.constants, self.recorder.graph, plain(result))
+        return Captured(self.module, self.recorder.constants, self.recorder.graph, plain(self.recorder, result))
+
+    def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+        """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        try:
+            return self.fn(*given[0], **given[1])
+        except ClewError:
+            raise
+        except Exception:
+            self.raised = True
+            raise
 
     def _plain_owners(self) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""
@@ -273,6 +284,15 @@ class _Capture:
 
     def _note_guard(self, check: Any, node: Any, expected: Any, text: str) -> None:
         self.recorder.graph.call_function(check, (node, expected, text))
+
+def _signature(target: Any) -> inspect.Signature:
+    """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""
+    own = inspect.signature(target, follow_wrapped=False)
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
+        return own
+    return inspect.signature(target)
+
 
 def _hooks(module: torch.nn.Module) -> list[Any]:
     """The functions hooked to the parts of a module."""

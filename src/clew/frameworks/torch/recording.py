@@ -185,7 +185,9 @@ class TorchRecorder(Recorder):
             if writes:
                 return value
             with self.paused():
-                value = torch.ops.aten.alias(value)
+                alias = torch.ops.aten.alias(value)
+            self.aliases[id(alias)] = (alias, self.original(value))
+            value = alias
         return result(value, node)
 
     def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

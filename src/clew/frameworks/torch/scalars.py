@@ -205,6 +205,9 @@ class TracedSize(tuple):  # type: ignore[type-arg]
 
     __class__ = property(lambda self: torch.Size)  # type: ignore[assignment, misc]
 
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
     def numel(self) -> Any:
         """The product of the sizes."""
         product: Any = 1
