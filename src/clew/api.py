@@ -49,11 +49,13 @@ def trace(
     The graph holds for other inputs as far as the program does not rely on the example's shapes or values; what it
     relied on is guarded. Without an example the result is a ``LazyGraph``, which captures when it is called; also a
     decorator.
-    ``leaves`` says which modules stay calls, ``static`` names number arguments that are constants of the capture.
+    ``leaves`` says which modules stay calls: torch.nn's own by default; "none", classes, a path pattern or a predicate
+    ``(module, path) -> bool`` otherwise. ``static`` names number arguments that are constants of the capture. A lazy
+    graph makes at most ``limit`` captures.
     """
     if fn is None:
         return lambda function: trace(function, args, kwargs, leaves=leaves, static=static, limit=limit)
-    options = {"static": frozenset(static), **({} if leaves is None else {"leaves": leaves})}
+    options = {"static": frozenset(static), "leaves": leaves}
     if args is None and kwargs is None:
         return LazyGraph(fn, lambda *call: _capture(*call, keep=True, **options), _protected, limit)
     return _capture(fn, tuple(args or ()), dict(kwargs or {}), **options)[0]

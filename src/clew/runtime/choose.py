@@ -24,4 +24,4 @@ def make_callable(root: Any, graph: Graph, name: str) -> Any:
 
 def make_captured(package: str, source: Any, constants: dict[str, Any], graph: Graph, name: str) -> Any:
     """The callable of a capture from an example of a program of the framework ``package``."""
-    return importlib.import_module(CAPTURES[package]).module_of(source, constants, graph, name)
+    return importlib.import_module(CAPTURES[package]).callable_of(source, constants, graph, name)

@@ -8,22 +8,21 @@ the graph would not change again is refused.
 from __future__ import annotations
 
 import contextvars
+import fnmatch
 import inspect
-import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 
-from clew.capture.example import guards
 from clew.capture.example.inputs import Inputs
 from clew.capture.example.outputs import output_of, plain
-from clew.capture.example.recorder import expression_of
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import ambient
+from clew.frameworks.torch.entry_guards import EntryGuards
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
@@ -51,18 +50,37 @@ def default_leaves(module: Any, path: str) -> bool:
     return type(module).__module__.startswith("torch.nn.modules") and not isinstance(module, containers)
 
 
+def leaf_policy(leaves: Any) -> Leaves:
+    """The predicate for what a user may give: None, "none", a class or several, a path pattern, or a predicate."""
+    if leaves is None:
+        return default_leaves
+    if leaves == "none":
+        return lambda module, path: False
+    if isinstance(leaves, str):
+        return lambda module, path: fnmatch.fnmatchcase(path, leaves)
+    if isinstance(leaves, (type, tuple, list, set, frozenset)):
+        kinds = (leaves,) if isinstance(leaves, type) else tuple(leaves)
+        return lambda module, path: isinstance(module, kinds)
+    if callable(leaves):
+        return leaves  # type: ignore[no-any-return]
+    raise CaptureError(
+        f"leaves={leaves!r} names no modules",
+        fixes=('give "none", a class, a tuple of classes, a path pattern such as "encoder.*", or a predicate',),
+    )
+
+
 def capture(
     fn: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    leaves: Leaves = default_leaves,
+    leaves: Any = None,
     static: frozenset[str] = frozenset(),
     keep: bool = False,
 ) -> Captured:
     """Run ``fn`` once on the example and record it; with ``keep`` what the run did stays done."""
     if _running.get() is not None:
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
-    return _Capture(fn, leaves, static, keep).run(args, kwargs)
+    return _Capture(fn, leaf_policy(leaves), static, keep).run(args, kwargs)
 
 
 class _Capture:
@@ -213,77 +231,9 @@ class _Capture:
         with torch._C.DisableTorchFunction():
             output = output_of(recorder, result)
         recorder.graph.output(output)
-        self._guard_facts()
+        EntryGuards(recorder, self.module, self.inputs, self.surroundings).write(self.after_inputs)
         recorder.graph.eliminate_dead_code()
 
-    def _guard_facts(self) -> None:
-        """What the program asked of tensors, and what the mode was, is checked on the inputs before all else."""
-        graph = self.recorder.graph
-        first = self.after_inputs._next
-        facts = {"dtype": "dtype", "device": "device", "rank": "ndim", "requires_grad": "requires_grad"}
-        facts |= {"layout": "layout", "is_leaf": "is_leaf"}
-        with graph.inserting_before(first):
-            for tensor, place in self.inputs.arrays:
-                node = self.recorder.resolve(place)
-                text = f"type({expression_of(node)}) is {type(tensor).__name__}"
-                self._note_guard(guards.require_array, node, type(tensor), text)
-                for fact, name in facts.items():
-                    if fact in self.recorder.relied:
-                        self._guard_attribute(node, name, getattr(tensor, name))
-            for holder, name, value in self.surroundings.variables():
-                variable = guards.Variable(holder, name, value)
-                graph.call_function(guards.require_variable, (variable, name, f"{name} is what it was"))
-            self._guard_modules_around()
-            self._guard_same_objects()
-            self._guard_parameters()
-            if self.module is not None and any(True for _ in self.module.children()):
-                mode = graph.get_attr("training")
-                text = f"self.training is {self.module.training}"
-                self._note_guard(guards.require, mode, self.module.training, text)
-
-    def _guard_same_objects(self) -> None:
-        """Arguments that are one tensor under two names must be one again."""
-        homes: dict[int, Any] = {}
-        for tensor, place in self.inputs.arrays:
-            node = self.recorder.resolve(place)
-            home = homes.setdefault(id(tensor), node)
-            if home is not node:
-                same = self.recorder.graph.call_function(operator.is_, (home, node))
-                self._note_guard(guards.require, same, True, f"{expression_of(home)} is {expression_of(node)}")
-
-    def _guard_modules_around(self) -> None:
-        """A function may use modules around it: their mode, and the parameters that it read, must still be theirs."""
-        graph = self.recorder.graph
-        for name, module in self.surroundings.values():
-            if not isinstance(module, torch.nn.Module) or module is self.module:
-                continue
-            mode = graph.call_function(getattr, (module, "training"))
-            self._note_guard(guards.require, mode, module.training, f"{name}.training is {module.training}")
-            held = {id(value): path for path, value in (*module.named_parameters(), *module.named_buffers())}
-            for constant, value in self.recorder.constants.items():
-                if id(value) in held:
-                    now = graph.call_function(operator.attrgetter(held[id(value)]), (module,))
-                    same = graph.call_function(operator.is_, (now, graph.get_attr(constant)))
-                    text = f"{name}.{held[id(value)]} is the parameter that was captured"
-                    self._note_guard(guards.require, same, True, text)
-
-    def _guard_parameters(self) -> None:
-        """Where dtypes or devices were asked for, those of the module count too: one of each kind stands for all."""
-        wanted = [name for name in ("dtype", "device") if name in self.recorder.relied]
-        seen: set[tuple[Any, Any]] = set()
-        for path, parameter in self.module.named_parameters() if self.module is not None and wanted else ():
-            if (parameter.dtype, parameter.device) not in seen:
-                seen.add((parameter.dtype, parameter.device))
-                node = self.recorder.graph.get_attr(path)
-                for name in wanted:
-                    self._guard_attribute(node, name, getattr(parameter, name))
-
-    def _guard_attribute(self, node: Any, name: str, value: Any) -> None:
-        found = self.recorder.graph.call_function(getattr, (node, name))
-        self._note_guard(guards.require, found, value, f"{expression_of(node)}.{name} == {value}")
-
-    def _note_guard(self, check: Any, node: Any, expected: Any, text: str) -> None:
-        self.recorder.graph.call_function(check, (node, expected, text))
 
 def _signature(target: Any) -> inspect.Signature:
     """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""

@@ -1,0 +1,148 @@
+"""Every architecture of the installed transformers, as a small random model.
+
+In comes the name of a model type; out comes a model in eval mode, built from its default configuration with the
+numbers shrunk: by full rules first, by gentler ones where those do not fit. Sub-configurations are shrunk likewise.
+What always holds: no weights are read from anywhere, and a model above ``PARAMETER_LIMIT`` is refused, not built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedConfig
+from transformers.models.auto import modeling_auto
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
+
+PARAMETER_LIMIT = 150_000_000
+VOCABULARY = 300
+WIDTH, HEADS, HEAD_DIM, LAYERS = 64, 4, 16, 2
+LEVELS = ("full", "sections", "gentle", "none")
+
+# The first rule whose pattern matches the whole name of a number gives its new value, if that is smaller.
+RULES: list[tuple[str, int]] = [
+    (r"num_(codebooks|quantizers)|n_codes", 2),
+    (r".*(num_key_value_heads|num_kv_heads)|multi_query_group_num", 2),
+    (r".*(attention_heads|num_heads|n_heads?|num_attention_heads|_heads)", HEADS),
+    (r"(attention_)?head_dim|d_kv|dim_head|d_head|head_size|v_head_dim|kv_channels|.*_head_dim", HEAD_DIM),
+    (r"qk_(rope|nope)_head_dim|q_lora_rank|kv_lora_rank|.*rotary_dim", HEAD_DIM),
+    (r".*(experts_per_tok(en)?|moe_topk|moe_k|num_selected_experts|top_k)", 2),
+    (r".*(num_experts|local_experts|routed_experts|moe_num_experts)", 4),
+    (r"n_group|topk_group|num_expert_group|first_k_dense_replace", 1),
+    (r".*(hidden_layers|encoder_layers|decoder_layers|num_layers|n_layers?|_num_layers)|layers|depth", LAYERS),
+    (r".*vocab_size(_per_layer_input)?", VOCABULARY),
+    (r".*(ffn_dim|intermediate_size|intermediate_dim|mlp_dim|d_ff|d_inner|feedforward.*|ffn_hidden_size)", 2 * WIDTH),
+    (r".*(hidden_size|d_model|n_embd|embed_dim|hidden_dim|emb_dim|embedding_size|projection_dim|output_dim)", WIDTH),
+    (r"dim|out_hidden_size|width|.*pooler_output_size|.*projection_size|hidden_size_per_layer_input", WIDTH),
+    (r"num_queries|num_query_tokens|.*num_latents|.*n_latents", 10),
+    (r"num_frames", 4),
+    (r"index_topk", 8),
+    (r"max_position_embeddings|n_positions|max_target_positions|max_source_positions", 64),
+]
+GENTLE = re.compile(r".*(hidden_layers|encoder_layers|decoder_layers|num_layers|n_layers?|depth|layers|vocab_size)")
+TOKEN = re.compile(r"(?!decoder_start).*token_(id|index)|(boi|eoi|boa|eoa)_token_(id|index)")
+
+
+def names() -> list[str]:
+    """Every model type that has a model class, in alphabetical order."""
+    return sorted(name for name in CONFIG_MAPPING_NAMES if next(_auto_tables(name), None) is not None)
+
+
+def build(name: str, level: str) -> nn.Module:
+    """A small model of this type; ``level``, one of ``LEVELS``, says how much is shrunk."""
+    config = shrunk(CONFIG_MAPPING[name](), level)
+    model_class = _model_class(name, config)
+    with torch.device("meta"):
+        size = sum(parameter.numel() for parameter in model_class(config).parameters())
+    if size > PARAMETER_LIMIT:
+        raise ValueError(f"{size / 1e6:.0f} million parameters when shrunk by the rules {level!r}")
+    torch.manual_seed(0)
+    return _stirred(model_class(shrunk(CONFIG_MAPPING[name](), level)).eval())
+
+
+def _stirred(model: nn.Module) -> nn.Module:
+    """The model with noise on its weights: zeros and near-zero scales would hide what a part of it computes."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.is_floating_point():
+                parameter.add_(torch.randn_like(parameter), alpha=0.02)
+    return model
+
+
+def shrunk(config: PreTrainedConfig, level: str) -> PreTrainedConfig:
+    """The configuration made anew with smaller numbers, so that what it derives from them is derived again."""
+    if level == "none":
+        return config
+    changes = dict(_changes(config, level))
+    return type(config)(**changes)
+
+
+def _changes(config: PreTrainedConfig, level: str) -> Iterator[tuple[str, Any]]:
+    per_stage = any(isinstance(value, (list, tuple)) for name, value in vars(config).items() if "heads" in name)
+    old_layers = getattr(config, "num_hidden_layers", None)
+    kinds = _layer_kinds(config)
+    layers = max(LAYERS, len(kinds))
+    for name, value in vars(config).items():
+        if isinstance(value, PreTrainedConfig):
+            yield name, shrunk(value, level)
+        elif name == "layer_types" and kinds:
+            yield name, (kinds * LAYERS)[:layers]
+        elif name in ("num_hidden_layers", "n_layer", "num_layers") and isinstance(value, int):
+            yield name, min(value, layers)
+        elif name == "depths" and level in ("full", "sections"):
+            yield name, [1] * len(value)
+        elif name == "rope_parameters" and level in ("full", "sections"):
+            yield name, _rope(value, level == "sections")
+        elif isinstance(value, list) and len(value) == old_layers and not name.startswith("_"):
+            yield name, value[:layers]
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield from _number(config, name, value, level, per_stage)
+
+
+def _layer_kinds(config: PreTrainedConfig) -> list[str]:
+    """The kinds of layers in order of first appearance, so that a shrunk model keeps one of each."""
+    return list(dict.fromkeys(getattr(config, "layer_types", None) or ()))
+
+
+def _number(
+    config: PreTrainedConfig, name: str, value: int, level: str, per_stage: bool
+) -> Iterator[tuple[str, int]]:
+    if TOKEN.fullmatch(name):
+        if value >= VOCABULARY and hasattr(config, "vocab_size"):
+            yield name, VOCABULARY - 1 - value % 40
+        elif value >= VOCABULARY:
+            yield name, VOCABULARY - 50 - sum(map(ord, name)) % 40
+        return
+    if level == "gentle" and not GENTLE.fullmatch(name):
+        return
+    for pattern, small in RULES:
+        if re.fullmatch(pattern, name):
+            if not (per_stage and small in (WIDTH, 2 * WIDTH, HEADS)):
+                yield name, min(value, small)
+            return
+
+
+def _rope(parameters: Any, always: bool) -> Any:
+    """Rotary parameters whose sections fit the small head; ``always`` where a default in the code does not."""
+    if not isinstance(parameters, dict):
+        return parameters
+    changed = {key: _rope(value, False) for key, value in parameters.items()}
+    if always or "mrope_section" in changed:
+        changed["mrope_section"] = [2, 3, 3]
+    return changed
+
+
+def _auto_tables(name: str) -> Iterator[Any]:
+    """The tables from configuration to model class that know this type, the bare model's first."""
+    tables = [key for key in vars(modeling_auto) if key.startswith("MODEL_") and key.endswith("_MAPPING_NAMES")]
+    for key in sorted(tables, key=lambda key: (key != "MODEL_MAPPING_NAMES", key)):
+        if name in getattr(modeling_auto, key):
+            yield getattr(modeling_auto, key.removesuffix("_NAMES"))
+
+
+def _model_class(name: str, config: PreTrainedConfig) -> Any:
+    found = next(_auto_tables(name))[type(config)]
+    return found[0] if isinstance(found, (list, tuple)) else found

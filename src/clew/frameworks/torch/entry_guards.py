@@ -1,0 +1,115 @@
+"""The guards at the entrance of a captured torch program: checked before the graph does anything.
+
+What the program asked of tensors is checked on the inputs it follows from: dtype, device, rank, layout, gradient. What
+it took from around itself must still be so: variables, modules and their mode, levels of loggers.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+from typing import Any
+
+import torch
+
+from clew.capture.example import guards
+from clew.capture.example.inputs import Inputs
+from clew.capture.example.recorder import expression_of
+from clew.capture.example.surroundings import Surroundings
+from clew.frameworks.torch.recording import TorchRecorder
+from clew.ir.node import Node
+
+_FACTS = {
+    "dtype": "dtype",
+    "device": "device",
+    "rank": "ndim",
+    "requires_grad": "requires_grad",
+    "layout": "layout",
+    "is_leaf": "is_leaf",
+}
+
+
+class EntryGuards:
+    """Writes the entry guards of one capture into its graph."""
+
+    def __init__(self, recorder: TorchRecorder, module: Any, inputs: Inputs, surroundings: Surroundings) -> None:
+        self.recorder = recorder
+        self.graph = recorder.graph
+        self.module = module
+        self.inputs = inputs
+        self.surroundings = surroundings
+
+    def write(self, after: Node) -> None:
+        """Put all guards right after the node ``after``, the last of those that take the arguments apart."""
+        with self.graph.inserting_before(after._next):
+            self._inputs()
+            self._variables()
+            self._modules_around()
+            self._same_objects()
+            self._parameters()
+            if self.module is not None and any(True for _ in self.module.children()):
+                mode = self.module.training
+                self._require(self.graph.get_attr("training"), mode, f"self.training is {mode}")
+
+    def _require(self, node: Node, expected: Any, text: str) -> None:
+        self.graph.call_function(guards.require, (node, expected, text))
+
+    def _inputs(self) -> None:
+        for tensor, place in self.inputs.arrays:
+            node = self.recorder.resolve(place)
+            text = f"type({expression_of(node)}) is {type(tensor).__name__}"
+            self.graph.call_function(guards.require_array, (node, type(tensor), text))
+            for fact, name in _FACTS.items():
+                if fact in self.recorder.relied:
+                    self._attribute(node, name, getattr(tensor, name))
+
+    def _variables(self) -> None:
+        for name, value in self.surroundings.values():
+            if isinstance(value, logging.Logger):
+                level = self.graph.call_method("getEffectiveLevel", (value,))
+                self._require(level, value.getEffectiveLevel(), f"the level of {name} is what it was")
+        for holder, name, value in self.surroundings.variables():
+            variable = guards.Variable(holder, name, value)
+            self.graph.call_function(guards.require_variable, (variable, name, f"{name} is what it was"))
+
+    def _modules_around(self) -> None:
+        """A function may use modules around it: their mode, and the parameters that it read, must still be theirs."""
+        for name, module in self.surroundings.values():
+            if isinstance(module, torch.nn.Module) and module is not self.module:
+                mode = self.graph.call_function(getattr, (module, "training"))
+                self._require(mode, module.training, f"{name}.training is {module.training}")
+                self._parameters_of(name, module)
+
+    def _parameters_of(self, name: str, module: torch.nn.Module) -> None:
+        held = {id(value): path for path, value in (*module.named_parameters(), *module.named_buffers())}
+        for constant, value in self.recorder.constants.items():
+            path = held.get(id(value))
+            if path is not None:
+                now = self.graph.call_function(operator.attrgetter(path), (module,))
+                same = self.graph.call_function(operator.is_, (now, self.graph.get_attr(constant)))
+                self._require(same, True, f"{name}.{path} is the parameter that was captured")
+
+    def _same_objects(self) -> None:
+        """Arguments that are one tensor under two names must be one again."""
+        homes: dict[int, Any] = {}
+        for tensor, place in self.inputs.arrays:
+            node = self.recorder.resolve(place)
+            home = homes.setdefault(id(tensor), node)
+            if home is not node:
+                same = self.graph.call_function(operator.is_, (home, node))
+                self._require(same, True, f"{expression_of(home)} is {expression_of(node)}")
+
+    def _parameters(self) -> None:
+        """Where dtypes or devices were asked for, those of the module count too: one of each kind stands for all."""
+        wanted = [name for name in ("dtype", "device") if name in self.recorder.relied]
+        seen: set[tuple[Any, Any]] = set()
+        for path, parameter in self.module.named_parameters() if self.module is not None and wanted else ():
+            if (parameter.dtype, parameter.device) not in seen:
+                seen.add((parameter.dtype, parameter.device))
+                node = self.graph.get_attr(path)
+                for name in wanted:
+                    self._attribute(node, name, getattr(parameter, name))
+
+    def _attribute(self, node: Node, name: str, value: Any) -> None:
+        found = self.graph.call_function(getattr, (node, name))
+        self._require(found, value, f"{expression_of(node)}.{name} == {value}")
