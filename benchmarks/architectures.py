@@ -107,9 +107,7 @@ def _layer_kinds(config: PreTrainedConfig) -> list[str]:
     return list(dict.fromkeys(getattr(config, "layer_types", None) or ()))
 
 
-def _number(
-    config: PreTrainedConfig, name: str, value: int, level: str, per_stage: bool
-) -> Iterator[tuple[str, int]]:
+def _number(config: PreTrainedConfig, name: str, value: int, level: str, per_stage: bool) -> Iterator[tuple[str, int]]:
     if TOKEN.fullmatch(name):
         if value >= VOCABULARY and hasattr(config, "vocab_size"):
             yield name, VOCABULARY - 1 - value % 40

@@ -34,7 +34,8 @@ from benchmarks.example_inputs import STEP, Recipe, recipes
 from clew.errors import CaptureError, GuardError
 
 BATCH, LENGTH = 2, 12
-VARIATIONS = {"values": (BATCH, LENGTH, 0), "batch": (3, LENGTH, 0), "one": (1, LENGTH, 0), "length": (BATCH, 17, STEP)}
+VARIATIONS = {"values": (BATCH, LENGTH, 0), "batch": (3, LENGTH, 0), "one": (1, LENGTH, 0), "length": (BATCH, 17, 0)}
+VARIATIONS["size"] = (BATCH, LENGTH, STEP)
 
 
 class TimeLimit(BaseException):
@@ -152,7 +153,10 @@ def _same(model: nn.Module, captured: Any, inputs: dict[str, Any], row: dict[str
 
 
 def _vary(model: nn.Module, captured: Any, inputs: dict[str, Any], row: dict[str, Any]) -> str:
-    """The same at other sizes; ``n/a`` where the model itself does not take them."""
+    """The same at other sizes; ``n/a`` where the model itself does not take them, or nothing varies."""
+    shapes = {key: list(value.shape) for key, value in inputs.items()}
+    if shapes == row["inputs"] and "values" in row:
+        return "n/a"
     try:
         _run(model, inputs)
     except Exception:

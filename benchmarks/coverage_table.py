@@ -14,7 +14,8 @@ import torch
 import transformers
 
 RAN = ("general", "guarded", "WRONG", "failed", "refused")
-HEAD = "| name | class | outcome | example | values | batch | one | length | nodes | guards | eager ms | capture ms |"
+HEAD = "| name | class | outcome | example | values | batch | one | length | size "
+HEAD += "| nodes | guards | eager ms | capture ms |"
 
 
 def counts(rows: list[dict[str, Any]]) -> dict[str, int]:
@@ -52,7 +53,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "`guarded`: refused there by a guard; `n/a`: the model itself does not take that size.\n"
         f"Made by `python -m benchmarks.coverage` with {versions}; processor time, best of two.",
         "\n".join(f"- {name}: {count}" for name, count in counts(rows).items()),
-        "\n".join([HEAD, "|" + " --- |" * 12, *map(_line, ran)]),
+        "\n".join([HEAD, "|" + " --- |" * 13, *map(_line, ran)]),
         "## Not captured, guarded or wrong: why",
         "\n".join(_reason(row) for row in ran if row["outcome"] != "general"),
         "## Skipped: did not run eagerly from a shrunk configuration",
@@ -63,7 +64,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 def _line(row: dict[str, Any]) -> str:
     shown = [row["name"], row.get("class", ""), row["outcome"]]
-    shown += [row.get(key, "") for key in ("example", "values", "batch", "one", "length", "nodes")]
+    shown += [row.get(key, "") for key in ("example", "values", "batch", "one", "length", "size", "nodes")]
     shown += [len(row["guards"]) if "guards" in row else "", row.get("eager_ms", ""), row.get("capture_ms", "")]
     return "| " + " | ".join(map(str, shown)) + " |"
 

@@ -6,6 +6,7 @@ It knows no framework. After an edit of the graph the next call, or the next loo
 from __future__ import annotations
 
 import copy
+import inspect
 from types import FunctionType
 from typing import Any
 
@@ -54,6 +55,12 @@ class GraphFunction:
             self._compiled = compiled  # both at once: another thread may be calling
             self._graph.on_change(self._forget)
         return compiled
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The parameters of the original."""
+        found = inspect.signature(self._compile()[1])
+        return found.replace(parameters=list(found.parameters.values())[1:])
 
     def _forget(self) -> None:
         self._compiled = None

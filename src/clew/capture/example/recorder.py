@@ -202,9 +202,11 @@ def expression_of(value: Any, depth: int = 0) -> str:
     """The expression that a node computes, as far as it is arithmetic on inputs; its name otherwise."""
     if not isinstance(value, Node):
         return repr(value)
-    name = getattr(value.target, "__name__", "")
-    if depth > 8 or value.op != "call_function" or value.kwargs:
-        return str(value.target) if value.op in ("placeholder", "get_attr") else value.name
+    if value.op in ("placeholder", "get_attr"):
+        return str(value.target).lstrip("*")
+    if depth > 8 or value.kwargs or value.op not in ("call_function", "call_method"):
+        return value.name
+    name = value.target if value.op == "call_method" else getattr(value.target, "__name__", "")
     parts = [expression_of(item, depth + 1) for item in value.args]
     if name == "getattr" and len(parts) == 2:
         return f"{parts[0]}.{value.args[1]}"
@@ -212,6 +214,10 @@ def expression_of(value: Any, depth: int = 0) -> str:
         return f"{parts[0]}[{parts[1]}]"
     if name in _SIGNS and len(parts) == 2:
         return f"{_in_parentheses(parts[0])} {_SIGNS[name]} {_in_parentheses(parts[1])}"
+    if value.op == "call_method":
+        return f"{_in_parentheses(parts[0])}.{name}({', '.join(parts[1:])})" if len(parts) <= 3 else value.name
+    if name == "bool" and len(parts) == 1:
+        return parts[0]
     return f"{name}({', '.join(parts)})" if len(parts) <= 3 else value.name
 
 
