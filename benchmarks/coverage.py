@@ -67,6 +67,9 @@ def examine(name: str, seconds: int) -> dict[str, Any]:
     except TimeLimit as error:
         row["outcome"] = "failed" if "class" in row else "skipped"
         row["reason"] = f"time limit: {error}"
+    except Exception as error:
+        row["outcome"] = "failed" if "nodes" in row else "skipped"
+        _note(row, error)
     return row
 
 

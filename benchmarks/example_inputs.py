@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedConfig
 
 TEXT = ("input_ids", "attention_mask", "decoder_input_ids", "bbox")
 MORE = ("pixel_values", "input_values", "input_features", "pixel_mask", "past_values", "input_points")
-FREE_IDS = (10, 200)
 STEP = 32
 
 
@@ -37,7 +37,7 @@ class Recipe:
 
     def _one(self, name: str, model: nn.Module, batch: int, length: int, grow: int) -> Tensor:
         if name in ("input_ids", "decoder_input_ids"):
-            return torch.randint(*FREE_IDS, (batch, length))
+            return torch.randint(*_free_ids(model), (batch, length))
         if name == "attention_mask":
             return torch.ones(batch, length, dtype=torch.int64)
         if name == "bbox":
@@ -89,6 +89,13 @@ def _layouts(model: nn.Module, kinds: list[str]) -> Iterator[tuple[str, int]]:
         yield from [("mel_first", 64), ("mel_last", _config(model, "max_length", 128)), ("wave", 16000)]
 
 
+def _free_ids(model: nn.Module) -> tuple[int, int]:
+    """A range of token numbers that every part's vocabulary has and that no special token bears."""
+    known = [_number(config, "vocab_size") for config in _configs(model)]
+    smallest = min([200, *(size for size in known if size is not None and size > 2)])
+    return (10, smallest) if smallest > 20 else (2, smallest)
+
+
 def _pixels(model: nn.Module, batch: int, size: int, layout: str) -> Tensor:
     channels = _config(model, "num_channels", 3)
     if layout == "video":
@@ -116,17 +123,24 @@ def _series(model: nn.Module, batch: int, layout: str) -> Tensor:
 
 
 def _config(model: nn.Module, name: str, default: int) -> int:
-    """A number of the configuration or of a part of it; the first of a list."""
-    configs = [model.config, *(getattr(model.config, part, None) for part in PARTS)]
-    for config in configs:
-        value = getattr(config, name, None)
-        if isinstance(value, dict):
-            value = value.get("height")
-        if isinstance(value, (list, tuple)) and value:
-            value = value[0]
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    return default
+    """A number of the configuration or else of a part of it."""
+    found = (_number(config, name) for config in _configs(model))
+    return next((value for value in found if value is not None), default)
 
 
-PARTS = ("vision_config", "backbone_config", "audio_config", "encoder_config", "text_config", "audio_encoder")
+def _configs(model: nn.Module) -> list[Any]:
+    """The configuration and those inside it, the outermost first."""
+    found = [model.config]
+    for config in found:
+        found += [part for part in vars(config).values() if isinstance(part, PreTrainedConfig)]
+    return found
+
+
+def _number(config: Any, name: str) -> int | None:
+    """A configured number, the first of a list, or the height of a size; None where there is none."""
+    value = getattr(config, name, None)
+    if isinstance(value, dict):
+        value = value.get("height")
+    if isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

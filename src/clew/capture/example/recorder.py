@@ -204,8 +204,11 @@ def expression_of(value: Any, depth: int = 0) -> str:
         return repr(value)
     if value.op in ("placeholder", "get_attr"):
         return str(value.target).lstrip("*")
-    if depth > 8 or value.kwargs or value.op not in ("call_function", "call_method"):
+    if depth > 8 or value.op not in ("call_function", "call_method"):
         return value.name
+    if value.kwargs or len(value.args) > 3:
+        receiver = f"{expression_of(value.args[0], depth + 1)}." if value.op == "call_method" else ""
+        return f"{receiver}{value.target}(...)" if receiver else value.name
     name = value.target if value.op == "call_method" else getattr(value.target, "__name__", "")
     parts = [expression_of(item, depth + 1) for item in value.args]
     if name == "getattr" and len(parts) == 2:
@@ -215,10 +218,10 @@ def expression_of(value: Any, depth: int = 0) -> str:
     if name in _SIGNS and len(parts) == 2:
         return f"{_in_parentheses(parts[0])} {_SIGNS[name]} {_in_parentheses(parts[1])}"
     if value.op == "call_method":
-        return f"{_in_parentheses(parts[0])}.{name}({', '.join(parts[1:])})" if len(parts) <= 3 else value.name
+        return f"{_in_parentheses(parts[0])}.{name}({', '.join(parts[1:])})"
     if name == "bool" and len(parts) == 1:
         return parts[0]
-    return f"{name}({', '.join(parts)})" if len(parts) <= 3 else value.name
+    return f"{name}({', '.join(parts)})"
 
 
 def _in_parentheses(text: str) -> str:
