@@ -20,7 +20,10 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_M
 PARAMETER_LIMIT = 150_000_000
 VOCABULARY = 300
 WIDTH, HEADS, HEAD_DIM, LAYERS = 64, 4, 16, 2
-LEVELS = ("full", "sections", "gentle", "none")
+LEVELS = ("full", "sections", "half_sections", "gentle", "none")
+SECTIONS = {"full": [2, 3, 3], "sections": [2, 3, 3], "half_sections": [1, 1, 2]}
+# What a configuration leaves open although its model needs it.
+UNSET = {"vocab_size": VOCABULARY, "head_dim": HEAD_DIM, "prediction_length": 8}
 
 # The first rule whose pattern matches the whole name of a number gives its new value, if that is smaller.
 RULES: list[tuple[str, int]] = [
@@ -40,6 +43,7 @@ RULES: list[tuple[str, int]] = [
     (r"num_queries|num_query_tokens|.*num_latents|.*n_latents", 10),
     (r"num_frames", 4),
     (r"index_topk", 8),
+    (r"context_size", 32),
     (r"max_position_embeddings|n_positions|max_target_positions|max_source_positions", 64),
 ]
 GENTLE = re.compile(r".*(hidden_layers|encoder_layers|decoder_layers|num_layers|n_layers?|depth|layers|vocab_size)")
@@ -92,10 +96,14 @@ def _changes(config: PreTrainedConfig, level: str) -> Iterator[tuple[str, Any]]:
             yield name, (kinds * LAYERS)[:layers]
         elif name in ("num_hidden_layers", "n_layer", "num_layers") and isinstance(value, int):
             yield name, min(value, layers)
-        elif name == "depths" and level in ("full", "sections"):
+        elif value is None and name in UNSET and level in SECTIONS:
+            yield name, UNSET[name]
+        elif name == "attn_layer_indices":
+            yield name, [layers - 1]
+        elif name == "depths" and level in SECTIONS:
             yield name, [1] * len(value)
-        elif name == "rope_parameters" and level in ("full", "sections"):
-            yield name, _rope(value, level == "sections")
+        elif name == "rope_parameters" and level in SECTIONS:
+            yield name, _rope(value, SECTIONS[level], level != "full")
         elif isinstance(value, list) and len(value) == old_layers and not name.startswith("_"):
             yield name, value[:layers]
         elif isinstance(value, int) and not isinstance(value, bool):
@@ -118,18 +126,20 @@ def _number(config: PreTrainedConfig, name: str, value: int, level: str, per_sta
         return
     for pattern, small in RULES:
         if re.fullmatch(pattern, name):
+            if name == "num_key_value_heads" and value == getattr(config, "num_attention_heads", None):
+                small = HEADS  # where keys and values are not shared by heads, the code may count on it
             if not (per_stage and small in (WIDTH, 2 * WIDTH, HEADS)):
                 yield name, min(value, small)
             return
 
 
-def _rope(parameters: Any, always: bool) -> Any:
+def _rope(parameters: Any, sections: list[int], always: bool) -> Any:
     """Rotary parameters whose sections fit the small head; ``always`` where a default in the code does not."""
     if not isinstance(parameters, dict):
         return parameters
-    changed = {key: _rope(value, False) for key, value in parameters.items()}
+    changed = {key: _rope(value, sections, False) for key, value in parameters.items()}
     if always or "mrope_section" in changed:
-        changed["mrope_section"] = [2, 3, 3]
+        changed["mrope_section"] = sections
     return changed
 
 

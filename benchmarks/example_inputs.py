@@ -19,6 +19,7 @@ from transformers import PreTrainedConfig
 
 TEXT = ("input_ids", "attention_mask", "decoder_input_ids", "bbox")
 MORE = ("pixel_values", "input_values", "input_features", "pixel_mask", "past_values", "input_points")
+GRIDS = ("grid_thw", "image_grid_thw")
 STEP = 32
 
 
@@ -48,6 +49,11 @@ class Recipe:
             return torch.rand(batch, 1, 2, 2) * self.size
         if name == "past_values":
             return _series(model, batch, self.layout)
+        if name in GRIDS:
+            side = 4 + 2 * (grow > 0)
+            return torch.tensor([[1, side, side]]).repeat(batch, 1)
+        if self.layout == "grid":
+            return _patches(model, batch * (4 + 2 * (grow > 0)) ** 2)
         if name == "pixel_values":
             return _pixels(model, batch, self.size + grow, self.layout)
         return _sound(model, batch, self.size + grow, self.layout)
@@ -59,6 +65,8 @@ def recipes(model: nn.Module) -> Iterator[Recipe]:
     main = getattr(model, "main_input_name", "input_ids")
     if main not in accepted:
         main = next((name for name in accepted if name in (*TEXT, *MORE)), accepted[0])
+    if "grid_thw" in accepted:
+        yield Recipe((main, "grid_thw"), "grid", 0)
     for names in _argument_sets(main, accepted):
         kinds = [name for name in names if name in MORE]
         yield from (Recipe(names, layout, size) for layout, size in _layouts(model, kinds))
@@ -104,6 +112,13 @@ def _pixels(model: nn.Module, batch: int, size: int, layout: str) -> Tensor:
         patch = _config(model, "patch_size", 16)
         return torch.rand(batch, (size // patch) ** 2, channels * patch * patch)
     return torch.rand(batch, channels, size, size)
+
+
+def _patches(model: nn.Module, count: int) -> Tensor:
+    """Patches of all images in one row after the other, each patch flat, as the models with a grid take them."""
+    channels = _config(model, "num_channels", 0) or _config(model, "in_channels", 3)
+    patch = _config(model, "patch_size", 14)
+    return torch.rand(count, channels * _config(model, "temporal_patch_size", 1) * patch * patch)
 
 
 def _sound(model: nn.Module, batch: int, size: int, layout: str) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import clew
 from clew.errors import CaptureError, GuardError
@@ -300,3 +301,23 @@ def test_the_first_call_draws_the_same_random_numbers() -> None:
         got = program(torch.zeros(2))
         torch.manual_seed(3)
         assert torch.equal(got, torch.rand(2))
+
+
+# ---- without computing ---------------------------------------------------------------------------------------------
+
+
+def test_a_model_on_the_meta_device_is_captured_without_computing() -> None:
+    with torch.device("meta"):
+        model, x = Block(), torch.randn(2, 3, 4)
+    captured = clew.trace(model, args=(x,))
+    assert targets(captured.graph, "call_module") == ["first", "second.0", "second.1"]
+    real = Block()
+    captured.to_empty(device="cpu").load_state_dict(real.state_dict(), strict=False)
+    y = torch.randn(3, 5, 4)
+    assert torch.equal(captured(y)["out"], real(y)["out"])
+
+
+def test_a_model_of_fake_tensors_is_captured() -> None:
+    with FakeTensorMode():
+        captured = clew.trace(Block(), args=(torch.randn(2, 3, 4),))
+    assert targets(captured.graph, "call_module") == ["first", "second.0", "second.1"]

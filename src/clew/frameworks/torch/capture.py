@@ -22,7 +22,7 @@ from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import ambient
-from clew.frameworks.torch.entry_guards import EntryGuards
+from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
@@ -118,7 +118,7 @@ class _Capture:
         """Record one run."""
         target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
         given = self.inputs.bind(_signature(target), args, kwargs)
-        for value, _ in self.inputs.arrays:
+        for value in [tensor for tensor, _ in self.inputs.arrays if type(tensor) in PLAIN_TENSORS]:
             if vars(value):
                 raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
             self.rollback.watch_attributes(value, vars(value))

@@ -19,6 +19,9 @@ from clew.capture.example.surroundings import Surroundings
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.ir.node import Node
 
+PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+"""Classes whose instances carry attributes only if a user put them there."""
+
 _FACTS = {
     "dtype": "dtype",
     "device": "device",
@@ -58,7 +61,8 @@ class EntryGuards:
         for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             text = f"type({expression_of(node)}) is {type(tensor).__name__}"
-            self.graph.call_function(guards.require_array, (node, type(tensor), text))
+            check = guards.require_array if type(tensor) in PLAIN_TENSORS else guards.require_type
+            self.graph.call_function(check, (node, type(tensor), text))
             for fact, name in _FACTS.items():
                 if fact in self.recorder.relied:
                     self._attribute(node, name, getattr(tensor, name))

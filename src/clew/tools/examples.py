@@ -1,0 +1,161 @@
+"""Example inputs: copies that share nothing with the originals, noise of the same form, and other batch sizes.
+
+A call is a pair (args, kwargs). Tensors that are one object, or share memory, do so in a copy too. Objects that hold no
+tensors, functions, modules and generators among them, are not copied: a program may ask which object it was given.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from clew.errors import ClewError
+from clew.ir.graph import Graph
+from clew.ir.types import ArrayType
+from clew.tools.pictures import is_record, tensors_in, walk
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class NoExample(ClewError, ValueError):
+    """There is nothing to run a program on."""
+
+
+def calls_from(inputs: Any, graph: Graph) -> list[Call]:
+    """The calls that a user gave: a list of pairs or one pair; made from the types in the graph if none was given."""
+    if inputs is None:
+        return [_from_types(graph)]
+    given = [inputs] if _is_pair(inputs) else list(inputs) if isinstance(inputs, (list, tuple)) else []
+    if not given or not all(map(_is_pair, given)):
+        raise NoExample(
+            "the inputs are no calls",
+            why="a call is a pair of a tuple of arguments and a dict of named ones",
+            fixes=("inputs=((x,), {})", "inputs=[((x,), {}), ((y,), {'flag': True})]"),
+        )
+    return [(tuple(args), dict(kwargs)) for args, kwargs in given]
+
+
+def _is_pair(value: Any) -> bool:
+    is_two = isinstance(value, (tuple, list)) and len(value) == 2
+    return is_two and isinstance(value[0], (tuple, list)) and isinstance(value[1], dict)
+
+
+def _from_types(graph: Graph) -> Call:
+    """A call made of noise, where the graph knows the types of its inputs."""
+    sizes: dict[str, int] = {}
+    args: dict[str, Any] = {}
+    for node in graph.find_nodes(op="placeholder"):
+        kind = node.value_type
+        if isinstance(kind, ArrayType):
+            shape = [size if isinstance(size, int) else sizes.setdefault(size, 2 + len(sizes)) for size in kind.shape]
+            dtype = getattr(torch, kind.dtype)
+            args[node.target] = noise_like(torch.ones(shape, dtype=dtype, device=kind.device))
+        elif not node.args and not str(node.target).startswith("*"):
+            raise NoExample(
+                f"there is no example to replay: the graph does not know the type of {node.target!r}",
+                fixes=("give one: clew.verify(graph, fn, inputs=((x,), {}))",),
+            )
+    return (), args
+
+
+def copied(call: Call) -> Call:
+    """A call that shares no tensor with the original one."""
+    fresh: Call = _copy(call, _tensor_copies(call))
+    return fresh
+
+
+def changed(call: Call, change: Callable[[torch.Tensor], torch.Tensor]) -> Call:
+    """The call with every tensor changed, each once however often it occurs."""
+    memo: dict[int, Any] = {}
+    for tensor in tensors_in(call).values():
+        if id(tensor) not in memo:
+            with torch.no_grad():
+                made = change(tensor.detach())
+            memo[id(tensor)] = made.requires_grad_(tensor.requires_grad)
+    result: Call = _copy(call, memo)
+    return result
+
+
+def _tensor_copies(call: Call) -> dict[int, Any]:
+    storages: dict[int, Any] = {}
+    memo: dict[int, Any] = {}
+    for tensor in tensors_in(call).values():
+        if id(tensor) in memo:
+            continue
+        plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        made = copy.deepcopy(tensor.detach() if plain else tensor, storages)
+        if type(tensor) is torch.nn.Parameter:
+            made = torch.nn.Parameter(made, tensor.requires_grad)
+        memo[id(tensor)] = made.requires_grad_(tensor.requires_grad) if plain else made
+    return memo
+
+
+def _copy(value: Any, memo: dict[int, Any]) -> Any:
+    """A nest built again around the tensors that ``memo`` has for its own."""
+    if id(value) in memo:
+        return memo[id(value)]
+    if not any(id(part) in memo for _, part in walk(value)) and not isinstance(value, (list, dict)):
+        return value
+    if isinstance(value, tuple):
+        items = [_copy(item, memo) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    made = memo[id(value)] = copy.copy(value)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            dict.__setitem__(made, key, _copy(item, memo))
+    elif isinstance(value, list):
+        made[:] = [_copy(item, memo) for item in value]
+    if is_record(value):
+        for name, item in vars(value).items():
+            made.__dict__[name] = _copy(item, memo)
+    return made
+
+
+# ---- calls that nobody gave --------------------------------------------------------------------------------------
+
+
+def made_from(call: Call) -> Iterator[tuple[str, Call]]:
+    """Other calls of the same form, with what was changed in words: noise, then noise of other batch sizes."""
+    tensors = list(tensors_in(call).values())
+    if not tensors:
+        return
+    yield "noise", changed(call, noise_like)
+    batch = _batch_size(tensors)
+    for size in dict.fromkeys((1, batch + 1, 2 * batch)) if batch else ():
+        if size != batch:
+            yield f"batch of {size}", changed(call, lambda tensor, size=size: noise_like(_resized(tensor, batch, size)))
+
+
+def _batch_size(tensors: list[torch.Tensor]) -> int:
+    """The first dimension that most tensors share, the first of them if several are as frequent; 0 if there is none."""
+    first = Counter(tensor.shape[0] for tensor in tensors if _is_dense(tensor) and tensor.ndim)
+    return first.most_common(1)[0][0] if first else 0
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
+def _resized(tensor: torch.Tensor, batch: int, size: int) -> torch.Tensor:
+    """The tensor with its rows repeated, or some of them left out, if its first dimension is the batch."""
+    if not _is_dense(tensor) or not tensor.ndim or tensor.shape[0] != batch:
+        return tensor
+    return tensor[torch.arange(size, device=tensor.device) % batch]
+
+
+def noise_like(tensor: torch.Tensor) -> torch.Tensor:
+    """Other values of the same form: integers in the range of the given ones, masks for masks, else normal noise."""
+    if not _is_dense(tensor) or tensor.is_meta or not tensor.numel() or tensor.is_quantized:
+        return tensor.clone()
+    is_mask = tensor.dtype is not torch.bool and bool(((tensor == 0) | (tensor == 1)).all())
+    if tensor.dtype is torch.bool or (is_mask and bool(tensor.any()) and not bool(tensor.all())):
+        return torch.randint(0, 2, tensor.shape, device=tensor.device).to(tensor.dtype)
+    if tensor.is_floating_point() or tensor.is_complex():
+        wide = torch.complex64 if tensor.is_complex() else torch.float32
+        return torch.randn(tensor.shape, dtype=wide, device=tensor.device).to(tensor.dtype)
+    low, high = int(tensor.min()), int(tensor.max())
+    return torch.randint(low, high + 1, tensor.shape, device=tensor.device).to(tensor.dtype)
