@@ -23,7 +23,8 @@ WIDTH, HEADS, HEAD_DIM, LAYERS = 64, 4, 16, 2
 LEVELS = ("full", "sections", "half_sections", "gentle", "none")
 SECTIONS = {"full": [2, 3, 3], "sections": [2, 3, 3], "half_sections": [1, 1, 2]}
 # What a configuration leaves open although its model needs it.
-UNSET = {"vocab_size": VOCABULARY, "head_dim": HEAD_DIM, "prediction_length": 8}
+UNSET = {"vocab_size": VOCABULARY, "head_dim": HEAD_DIM, "prediction_length": 8, "pad_token_id": 1}
+UNSET["n_routed_experts"] = 4
 
 # The first rule whose pattern matches the whole name of a number gives its new value, if that is smaller.
 RULES: list[tuple[str, int]] = [
@@ -96,7 +97,7 @@ def _changes(config: PreTrainedConfig, level: str) -> Iterator[tuple[str, Any]]:
             yield name, (kinds * LAYERS)[:layers]
         elif name in ("num_hidden_layers", "n_layer", "num_layers") and isinstance(value, int):
             yield name, min(value, layers)
-        elif value is None and name in UNSET and level in SECTIONS:
+        elif value is None and name in UNSET and level in ("sections", "half_sections"):
             yield name, UNSET[name]
         elif name == "attn_layer_indices":
             yield name, [layers - 1]

@@ -65,7 +65,7 @@ def examine(name: str, seconds: int) -> dict[str, Any]:
         with time_limit(seconds), torch.no_grad():
             _examine(name, row)
     except TimeLimit as error:
-        row["outcome"] = "failed" if "class" in row else "skipped"
+        row["outcome"] = "timeout" if "class" in row else "skipped"
         row["reason"] = f"time limit: {error}"
     except Exception as error:
         row["outcome"] = "failed" if "nodes" in row else "skipped"

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import transformers
 
-RAN = ("general", "guarded", "WRONG", "failed", "refused")
+RAN = ("general", "guarded", "WRONG", "failed", "refused", "timeout")
 HEAD = "| name | class | outcome | example | values | batch | one | length | size "
 HEAD += "| nodes | guards | eager ms | capture ms |"
 
@@ -30,6 +30,7 @@ def counts(rows: list[dict[str, Any]]) -> dict[str, int]:
         "guarded": outcomes["guarded"],
         "refused": outcomes["refused"],
         "failed": outcomes["failed"],
+        "out of time": outcomes["timeout"],
         "wrong": outcomes["WRONG"],
         "blind (the result does not depend on the input, or is not finite)": sum("blind" in row for row in rows),
     }

@@ -121,6 +121,27 @@ def test_text_copy_and_pickle_of_a_capture() -> None:
             twin(x[0])
 
 
+@torch.jit.script
+def scripted(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x * n
+
+
+def test_compiled_functions_and_custom_gradients_stay_one_call() -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient * 10
+
+    captured = clew.trace(lambda x: Doubled.apply(scripted(x, x.shape[0])), args=(torch.ones(2),))
+    x = torch.ones(3, requires_grad=True)
+    captured(x).sum().backward()
+    assert torch.equal(captured(x), torch.full((3,), 6.0)) and torch.equal(x.grad, torch.full((3,), 30.0))
+
+
 # ---- guards --------------------------------------------------------------------------------------------------------
 
 

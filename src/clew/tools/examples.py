@@ -1,13 +1,13 @@
 """Example inputs: copies that share nothing with the originals, noise of the same form, and other batch sizes.
 
-A call is a pair (args, kwargs). Tensors that are one object, or share memory, do so in a copy too. Objects that hold no
-tensors, functions, modules and generators among them, are not copied: a program may ask which object it was given.
+A call is a pair (args, kwargs). Tensors that are one object, or share memory, do so in a copy too. Functions,
+modules and generators are not copied: a program may ask which object it was given.
 """
 
 from __future__ import annotations
 
 import copy
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,9 +16,10 @@ import torch
 from clew.errors import ClewError
 from clew.ir.graph import Graph
 from clew.ir.types import ArrayType
-from clew.tools.pictures import is_record, tensors_in, walk
+from clew.tools.pictures import is_record, tensors_in
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
+_NOISE_SEED = 10
 
 
 class NoExample(ClewError, ValueError):
@@ -46,6 +47,7 @@ def _is_pair(value: Any) -> bool:
 
 def _from_types(graph: Graph) -> Call:
     """A call made of noise, where the graph knows the types of its inputs."""
+    generator = torch.Generator().manual_seed(_NOISE_SEED)
     sizes: dict[str, int] = {}
     args: dict[str, Any] = {}
     for node in graph.find_nodes(op="placeholder"):
@@ -53,7 +55,7 @@ def _from_types(graph: Graph) -> Call:
         if isinstance(kind, ArrayType):
             shape = [size if isinstance(size, int) else sizes.setdefault(size, 2 + len(sizes)) for size in kind.shape]
             dtype = getattr(torch, kind.dtype)
-            args[node.target] = noise_like(torch.ones(shape, dtype=dtype, device=kind.device))
+            args[node.target] = noise_like(torch.ones(shape, dtype=dtype, device=kind.device), generator)
         elif not node.args and not str(node.target).startswith("*"):
             raise NoExample(
                 f"there is no example to replay: the graph does not know the type of {node.target!r}",
@@ -98,12 +100,15 @@ def _copy(value: Any, memo: dict[int, Any]) -> Any:
     """A nest built again around the tensors that ``memo`` has for its own."""
     if id(value) in memo:
         return memo[id(value)]
-    if not any(id(part) in memo for _, part in walk(value)) and not isinstance(value, (list, dict)):
-        return value
     if isinstance(value, tuple):
         items = [_copy(item, memo) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    made = memo[id(value)] = copy.copy(value)
+    if not isinstance(value, (list, dict, set, deque)) and not is_record(value):
+        return value
+    try:
+        made = memo[id(value)] = copy.copy(value)
+    except TypeError:  # an object of which there can be only one
+        return value
     if isinstance(value, dict):
         for key, item in value.items():
             dict.__setitem__(made, key, _copy(item, memo))
@@ -123,11 +128,16 @@ def made_from(call: Call) -> Iterator[tuple[str, Call]]:
     tensors = list(tensors_in(call).values())
     if not tensors:
         return
-    yield "noise", changed(call, noise_like)
+    generator = torch.Generator().manual_seed(_NOISE_SEED)
+    yield "noise", changed(call, lambda tensor: noise_like(tensor, generator))
     batch = _batch_size(tensors)
     for size in dict.fromkeys((1, batch + 1, 2 * batch)) if batch else ():
         if size != batch:
-            yield f"batch of {size}", changed(call, lambda tensor, size=size: noise_like(_resized(tensor, batch, size)))
+            yield f"batch of {size}", changed(call, _resizing(batch, size, generator))
+
+
+def _resizing(batch: int, size: int, generator: torch.Generator) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda tensor: noise_like(_resized(tensor, batch, size), generator)
 
 
 def _batch_size(tensors: list[torch.Tensor]) -> int:
@@ -147,15 +157,21 @@ def _resized(tensor: torch.Tensor, batch: int, size: int) -> torch.Tensor:
     return tensor[torch.arange(size, device=tensor.device) % batch]
 
 
-def noise_like(tensor: torch.Tensor) -> torch.Tensor:
+def noise_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Other values of the same form: integers in the range of the given ones, masks for masks, else normal noise."""
     if not _is_dense(tensor) or tensor.is_meta or not tensor.numel() or tensor.is_quantized:
         return tensor.clone()
-    is_mask = tensor.dtype is not torch.bool and bool(((tensor == 0) | (tensor == 1)).all())
-    if tensor.dtype is torch.bool or (is_mask and bool(tensor.any()) and not bool(tensor.all())):
-        return torch.randint(0, 2, tensor.shape, device=tensor.device).to(tensor.dtype)
-    if tensor.is_floating_point() or tensor.is_complex():
+    if tensor.dtype is torch.bool or _is_mask(tensor):
+        made = torch.randint(0, 2, tensor.shape, generator=generator)
+    elif tensor.is_floating_point() or tensor.is_complex():
         wide = torch.complex64 if tensor.is_complex() else torch.float32
-        return torch.randn(tensor.shape, dtype=wide, device=tensor.device).to(tensor.dtype)
-    low, high = int(tensor.min()), int(tensor.max())
-    return torch.randint(low, high + 1, tensor.shape, device=tensor.device).to(tensor.dtype)
+        made = torch.randn(tensor.shape, dtype=wide, generator=generator)
+    else:
+        made = torch.randint(int(tensor.min()), int(tensor.max()) + 1, tensor.shape, generator=generator)
+    return made.to(tensor.device, tensor.dtype)
+
+
+def _is_mask(tensor: torch.Tensor) -> bool:
+    """Zeros and ones, some of each."""
+    is_one = tensor == 1
+    return bool(((tensor == 0) | is_one).all()) and bool(is_one.any()) and not bool(is_one.all())

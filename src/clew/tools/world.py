@@ -45,7 +45,8 @@ class World:
             if _is_array(value):
                 tensors[id(value)] = value
         self._tensors = [(tensor, tensor.detach().clone(), tensor.requires_grad) for tensor in tensors.values()]
-        self._grads = [(t, t.grad, t.grad.clone()) if t.grad is not None else (t, None, None) for t in _leaf(tensors)]
+        self._grads = [(tensor, tensor.grad) for tensor in tensors.values() if tensor.is_leaf]
+        self._grad_data = [(grad, grad.detach().clone()) for _, grad in self._grads if grad is not None]
         self._random = _random_states()
         self._generator_states = [(generator, generator.get_state()) for generator in self.generators]
 
@@ -62,9 +63,11 @@ class World:
             for tensor, data, flag in self._tensors:
                 if tensor.is_leaf and tensor.requires_grad != flag:
                     tensor.requires_grad_(flag)
-                tensor.detach().copy_(data)
-            for tensor, grad, data in self._grads:
-                tensor.grad = grad if grad is None else grad.detach().copy_(data)
+                _fill(tensor, data)
+            for grad, data in self._grad_data:
+                _fill(grad, data)
+            for tensor, grad in self._grads:
+                tensor.grad = grad
         if self.around is not None:
             self.around.put_back()
         _set_random_states(self._random)
@@ -139,8 +142,12 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and not torch.nn.parameter.is_lazy(value)
 
 
-def _leaf(tensors: dict[int, torch.Tensor]) -> list[torch.Tensor]:
-    return [tensor for tensor in tensors.values() if tensor.is_leaf]
+def _fill(tensor: torch.Tensor, data: torch.Tensor) -> None:
+    """Put values back without counting as a write, so that a graph of gradients that somebody holds stays usable."""
+    if tensor.shape == data.shape:
+        tensor.data.copy_(data)
+    else:
+        tensor.data = data.clone()
 
 
 def _owners(program: Any) -> dict[str, Any]:
@@ -172,7 +179,7 @@ def _named_parts(owners: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _named_tensors(owners: dict[str, Any]) -> dict[str, torch.Tensor]:
-    found = {}
+    found: dict[str, torch.Tensor] = {}
     for name, part in _named_parts(owners):
         for holder in (getattr(part, "_parameters", {}), getattr(part, "_buffers", {}), getattr(part, "__dict__", {})):
             found.update((f"{name}{key}", value) for key, value in holder.items() if _is_array(value))

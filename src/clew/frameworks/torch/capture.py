@@ -45,8 +45,10 @@ class Captured(NamedTuple):
 
 
 def default_leaves(module: Any, path: str) -> bool:
-    """torch's own layers stay calls; containers are entered."""
+    """torch's own layers, and compiled modules, stay calls; containers are entered."""
     containers = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
+    if isinstance(module, torch.jit.ScriptModule):
+        return True
     return type(module).__module__.startswith("torch.nn.modules") and not isinstance(module, containers)
 
 
@@ -191,6 +193,7 @@ class _Capture:
             with Patches() as patches:
                 patches.on_class(torch.nn.Module, "__call__", _reporting_call)
                 patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
+                patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
                 ambient.install(patches, _current_recorder, self.functions)
                 with RecordingMode(self.recorder):
                     yield
@@ -262,6 +265,23 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
         if run is None or run.recorder.depth:
             return original(module, *args, **kwargs)
         return run.call_module(original, module, args, kwargs)
+
+    return __call__
+
+
+def _reporting_script(original: Any) -> Any:
+    """A function compiled by torch.jit stays one call."""
+
+    def __call__(function: Any, *args: Any, **kwargs: Any) -> Any:
+        run = _running.get()
+        call = original.__get__(function, type(function))
+        if run is None or run.recorder.depth:
+            return call(*args, **kwargs)
+        recorder = run.recorder
+        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
+        with recorder.paused():
+            value = call(*recorder.concrete(args), **recorder.concrete(kwargs))
+        return recorder.result(value, recorder.create(function, node_args, node_kwargs))
 
     return __call__
 

@@ -1,0 +1,236 @@
+"""``explain``: what a capture holds, what it relies on, and what would make it more general.
+
+A program and an example come in; an ``Explanation`` comes out, also for a program that cannot be captured: then it says
+why, where, and what to change. It prints as text, in colours in a terminal, as HTML in a notebook, and is plain data.
+"""
+
+from __future__ import annotations
+
+import io
+import traceback
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from clew.capture.example.attempts import attempt, attempt_method
+from clew.capture.example.guards import CHECKS, guards_of
+from clew.errors import ClewError, MissingFramework
+from clew.ir.effects import effect_of, resolve
+from clew.ir.format import format_target
+from clew.ir.graph import Graph
+from clew.ir.guests import Effect, present
+from clew.ir.node import Node
+from clew.ir.source import SourceLine, is_hidden
+from clew.ir.types import type_of
+from clew.runtime.choose import make_captured
+from clew.runtime.lazy import LazyGraph
+from clew.tools.hints import advice_for, is_entry, kind_of
+
+Row = dict[str, Any]
+_WAYS_OUT = ("take that part out of the captured program",)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why there is no capture: what happened, on which line, for what reason, and the ways out."""
+
+    what: str
+    where: str = ""
+    why: str = ""
+    fixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The report. Every list holds rows, dicts with the same keys, in the order of the graph."""
+
+    name: str
+    refusal: Refusal | None = None
+    nodes: int = 0
+    modules: list[Row] = field(default_factory=list)
+    guards: list[Row] = field(default_factory=list)
+    effects: list[Row] = field(default_factory=list)
+    constants: list[Row] = field(default_factory=list)
+    attempts: list[Row] = field(default_factory=list)
+    opaque: list[Row] = field(default_factory=list)
+    hints: list[Row] = field(default_factory=list)
+
+    @property
+    def captured(self) -> bool:
+        """Whether the program can be captured on this example."""
+        return self.refusal is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"captured": self.captured, **asdict(self)}
+
+    def __str__(self) -> str:
+        lines = [self._title()]
+        for title, rows in self._sections():
+            lines += ["", f"{title}:", *_as_text(rows)]
+        return "\n".join(lines)
+
+    def __rich__(self) -> Group:
+        title = Text(self._title(), style="bold" if self.captured else "bold red")
+        return Group(title, *(_as_table(title, rows) for title, rows in self._sections()))
+
+    def _repr_html_(self) -> str:
+        console = Console(record=True, file=io.StringIO(), width=160)
+        console.print(self)
+        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+    def _title(self) -> str:
+        if self.captured:
+            return f"{self.name} is captured: {self.nodes} nodes, {len(self.guards)} guards"
+        return f"{self.name} is not captured"
+
+    def _sections(self) -> list[tuple[str, list[Row]]]:
+        if self.refusal is not None:
+            parts = {"what": self.refusal.what, "where": self.refusal.where, "why": self.refusal.why}
+            said = [{"": key, "reason": text} for key, text in parts.items() if text]
+            return [("why", [*said, *({"": "what to do", "reason": fix} for fix in self.refusal.fixes)])]
+        found = {
+            "captured, by module": self.modules,
+            "guards: what the graph relies on": self.guards,
+            "effects": self.effects,
+            "constants": self.constants,
+            "calls that must not fail, since the program catches their errors": self.attempts,
+            "calls that nobody vouches for, kept as they are": self.opaque,
+            "to make it more general": self.hints,
+        }
+        return [(title, rows) for title, rows in found.items() if rows]
+
+
+def explain(fn: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Explanation:
+    """Capture a program on an example and report on it; what ``clew.trace`` returned is reported on as it is
+    if no example is given."""
+    fn = fn.fn if isinstance(fn, LazyGraph) else fn
+    name = getattr(fn, "__name__", type(fn).__name__)
+    if isinstance(getattr(fn, "graph", None), Graph) and not args and not kwargs:
+        return _explained(name, fn.graph)
+    framework = next(present(), None)
+    if framework is None:
+        raise MissingFramework("no framework that Clew knows is imported", fixes=["import torch first"])
+    try:
+        found = framework.capture(fn, tuple(args), dict(kwargs or {}))
+    except ClewError as error:
+        return Explanation(name, Refusal(error.what, error.where, error.why, error.fixes or _WAYS_OUT))
+    except Exception as error:
+        return Explanation(name, _failure(error))
+    made = make_captured(framework.package, found.module, found.constants, found.graph, name)
+    return _explained(name, made.graph)
+
+
+def _failure(error: Exception) -> Refusal:
+    """The program itself failed on the example."""
+    frames = [entry for entry in traceback.walk_tb(error.__traceback__) if not is_hidden(entry[0].f_code)]
+    place = (
+        SourceLine(frames[-1][0].f_code.co_filename, frames[-1][1], frames[-1][0].f_code.co_name) if frames else None
+    )
+    return Refusal(
+        f"the program raised {type(error).__name__}: {error}",
+        "" if place is None else place.describe(),
+        "a capture is one run of the program, and this run did not end",
+        ("give an example that the program accepts",),
+    )
+
+
+def _explained(name: str, graph: Graph) -> Explanation:
+    aside = _serving_guards(graph)
+    working = [node for node in graph.nodes if node not in aside]
+    tried = [node for node in working if node.target in (attempt, attempt_method)]
+    found = [(node, effect_of(node)) for node in working if node not in tried]
+    guards = [(guard, "" if is_entry(guard) else _line(guard.source)) for guard in guards_of(graph)]
+    hints = [{"guard": str(guard), "what to do": advice_for(guard), "line": line} for guard, line in guards]
+    kinds = (Effect.WRITE, Effect.RANDOM)
+    return Explanation(
+        name,
+        nodes=len(graph.nodes),
+        modules=_by_module(name, working),
+        guards=[{"guard": str(guard), "kind": kind_of(guard), "line": line} for guard, line in guards],
+        effects=[{"effect": effect.value, **_call(node, node.target)} for node, effect in found if effect in kinds],
+        constants=_constants(graph, working),
+        attempts=[_call(node, node.args[0]) for node in tried],
+        opaque=[_call(node, node.target) for node, effect in found if effect is Effect.UNKNOWN],
+        hints=[hint for hint in hints if hint["what to do"]],
+    )
+
+
+def _serving_guards(graph: Graph) -> set[Node]:
+    """The guards, and the nodes whose values only guards look at."""
+    found: set[Node] = set()
+    for node in reversed(graph.nodes):
+        is_guard = node.op == "call_function" and node.target in CHECKS
+        serves = node.op not in ("placeholder", "output") and bool(node.users) and found.issuperset(node.users)
+        if is_guard or serves:
+            found.add(node)
+    return found
+
+
+def _by_module(name: str, nodes: list[Node]) -> list[Row]:
+    """How many nodes each module has; a module that stays a call counts under its own path."""
+    counted: dict[tuple[str, str], int] = {}
+    for node in nodes:
+        if node.op in ("placeholder", "output"):
+            continue
+        path, kind = _innermost_module(node) or ("", name)
+        if node.op == "call_module":
+            path, kind = str(node.target), type(resolve(node.graph.owning_module, str(node.target))).__name__
+        counted[path, kind] = counted.get((path, kind), 0) + 1
+    return [{"module": path or "(top)", "class": kind, "nodes": count} for (path, kind), count in counted.items()]
+
+
+def _innermost_module(node: Node) -> tuple[str, str] | None:
+    """The path and class of the module that made a node; a module that is no part of the root has no path."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return None
+    key, (path, kind) = list(stack.items())[-1]
+    return path or ("(around)" if key.startswith("<") else ""), getattr(kind, "__name__", str(kind))
+
+
+def _constants(graph: Graph, nodes: list[Node]) -> list[Row]:
+    """The values that the graph holds and that are no parameters or buffers of the module."""
+    rows = {}
+    for node in nodes:
+        path = str(node.target)
+        if node.op == "get_attr" and path not in rows and not _is_state(graph.owning_module, path):
+            value = resolve(graph.owning_module, path)
+            kind, size = str(type_of(value)), getattr(value, "nbytes", None)
+            rows[path] = {"name": path, "type": kind, "bytes": size, "line": _line(node.source)}
+    return list(rows.values())
+
+
+def _is_state(root: Any, path: str) -> bool:
+    holder, _, name = path.rpartition(".")
+    owner = resolve(root, holder) if holder else root
+    return name in getattr(owner, "_parameters", ()) or name in getattr(owner, "_buffers", ())
+
+
+def _call(node: Node, target: Any) -> Row:
+    return {"call": format_target(target), "node": node.name, "line": _line(node.source)}
+
+
+def _line(source: SourceLine | None) -> str:
+    return "" if source is None else source.describe()
+
+
+def _as_text(rows: list[Row]) -> list[str]:
+    """Rows as columns of plain text; the last column is as long as it is."""
+    columns = list(rows[0])
+    cells = [[str(row[column]) for column in columns] for row in rows]
+    widths = [min(max(len(line[place]) for line in cells), 90) for place in range(len(columns) - 1)]
+    padded = ([cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=True)] + line[-1:] for line in cells)
+    return ["  " + "  ".join(line).rstrip() for line in padded]
+
+
+def _as_table(title: str, rows: list[Row]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for column in rows[0]:
+        table.add_column(column, justify="right" if isinstance(rows[0][column], int) else "left")
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row.values()))
+    return table

@@ -1,0 +1,161 @@
+"""Which node is wrong: a captured graph is run beside a fresh capture of the original, on the input that showed it.
+
+Both are interpreted node by node, one after the other on the same state, and their calls are aligned. The first call
+of the captured graph that gives another value, or that the original does not make before one does, is the culprit.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from typing import Any
+
+from clew.capture.example.guards import CHECKS
+from clew.errors import ClewError
+from clew.ir.effects import effect_of
+from clew.ir.format import format_target
+from clew.ir.graph import Graph
+from clew.ir.guests import Effect, present
+from clew.ir.interpreter import Interpreter
+from clew.ir.node import Node
+from clew.runtime.choose import make_captured
+from clew.tools.examples import Call, copied
+from clew.tools.pictures import Picture, Tolerance, difference, picture
+from clew.tools.world import World
+
+Place = tuple[Node | None, str]
+NOWHERE: Place = (None, "")
+
+
+class Recording(Interpreter):
+    """Runs a graph and keeps a picture of each value, as it was when its node had run."""
+
+    def __init__(self, root: Any, graph: Graph) -> None:
+        super().__init__(root, graph=graph)
+        self.extra_traceback = False
+        self.seen: dict[Node, Picture] = {}
+        self.failed: tuple[Node, Exception] | None = None
+
+    def run_node(self, n: Node) -> Any:
+        """The value of one node, remembered."""
+        try:
+            value = super().run_node(n)
+        except Exception as error:
+            self.failed = (n, error)
+            raise
+        self.seen[n] = picture(value)
+        return value
+
+
+def locate(captured: Any, fn: Any, call: Call, world: World, tolerance: Tolerance) -> Place:
+    """The first node of ``captured`` that does not do what the original does, and why it is thought so."""
+    try:
+        reference = _captured_again(fn, copied(call))
+    except Exception as error:  # the original cannot be captured on this input, so there is nothing to compare with
+        return _failing_node(captured, call, world) or (None, f"no second capture: {str(error).partition(chr(10))[0]}")
+    finally:
+        world.put_back()
+    wanted = _record(reference, call, world)
+    got = _record(captured, call, world)
+    if got.failed is not None and wanted.failed is None:
+        return got.failed[0], f"it raises {type(got.failed[1]).__name__}"
+    return _first_difference(wanted, got, tolerance)
+
+
+def _captured_again(fn: Any, call: Call) -> Any:
+    framework = next(present())
+    found = framework.capture(fn, call[0], call[1])
+    return make_captured(framework.package, found.module, found.constants, found.graph, "again")
+
+
+def _failing_node(captured: Any, call: Call, world: World) -> Place | None:
+    failed = _record(captured, call, world).failed
+    return None if failed is None else (failed[0], f"it raises {type(failed[1]).__name__}")
+
+
+def _record(program: Any, call: Call, world: World) -> Recording:
+    """Run a program's graph on a copy of the call, and put everything back."""
+    recording = Recording(getattr(program, "root", program), program.graph)
+    try:
+        recording.run(initial_env=_bound(program, copied(call)))
+    except Exception as error:
+        if recording.failed is None:
+            raise ClewError(f"the graph cannot be run on this input: {error}") from error
+    finally:
+        world.put_back()
+    return recording
+
+
+def _bound(program: Any, call: Call) -> dict[Node, Any]:
+    """The value of each placeholder."""
+    bound = inspect.signature(getattr(program, "forward", program)).bind(*call[0], **call[1])
+    bound.apply_defaults()
+    inputs = program.graph.find_nodes(op="placeholder")
+    return {node: bound.arguments[str(node.target).lstrip("*")] for node in inputs}
+
+
+def _steps(recording: Recording) -> list[Node]:
+    """The nodes that can be told from others: all calls but guards, attributes, and the output."""
+    return [
+        node
+        for node in recording.graph.nodes
+        if node.op != "placeholder" and not (node.op == "call_function" and node.target in CHECKS)
+    ]
+
+
+def _key(node: Node) -> tuple[str, str]:
+    return node.op, format_target(node.target)
+
+
+def _first_difference(wanted: Recording, got: Recording, tolerance: Tolerance) -> Place:
+    """The first guilty node; where all common values agree, the first call that only one of the programs makes."""
+    theirs, ours = _steps(wanted), _steps(got)
+    matcher = difflib.SequenceMatcher(None, [*map(_key, theirs)], [*map(_key, ours)], autojunk=False)
+    partings: list[Place] = []
+    trusted: set[Node] = set()
+    for tag, start, end, our_start, our_end in matcher.get_opcodes():
+        if tag != "equal":
+            partings += _partings(theirs[start:end], ours[our_start:our_end], ours[min(our_start, len(ours) - 1)])
+            continue
+        for left, right in zip(theirs[start:end], ours[our_start:our_end], strict=True):
+            found = _value_difference(wanted, got, left, right, tolerance)
+            if found is not None:
+                return _guilty(right, partings, trusted) or (right, found)
+            if right in got.seen and got.seen[right].data is not None:
+                _add_with_inputs(right, trusted)
+    return next((parting for parting in partings if parting[0] not in trusted), NOWHERE)
+
+
+def _value_difference(wanted: Recording, got: Recording, left: Node, right: Node, limit: Tolerance) -> str | None:
+    if left not in wanted.seen or right not in got.seen:
+        return None
+    return difference(wanted.seen[left], got.seen[right], right.name, limit)
+
+
+def _partings(theirs: list[Node], ours: list[Node], following: Node) -> list[Place]:
+    """The places where the two programs make other calls: each such call of ours, or the one that comes too early."""
+    original = ", ".join(format_target(node.target) for node in theirs[:3]) or "nothing"
+    captured = ", ".join(format_target(node.target) for node in ours[:3]) or "nothing"
+    reason = f"here the captured graph calls {captured}, the original {original}"
+    return [(node, reason) for node in ours or [following]]
+
+
+def _guilty(node: Node, partings: list[Place], trusted: set[Node]) -> Place | None:
+    """The first call that the original does not make and that a wrong value may come from: an input, or a write."""
+    sources: set[Node] = set()
+    _add_with_inputs(node, sources)
+    suspects = [(found, reason) for found, reason in partings if found not in trusted]
+    for found, reason in suspects:
+        if found in sources or (found is not None and effect_of(found) is not Effect.NONE):
+            return found, reason
+    return None
+
+
+def _add_with_inputs(node: Node, found: set[Node]) -> None:
+    """Add a node and all that its value comes from."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += node.all_input_nodes
