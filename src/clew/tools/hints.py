@@ -84,4 +84,6 @@ def advice_for(guard: Guard) -> str:
     kind = kind_of(guard)
     if kind == ARGUMENT and is_entry(guard):
         return _DEFAULT_ADVICE if type(guard.node.args[1]) in (int, float, bool) else ""
+    if kind == VARIABLE and callable(guard.node.args[0].expected):
+        return ""
     return _ADVICE.get(kind, "")

@@ -8,6 +8,7 @@ cannot be recorded faithfully is refused with an error: never a graph that is si
 from __future__ import annotations
 
 import copy
+import functools
 import operator
 import weakref
 from collections.abc import Iterator
@@ -192,13 +193,15 @@ class TorchRecorder(Recorder):
 
     def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
+        self.depth += 1
         try:
-            with self.paused():
-                return func(*self.concrete(args), **self.concrete(kwargs))
+            return func(*self.concrete(args), **self.concrete(kwargs))
         except Exception as error:
             if self.failure is None:
                 self.failure = (type(error).__name__, _where())
             raise
+        finally:
+            self.depth -= 1
 
     def _get(self, name: str, func: Any, tensor: Any) -> Any:
         """A property of a tensor."""
@@ -252,8 +255,9 @@ def _refusal(what: str, why: str = "the capture cannot follow it, and guessing c
     return CaptureError(f"{what} cannot be captured", where=_where(), why=why, fixes=(fix,))
 
 
+@functools.lru_cache(maxsize=4096)
 def is_method(func: Any) -> bool:
-    """True for methods of tensors."""
+    """True for methods of tensors; remembered, because torch's own answer takes long."""
     return torch.overrides.is_tensor_method_or_property(func)
 
 
