@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -71,5 +72,6 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _reason(row: dict[str, Any]) -> str:
-    where = f" ({row['where']})" if row.get("where") else ""
+    place = row.get("where", "").rpartition("site-packages/")[2].removeprefix(f"{Path.cwd()}/")
+    where = f" ({place})" if place else ""
     return f"- {row['name']}: {row['outcome']}: {row.get('reason', '')}{where}"

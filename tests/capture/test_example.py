@@ -142,6 +142,23 @@ def test_compiled_functions_and_custom_gradients_stay_one_call() -> None:
     assert torch.equal(captured(x), torch.full((3,), 6.0)) and torch.equal(x.grad, torch.full((3,), 30.0))
 
 
+def through_numpy(x: torch.Tensor) -> torch.Tensor:
+    """A function that the capture cannot see through."""
+    return torch.from_numpy(x.numpy() * 2)
+
+
+clew.wrap("through_numpy")
+
+
+def test_a_wrapped_function_is_one_call() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return through_numpy(x) + 1
+
+    captured = clew.trace(program, args=(torch.ones(2),))
+    assert targets(captured.graph, "call_function").count(through_numpy) == 1
+    assert torch.equal(captured(torch.full((3,), 4.0)), torch.full((3,), 9.0))
+
+
 # ---- guards --------------------------------------------------------------------------------------------------------
 
 
@@ -165,6 +182,14 @@ def test_facts_are_guarded_only_where_they_were_asked_for() -> None:
     asking = clew.trace(lambda x: x + (1 if x.dtype is torch.float32 else 2), args=(torch.ones(2),))
     with pytest.raises(GuardError, match="dtype"):
         asking(torch.ones(2, dtype=torch.float64))
+
+
+def test_the_length_of_a_tensor_stays_general() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x.sum(0) / len(x)
+
+    captured = clew.trace(program, args=(torch.ones(2, 3),))
+    assert torch.equal(captured(torch.ones(5, 3)), torch.ones(3))
 
 
 def test_training_mode_is_guarded() -> None:

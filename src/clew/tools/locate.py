@@ -25,6 +25,8 @@ from clew.tools.world import World
 
 Place = tuple[Node | None, str]
 NOWHERE: Place = (None, "")
+_UNFILLED = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
+"""Functions whose values are whatever was in memory."""
 
 
 class Recording(Interpreter):
@@ -96,11 +98,11 @@ def _bound(program: Any, call: Call) -> dict[Node, Any]:
 
 def _steps(recording: Recording) -> list[Node]:
     """The nodes that can be told from others: all calls but guards, attributes, and the output."""
-    return [
-        node
-        for node in recording.graph.nodes
-        if node.op != "placeholder" and not (node.op == "call_function" and node.target in CHECKS)
-    ]
+    return [node for node in recording.graph.nodes if node.op != "placeholder" and not _is_guard(node)]
+
+
+def _is_guard(node: Node) -> bool:
+    return node.op == "call_function" and node.target in CHECKS
 
 
 def _key(node: Node) -> tuple[str, str]:
@@ -123,11 +125,12 @@ def _first_difference(wanted: Recording, got: Recording, tolerance: Tolerance) -
                 return _guilty(right, partings, trusted) or (right, found)
             if right in got.seen and got.seen[right].data is not None:
                 _add_with_inputs(right, trusted)
-    return next((parting for parting in partings if parting[0] not in trusted), NOWHERE)
+    suspects = [parting for parting in partings if parting[0] not in trusted] or partings
+    return suspects[0] if suspects else NOWHERE
 
 
 def _value_difference(wanted: Recording, got: Recording, left: Node, right: Node, limit: Tolerance) -> str | None:
-    if left not in wanted.seen or right not in got.seen:
+    if left not in wanted.seen or right not in got.seen or _key(right)[1].rpartition(".")[2] in _UNFILLED:
         return None
     return difference(wanted.seen[left], got.seen[right], right.name, limit)
 
@@ -141,14 +144,15 @@ def _partings(theirs: list[Node], ours: list[Node], following: Node) -> list[Pla
 
 
 def _guilty(node: Node, partings: list[Place], trusted: set[Node]) -> Place | None:
-    """The first call that the original does not make and that a wrong value may come from: an input, or a write."""
+    """The first call of ours alone that a wrong value may come from: as an input, or through a write."""
     sources: set[Node] = set()
     _add_with_inputs(node, sources)
-    suspects = [(found, reason) for found, reason in partings if found not in trusted]
-    for found, reason in suspects:
-        if found in sources or (found is not None and effect_of(found) is not Effect.NONE):
-            return found, reason
-    return None
+    for earlier in node.graph.nodes:
+        if earlier is node:
+            break
+        if earlier.op != "placeholder" and not _is_guard(earlier) and effect_of(earlier) is not Effect.NONE:
+            _add_with_inputs(earlier, sources)
+    return next((place for place in partings if place[0] not in trusted and place[0] in sources), None)
 
 
 def _add_with_inputs(node: Node, found: set[Node]) -> None:

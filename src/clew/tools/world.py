@@ -30,8 +30,15 @@ class World:
         for name, value in [] if self.around is None else self.around.values():
             if isinstance(value, torch.nn.Module) and value not in self.original.values():
                 self.original[name] = value
-        self.generators = generators
+        self.generators = {id(generator): generator for generator in [*generators, *self._generators_around()]}
         self._note()
+
+    def _generators_around(self) -> list[torch.Generator]:
+        """Generators that the program has in a variable around it, or its module in an attribute."""
+        values = [] if self.around is None else [value for _, value in self.around.values()]
+        for owner in (*self.original.values(), *self.captured.values()):
+            values += [value for part in _modules(owner) for value in vars(part).values()]
+        return [value for value in values if isinstance(value, torch.Generator)]
 
     def _note(self) -> None:
         owners = [*self.original.values(), *self.captured.values()]
@@ -48,7 +55,7 @@ class World:
         self._grads = [(tensor, tensor.grad) for tensor in tensors.values() if tensor.is_leaf]
         self._grad_data = [(grad, grad.detach().clone()) for _, grad in self._grads if grad is not None]
         self._random = _random_states()
-        self._generator_states = [(generator, generator.get_state()) for generator in self.generators]
+        self._generator_states = [(generator, generator.get_state()) for generator in self.generators.values()]
 
     def put_back(self) -> None:
         """Let everything be as it was when this world was made."""
@@ -97,10 +104,11 @@ class World:
                     changes[f"{name}{key}"] = picture(now)
         return changes
 
-    @staticmethod
-    def random_picture() -> Picture:
-        """The states of the random number generators of torch, Python and NumPy."""
-        return Picture(dict, parts={f" of {name}": _state_picture(state) for name, state in _random_states().items()})
+    def random_picture(self) -> Picture:
+        """The states of the random number generators of torch, Python and NumPy, and of the program's own."""
+        parts = {f" of {name}": _state_picture(state) for name, state in _random_states().items()}
+        own = [picture(generator) for generator in self.generators.values()]
+        return Picture(dict, parts=parts | {f" of generator {place}": seen for place, seen in enumerate(own)})
 
 
 class _Kept:

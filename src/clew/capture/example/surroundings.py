@@ -45,6 +45,11 @@ class Surroundings:
                     self._seen.add((id(holder), name))
                     self._cells.append((holder, name, value, picture(value)))
 
+    @property
+    def functions(self) -> list[FunctionType]:
+        """All functions whose variables are looked at."""
+        return list(self._functions)
+
     def values(self) -> Iterator[tuple[str, Any]]:
         """The variables by name."""
         for _, name, value, _ in self._cells:

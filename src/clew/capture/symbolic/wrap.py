@@ -10,6 +10,7 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -19,6 +20,9 @@ from clew.capture.symbolic.proxy import Proxy
 from clew.ir.arguments import leaves
 
 WrappedT = TypeVar("WrappedT", bound="str | Callable[..., Any]")
+
+handle_call: ContextVar[Callable[..., Any] | None] = ContextVar("clew_wrapped_call", default=None)
+"""What calls of wrapped functions are handed to, as ``(function, args, kwargs)``, where no proxies are at work."""
 
 _wrapped: dict[tuple[int, str], dict[str, Any]] = {}
 
@@ -73,10 +77,13 @@ def find_proxy(*arguments: Any) -> Proxy | None:
 
 
 def recorder(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that records calls with proxies, and otherwise is the original."""
+    """A function that records calls with proxies, or reports to ``handle_call``, and otherwise is the original."""
 
     @functools.wraps(original, updated=())
     def recording(*args: Any, **kwargs: Any) -> Any:
+        handler = handle_call.get()
+        if handler is not None:
+            return handler(original, args, kwargs)
         proxy = find_proxy(args, kwargs)
         if proxy is None:
             return original(*args, **kwargs)

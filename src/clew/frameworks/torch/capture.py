@@ -18,8 +18,10 @@ import torch
 
 from clew.capture.example.inputs import Inputs
 from clew.capture.example.outputs import output_of, plain
+from clew.capture.example.recorder import Scalar
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.capture.symbolic.patches import Patches
+from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import ambient
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
@@ -185,7 +187,7 @@ class _Capture:
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
-        token = _running.set(self)
+        token, wrapped = _running.set(self), handle_call.set(self.call_wrapped)
         self.recorder.before_write = self.rollback.save
         self.recorder.watch_constant = self.rollback.watch_tensor
         self.recorder.save_generator = self.rollback.save_generator
@@ -194,11 +196,27 @@ class _Capture:
                 patches.on_class(torch.nn.Module, "__call__", _reporting_call)
                 patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
                 patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
-                ambient.install(patches, _current_recorder, self.functions)
+                install(patches)
+                ambient.install(patches, _current_recorder, self.surroundings.functions)
                 with RecordingMode(self.recorder):
                     yield
         finally:
             _running.reset(token)
+            handle_call.reset(wrapped)
+
+    def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that the user has wrapped: one node, whatever is inside."""
+        recorder = self.recorder
+        given = list(leaves((args, kwargs)))
+        symbolic = any(isinstance(leaf, torch.Tensor) or issubclass(type(leaf), Scalar) for leaf in given)
+        if recorder.depth or not symbolic:
+            return function(*args, **kwargs)
+        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
+        for tensor in [leaf for leaf in given if isinstance(leaf, torch.Tensor)]:
+            self.rollback.save(tensor)
+        with recorder.paused():
+            value = function(*recorder.concrete(args), **recorder.concrete(kwargs))
+        return recorder.result(value, recorder.create(function, node_args, node_kwargs))
 
     def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""

@@ -251,7 +251,7 @@ def _where() -> str:
 
 
 def _refusal(what: str, why: str = "the capture cannot follow it, and guessing could be wrong") -> CaptureError:
-    fix = "take that part out of the captured program"
+    fix = 'keep the function that does it as one call: clew.wrap("its_name") at module level'
     return CaptureError(f"{what} cannot be captured", where=_where(), why=why, fixes=(fix,))
 
 
