@@ -29,7 +29,6 @@ from clew.ir.parse import parse
 from clew.ir.source import SourceLine
 from clew.ir.text import text_and_objects, to_text
 from clew.ir.types import ArrayType, Type, parse_type, type_of
-from clew.ir.verify import verify
 from clew.runtime.function import GraphFunction
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
     from clew.passes.shape_prop import ShapeProp
     from clew.passes.transformer import Transformer
     from clew.runtime.module import GraphModule
+    from clew.tools.explain import explain
+    from clew.tools.verify import verify
 
 __version__ = "0.1.0"
 
@@ -54,6 +55,8 @@ _LATE = {
     "from_fx": "clew.io.torch_fx",
     "to_fx": "clew.io.torch_fx",
     "from_exported": "clew.io.exported",
+    "explain": "clew.tools.explain",
+    "verify": "clew.tools.verify",
 }
 
 __all__ = [
@@ -82,6 +85,7 @@ __all__ = [
     "Transformer",
     "Type",
     "difference",
+    "explain",
     "from_exported",
     "from_fx",
     "has_side_effect",

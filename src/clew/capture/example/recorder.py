@@ -28,6 +28,7 @@ class Scalar:
     __slots__ = ()
     plain: Any
     place: Any
+    recorder: Any
 
 
 class Pending:
@@ -126,7 +127,8 @@ class Recorder:
         if kind in _PLAIN:
             return value
         if issubclass(kind, Scalar):
-            return self.resolve(value.place)
+            # A number of an earlier capture, kept in some cache, is a plain one by now.
+            return self.resolve(value.place) if value.recorder is self else value.plain
         if self.is_array(value):
             return self.node_of(value)
         if isinstance(value, tuple):

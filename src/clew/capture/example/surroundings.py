@@ -6,6 +6,8 @@ of its surroundings, which a graph would not do again? Only what the program's o
 
 from __future__ import annotations
 
+import dis
+import functools
 import inspect
 from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -122,12 +124,12 @@ def _variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
         yield {str(place): value}, str(place), value
 
 
-def _names(code: CodeType) -> set[str]:
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names |= _names(constant)
-    return names
+@functools.lru_cache(maxsize=4096)
+def _names(code: CodeType) -> frozenset[str]:
+    """The global variables that a function and the functions inside it use."""
+    names = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "STORE_GLOBAL")}
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return frozenset(names).union(*map(_names, inner))
 
 
 _EMPTY = object()

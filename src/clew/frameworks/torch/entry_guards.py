@@ -17,6 +17,7 @@ from clew.capture.example.inputs import Inputs
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.surroundings import Surroundings
 from clew.frameworks.torch.recording import TorchRecorder
+from clew.ir.effects import pure
 from clew.ir.node import Node
 
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
@@ -30,6 +31,12 @@ _FACTS = {
     "layout": "layout",
     "is_leaf": "is_leaf",
 }
+
+
+@pure
+def attribute_at(owner: Any, path: str) -> Any:
+    """The attribute of an object at a dotted path, as it is now."""
+    return operator.attrgetter(path)(owner)
 
 
 class EntryGuards:
@@ -89,7 +96,7 @@ class EntryGuards:
         for constant, value in self.recorder.constants.items():
             path = held.get(id(value))
             if path is not None:
-                now = self.graph.call_function(operator.attrgetter(path), (module,))
+                now = self.graph.call_function(attribute_at, (module, path))
                 same = self.graph.call_function(operator.is_, (now, self.graph.get_attr(constant)))
                 self._require(same, True, f"{name}.{path} is the parameter that was captured")
 
