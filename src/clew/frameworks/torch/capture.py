@@ -225,10 +225,8 @@ class _Capture:
             return self._enter_module(original, module, path, args, kwargs)
         recorder = self.recorder
         node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
-        for buffer in module.buffers():
-            self.rollback.save(buffer)
         if module_effect(module) is not Effect.NONE:
-            for value in leaves((args, kwargs)):
+            for value in (*module.buffers(), *leaves((args, kwargs))):
                 if isinstance(value, torch.Tensor):
                     self.rollback.save(value)
         with recorder.paused():
