@@ -137,6 +137,7 @@ def test_compiled_functions_and_custom_gradients_stay_one_call() -> None:
             return gradient * 10
 
     captured = clew.trace(lambda x: Doubled.apply(scripted(x, x.shape[0])), args=(torch.ones(2),))
+    assert Doubled.apply in targets(captured.graph, "call_function")
     x = torch.ones(3, requires_grad=True)
     captured(x).sum().backward()
     assert torch.equal(captured(x), torch.full((3,), 6.0)) and torch.equal(x.grad, torch.full((3,), 30.0))
@@ -257,6 +258,22 @@ def test_the_program_s_own_error_is_unchanged_and_everything_is_put_back() -> No
         clew.trace(program, args=(torch.ones(2),))
     after = (nn.Module.__call__, torch.is_grad_enabled, torch.manual_seed, vars(torch.autograd.Function)["apply"])
     assert before == after
+
+
+def test_an_error_of_a_layer_that_is_caught_is_refused() -> None:
+    class Careful(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            try:
+                return self.layer(x)
+            except RuntimeError:
+                return x
+
+    with pytest.raises(CaptureError, match="catches"):
+        clew.trace(Careful(), args=(torch.ones(2, 3),))
 
 
 def test_capture_inside_capture_is_refused() -> None:

@@ -150,8 +150,7 @@ class Inputs:
             node = self.recorder.resolve(place)
             shown = expected.__name__ if isinstance(expected, type) else repr(expected)
             text = f"{_WORDS[check].format(expression_of(node))} {shown}"
-            checked = self.recorder.create(check, (node, expected, text))
-            self.recorder.guards.append(guards.Guard(text, None, checked))
+            self.recorder.create(check, (node, expected, text))
 
 
 def _same_item(left: Any, right: Any) -> bool:

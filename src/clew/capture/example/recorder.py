@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clew.capture.example.attempts import attempt, attempt_method, is_tried
-from clew.capture.example.guards import CHECKS, Guard, require
+from clew.capture.example.guards import CHECKS, require
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
@@ -47,7 +47,6 @@ class Recorder:
 
     def __init__(self) -> None:
         self.graph = Graph()
-        self.guards: list[Guard] = []
         self.constants: dict[str, Any] = {}
         self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes: dict[int, tuple[str, Any]] = {}
@@ -184,8 +183,7 @@ class Recorder:
         source = user_source()
         expression = describe(node, answer)
         where = "" if source is None else source.describe()
-        checked = self.create(require, (node, answer, expression, where))
-        self.guards.append(Guard(expression, source, checked))
+        self.create(require, (node, answer, expression, where))
 
 
 def describe(node: Node, answer: Any) -> str:

@@ -12,6 +12,7 @@ import fnmatch
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -206,33 +207,20 @@ class _Capture:
 
     def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function that the user has wrapped: one node, whatever is inside."""
-        recorder = self.recorder
         given = list(leaves((args, kwargs)))
         symbolic = any(isinstance(leaf, torch.Tensor) or issubclass(type(leaf), Scalar) for leaf in given)
-        if recorder.depth or not symbolic:
+        if self.recorder.depth or not symbolic:
             return function(*args, **kwargs)
-        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
-        for tensor in [leaf for leaf in given if isinstance(leaf, torch.Tensor)]:
-            self.rollback.save(tensor)
-        with recorder.paused():
-            value = function(*recorder.concrete(args), **recorder.concrete(kwargs))
-        return recorder.result(value, recorder.create(function, node_args, node_kwargs))
+        return self.recorder.whole("call_function", function, function, args, kwargs, given)
 
     def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""
         path = self.paths.get(module)
         if path is None or module is self.module or not self.leaves(module, path):
             return self._enter_module(original, module, path, args, kwargs)
-        recorder = self.recorder
-        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
-        if module_effect(module) is not Effect.NONE:
-            for value in (*module.buffers(), *leaves((args, kwargs))):
-                if isinstance(value, torch.Tensor):
-                    self.rollback.save(value)
-        with recorder.paused():
-            value = original(module, *recorder.concrete(args), **recorder.concrete(kwargs))
-        node = recorder._create("call_module", path, node_args, node_kwargs)
-        return recorder.result(value, node)
+        pure = module_effect(module) is Effect.NONE
+        written = () if pure else (*module.buffers(), *leaves((args, kwargs)))
+        return self.recorder.whole("call_module", path, partial(original, module), args, kwargs, written)
 
     def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
         stack = self.recorder.module_stack
@@ -289,15 +277,11 @@ def _reporting_script(original: Any) -> Any:
     """A function compiled by torch.jit stays one call."""
 
     def __call__(function: Any, *args: Any, **kwargs: Any) -> Any:
-        run = _running.get()
+        recorder = _current_recorder()
         call = original.__get__(function, type(function))
-        if run is None or run.recorder.depth:
+        if recorder is None:
             return call(*args, **kwargs)
-        recorder = run.recorder
-        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
-        with recorder.paused():
-            value = call(*recorder.concrete(args), **recorder.concrete(kwargs))
-        return recorder.result(value, recorder.create(function, node_args, node_kwargs))
+        return recorder.whole("call_function", function, call, args, kwargs, leaves((args, kwargs)))
 
     return __call__
 
@@ -306,14 +290,10 @@ def _reporting_apply(original: Any) -> Any:
     """``Function.apply`` stays one call, with its own backward."""
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        run = _running.get()
+        recorder = _current_recorder()
         function = original.__get__(None, cls)
-        if run is None or run.recorder.depth:
+        if recorder is None:
             return function(*args, **kwargs)
-        recorder = run.recorder
-        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
-        with recorder.paused():
-            value = function(*recorder.concrete(args), **recorder.concrete(kwargs))
-        return recorder.result(value, recorder.create(cls.apply, node_args, node_kwargs))
+        return recorder.whole("call_function", function, function, args, kwargs, leaves((args, kwargs)))
 
     return classmethod(apply)

@@ -11,7 +11,7 @@ import copy
 import functools
 import operator
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,7 +49,6 @@ class TorchRecorder(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.input_paths: dict[int, tuple[Any, Any]] = {}
         self.relied: set[str] = set()
         self.before_write: Any = None
         self.watch_constant: Any = None
@@ -190,6 +189,15 @@ class TorchRecorder(Recorder):
             self.aliases[id(alias)] = (alias, self.original(value))
             value = alias
         return result(value, node)
+
+    def whole(self, op: str, target: Any, call: Any, args: Any, kwargs: Any, written: Iterable[Any]) -> Any:
+        """Make a call that stays one node, whatever is inside; ``written`` are the values it may write to."""
+        node_args, node_kwargs = self.argument(args), self.argument(kwargs)
+        for value in written:
+            if isinstance(value, torch.Tensor):
+                self.before_write(value)
+        value = self._perform(call, args, kwargs)
+        return self.result(value, self._create(op, target, node_args, node_kwargs))
 
     def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
