@@ -8,6 +8,7 @@ the graph, and the graph becomes a callable whose code is generated when it is f
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -55,19 +56,22 @@ def trace(
     """
     if fn is None:
         return lambda function: trace(function, args, kwargs, leaves=leaves, static=static, limit=limit)
-    options = {"static": frozenset(static), "leaves": leaves}
+    options: dict[str, Any] = {"static": frozenset(static), "leaves": leaves}
     if args is None and kwargs is None:
-        return LazyGraph(fn, lambda *call: _capture(*call, keep=True, **options), _protected, limit)
-    return _capture(fn, tuple(args or ()), dict(kwargs or {}), **options)[0]
+        return LazyGraph(fn, lambda f, a, k: _capture(f, a, k, keep=True, **options), _protected, limit)
+    return _capture(fn, tuple(args or ()), dict(kwargs or {}), keep=False, **options)[0]
 
 
-def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> tuple[Any, Any]:
-    """The captured callable, and the result of the run that was captured."""
+def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool, **options: Any) -> tuple[Any, ...]:
+    """The captured callable, the result of the run that was captured, and the attributes that it relied on."""
     framework = _framework()
-    captured = framework.capture(fn, args, kwargs, **options)
+    captured = framework.capture(fn, args, kwargs, keep=keep, **options)
     name = getattr(fn, "__name__", type(fn).__name__)
-    made = make_captured(framework.package, captured.module, captured.constants, captured.graph, name)
-    return made, captured.result
+    return (
+        make_captured(framework.package, captured, name, live=keep or inspect.ismethod(fn)),
+        captured.result,
+        captured.pins,
+    )
 
 
 def _protected(captured: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -56,9 +56,7 @@ class Locals:
             self.parameters[node] = (self.parameters[node][0], "")
         return owners
 
-    def _choose_locals(
-        self, nodes: Iterable[Node], fixed: set[str], owners: dict[str, Node], names: Namespace
-    ) -> None:
+    def _choose_locals(self, nodes: Iterable[Node], fixed: set[str], owners: dict[str, Node], names: Namespace) -> None:
         odd = []
         seen = set(fixed)
         for node in nodes:

@@ -6,10 +6,12 @@ its last guard, what it had done is undone before the error is raised.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
 
+from clew.capture.example.contents import contents, follows, refill
 from clew.capture.example.guards import Guard, guards_of
 from clew.frameworks.torch.rollback import acts_before_guards, protect
 from clew.ir.graph import Graph
@@ -21,6 +23,11 @@ class Guarded:
     """What captured modules and captured functions have in common."""
 
     graph: Graph
+
+    @property
+    def _self(self) -> Any:
+        """The object that the graph writes its state to."""
+        return self
 
     @property
     def guards(self) -> list[Guard]:
@@ -56,18 +63,67 @@ class CapturedFunction(Guarded, GraphFunction):
             return super().__call__(*args, **kwargs)
 
 
-def callable_of(source: Any, constants: dict[str, Any], graph: Graph, name: str) -> Any:
-    """A module over the parts of ``source``, or a function if there is none, and the constants that were used."""
-    if source is None:
-        root = torch.nn.Module()
-        for path, value in constants.items():
-            object.__setattr__(root, path, value)
-        return CapturedFunction(root, graph, name)
+class Live:
+    """The root of a capture that works on the original itself: its attributes, and the constants of the capture."""
+
+    def __init__(self, source: Any, constants: dict[str, Any]) -> None:
+        vars(self).update(constants)
+        vars(self)["_self"] = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["_self"], name)
+
+
+def callable_of(source: Any, constants: dict[str, Any], graph: Graph, name: str, state: list[str], live: bool) -> Any:
+    """A module over the parts of ``source``, or a function if there is none, and the constants that were used.
+
+    ``state`` lists the attributes that the graph changes: the module gets its own. With ``live`` the graph works on
+    the source instead, and changes that.
+    """
+    if source is None or live:
+        return CapturedFunction(Live(torch.nn.Module() if source is None else source, constants), graph, name)
     before = vars(source).copy()
     try:
         for path, value in constants.items():
             object.__setattr__(source, path, value)
-        return CapturedModule(source, graph, name)
+        module = CapturedModule(source, graph, name)
     finally:
         vars(source).clear()
         vars(source).update(before)
+    copies: dict[int, Any] = {}
+    for path in state:
+        _give(source, module, path, copies)
+    return module
+
+
+def _give(source: torch.nn.Module, module: torch.nn.Module, path: str, copies: dict[int, Any]) -> None:
+    """Give the captured module a copy of what the original keeps at ``path``, in the same kind of place."""
+    owner, _, name = path.rpartition(".")
+    holder: Any = module
+    for atom in owner.split(".") if owner else ():
+        if atom not in holder._modules:
+            holder.add_module(atom, torch.nn.Module())
+        holder = holder._modules[atom]
+    original = source.get_submodule(owner)
+    vars(holder).pop(name, None)
+    for kind in ("_parameters", "_buffers"):
+        vars(holder)[kind].pop(name, None)
+        if name in vars(original)[kind]:
+            vars(holder)[kind][name] = vars(original)[kind][name]
+    if name in vars(original)["_buffers"] and name in original._non_persistent_buffers_set:
+        holder._non_persistent_buffers_set.add(name)
+    if name in vars(original):
+        vars(holder)[name] = copied(vars(original)[name], copies)
+
+
+def copied(value: Any, copies: dict[int, Any]) -> Any:
+    """A copy of a container or object and of those in it; arrays, modules and all else are shared."""
+    if id(value) in copies:
+        return copies[id(value)]
+    if type(value) is tuple:
+        return tuple(copied(item, copies) for item in value)
+    if isinstance(value, (torch.Tensor, torch.nn.Module)) or not follows(value):
+        return value
+    twin = copies[id(value)] = copy.copy(value)
+    refill(twin, {key: copied(part, copies) for key, part in contents(value).items()})
+    return twin

@@ -22,6 +22,7 @@ def make_callable(root: Any, graph: Graph, name: str) -> Any:
     return importlib.import_module(MODULES[guest.package]).GraphModule(root, graph, name)
 
 
-def make_captured(package: str, source: Any, constants: dict[str, Any], graph: Graph, name: str) -> Any:
-    """The callable of a capture from an example of a program of the framework ``package``."""
-    return importlib.import_module(CAPTURES[package]).callable_of(source, constants, graph, name)
+def make_captured(package: str, captured: Any, name: str, live: bool) -> Any:
+    """The callable of a capture of a program of the framework ``package``; ``live`` if it works on the original."""
+    make = importlib.import_module(CAPTURES[package]).callable_of
+    return make(captured.module, captured.constants, captured.graph, name, captured.state, live)

@@ -96,8 +96,7 @@ def _put_in_place(new: Path, target: Path, old: Path) -> None:
 def _warn(module: Any, pickled: list[str]) -> None:
     if pickled:
         warnings.warn(
-            "Was not able to save the following children modules as reprs - "
-            f"saved as pickled files instead: {pickled}",
+            f"Was not able to save the following children modules as reprs - saved as pickled files instead: {pickled}",
             stacklevel=4,
         )
     if has_hooks(module):

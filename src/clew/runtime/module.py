@@ -41,6 +41,10 @@ class _StaleForward:
         return vars(_own_class(type(module)))["forward"].__get__(instance, owner)
 
 
+_DERIVED = ("_graph", "_python_code", "_early")
+"""Attributes that follow from the graph, which is copied and saved by itself."""
+
+
 class GraphModule(torch.nn.Module):
     """A module generated from a graph."""
 
@@ -60,7 +64,8 @@ class GraphModule(torch.nn.Module):
         if isinstance(root, torch.nn.Module):
             self.training = root.training
             for path in referred_paths(graph):
-                _take_over(root, self, path)
+                if not isinstance(getattr(type(self), path, None), property):  # what the class itself provides
+                    _take_over(root, self, path)
         elif isinstance(root, dict):
             self._take_from_dict(root, graph)
         else:
@@ -267,14 +272,14 @@ class GraphModule(torch.nn.Module):
         twin = type(self).__new__(type(self))
         memo[id(self)] = twin
         graph = copy.deepcopy(self._graph, memo)
-        state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_python_code")}
+        state = {key: value for key, value in self.__dict__.items() if key not in _DERIVED}
         _restore(twin, copy.deepcopy(state, memo), graph, type(self).__name__)
         for hook in self._deepcopy_hooks:
             hook(twin)
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        left_out = ("_graph", "_python_code", "_watchers", "_deepcopy_hooks")
+        left_out = (*_DERIVED, "_watchers", "_deepcopy_hooks")
         state = {key: value for key, value in self.__dict__.items() if key not in left_out}
         kind = base_class(type(self))
         # The state comes after the object, so that it may refer to the object itself.

@@ -120,7 +120,7 @@ def explain(fn: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None =
         return Explanation(name, Refusal(error.what, error.where, error.why, error.fixes or _WAYS_OUT))
     except Exception as error:
         return Explanation(name, _failure(error))
-    made = make_captured(framework.package, found.module, found.constants, found.graph, name)
+    made = make_captured(framework.package, found, name, live=False)
     return _explained(name, made.graph)
 
 

@@ -67,7 +67,7 @@ def locate(captured: Any, fn: Any, call: Call, world: World, tolerance: Toleranc
 def _captured_again(fn: Any, call: Call) -> Any:
     framework = next(present())
     found = framework.capture(fn, call[0], call[1])
-    return make_captured(framework.package, found.module, found.constants, found.graph, "again")
+    return make_captured(framework.package, found, "again", live=False)
 
 
 def _failing_node(captured: Any, call: Call, world: World) -> Place | None:

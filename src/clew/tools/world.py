@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from clew.capture.example.contents import Memory
+from clew.capture.example.guards import Variable
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.errors import CaptureError
 from clew.tools.pictures import Picture, picture
@@ -54,6 +56,11 @@ class World:
         self._tensors = [(tensor, tensor.detach().clone(), tensor.requires_grad) for tensor in tensors.values()]
         self._grads = [(tensor, tensor.grad) for tensor in tensors.values() if tensor.is_leaf]
         self._grad_data = [(grad, grad.detach().clone()) for _, grad in self._grads if grad is not None]
+        self._memory = Memory(lambda value: isinstance(value, (torch.Tensor, torch.nn.Module)))
+        cells = [] if self.around is None else [Variable(holder, name) for holder, name in self.around.cells()]
+        self._variables = [(variable, variable.get()) for variable in cells]
+        for _, value in self._variables:
+            self._memory.remember(value, depth=3)
         self._random = _random_states()
         self._generator_states = [(generator, generator.get_state()) for generator in self.generators.values()]
 
@@ -75,8 +82,10 @@ class World:
                 _fill(grad, data)
             for tensor, grad in self._grads:
                 tensor.grad = grad
-        if self.around is not None:
-            self.around.put_back()
+        for variable, before in self._variables:
+            if variable.get() is not before:
+                variable.put(before)
+        self._memory.put_back()
         _set_random_states(self._random)
         for generator, state in self._generator_states:
             generator.set_state(state)

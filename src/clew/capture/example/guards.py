@@ -9,12 +9,17 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+from types import CellType
 from typing import Any
 
 from clew.errors import GuardError
+from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
+"""Stands where a variable or an attribute has no value."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,11 @@ def require_keys(value: Any, expected: tuple[Any, ...], assumption: str, place: 
     require(tuple(value), expected, assumption, place)
 
 
+def require_attributes(value: Any, expected: tuple[str, ...], assumption: str, place: str = "") -> None:
+    """Raise unless an object has the same attributes in the same order."""
+    require(tuple(vars(value)), expected, assumption, place)
+
+
 def require_type(value: Any, expected: type, assumption: str, place: str = "") -> None:
     """Raise unless a value is of the same class."""
     if type(value) is not expected:
@@ -110,19 +120,44 @@ def picture(value: Any) -> Any:
 
 
 class Variable:
-    """A variable outside of the program, in a dict of globals or a cell of a closure, and its value in the capture."""
+    """A variable outside of the program: in a dict of globals, a cell of a closure, or an attribute of an object."""
 
     __slots__ = ("expected", "held", "holder", "name")
 
-    def __init__(self, holder: Any, name: str, expected: Any) -> None:
+    def __init__(self, holder: Any, name: str, expected: Any = None) -> None:
         self.holder = holder
         self.name = name
         self.expected = expected
         self.held = picture(expected)
 
+    def get(self) -> Any:
+        """The value now; ``MISSING`` if there is none."""
+        if isinstance(self.holder, dict):
+            return self.holder.get(self.name, MISSING)
+        if not isinstance(self.holder, CellType):
+            return vars(self.holder).get(self.name, MISSING)
+        try:
+            return self.holder.cell_contents
+        except ValueError:  # a cell that is not filled yet
+            return MISSING
+
+    def put(self, value: Any) -> None:
+        """Set the variable; ``MISSING`` takes it away."""
+        if isinstance(self.holder, dict):
+            self.holder.update({self.name: value}) if value is not MISSING else self.holder.pop(self.name, None)
+        elif isinstance(self.holder, CellType):
+            if value is MISSING:
+                del self.holder.cell_contents
+            else:
+                self.holder.cell_contents = value
+        elif value is not MISSING:
+            setattr(self.holder, self.name, value)
+        elif self.name in vars(self.holder):
+            delattr(self.holder, self.name)
+
     def is_as_before(self) -> bool:
         """True when the variable still has this value: the same object, or an equal plain one."""
-        now = self.holder.get(self.name, self) if isinstance(self.holder, dict) else self.holder.cell_contents
+        now = self.get()
         if now is not self.expected:
             return type(now) in _SIMPLE and same_answer(now, self.expected)
         return self.held is None or picture(now)[1] == self.held[1]
@@ -138,7 +173,27 @@ def require_variable(variable: Variable, name: str, assumption: str) -> None:
         )
 
 
+@pure
+def are_distinct(*values: Any) -> bool:
+    """Whether no object is given twice."""
+    return len({id(value) for value in values}) == len(values)
+
+
+@pure
+def read_variable(variable: Variable) -> Any:
+    """The value of a variable outside of the program, as it is at this call."""
+    return variable.get()
+
+
+def write_variable(variable: Variable, value: Any) -> None:
+    """Set a variable outside of the program."""
+    variable.put(value)
+
+
 _SIMPLE = (int, float, bool, str, complex, bytes, type(None))
 
-CHECKS = (require, require_same, require_type, require_length, require_keys, require_array, require_variable)
+CHECKS = (
+    require, require_same, require_type, require_length, require_keys, require_attributes, require_array,
+    require_variable,
+)  # fmt: skip
 """The functions that a guard may be in a graph."""

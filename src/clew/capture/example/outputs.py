@@ -1,19 +1,23 @@
-"""The result of the example becomes the output node: arrays and traced numbers as nodes, nests as they are.
+"""What a program gives back, and what it leaves in its state, as arguments of nodes.
 
-Objects of classes that the capture can build again (named tuples, dataclasses, dicts with a class of their own, plain
-objects that hold arrays) are built anew at each call, by a node; the example's own objects are never returned.
+Arrays and traced numbers are nodes, containers that came in are the ones that came in, nests are as they are. Objects
+of classes that the capture can build again (named tuples, dataclasses, dicts with a class of their own, plain objects)
+are built anew at each call, by a node; the example's own objects are never returned. One object in two places is one.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict
+import enum
+from collections import OrderedDict, defaultdict, deque
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.errors import CaptureError
 
-_CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...))
+_CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...), enum.Enum, range)
+_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
 def rebuild(kind: type, state: dict[str, Any]) -> Any:
@@ -29,7 +33,8 @@ def rebuild_mapping(kind: type, items: dict[Any, Any], state: dict[str, Any]) ->
     put = OrderedDict.__setitem__ if isinstance(made, OrderedDict) else dict.__setitem__
     for key, value in items.items():
         put(made, key, value)
-    made.__dict__.update(state)
+    if state:
+        made.__dict__.update(state)
     return made
 
 
@@ -40,51 +45,121 @@ def plain(recorder: Recorder, value: Any) -> Any:
         return value.plain
     if recorder.is_array(value):
         return recorder.original(value)
+    if id(value) in recorder.objects:
+        return value  # it came in, and is put in order with all that came in
     if kind is tuple:
         return tuple(plain(recorder, item) for item in value)
     if kind is list:
-        return [plain(recorder, item) for item in value]
-    if kind is dict:
-        return {key: plain(recorder, item) for key, item in value.items()}
-    if isinstance(value, dict):
-        entries = {key: plain(recorder, item) for key, item in value.items()}
-        return rebuild_mapping(kind, entries, plain(recorder, vars(value)))
+        value[:] = [plain(recorder, item) for item in value]
+        return value
+    if isinstance(value, dict) and kind.__module__.partition(".")[0] != "torch":
+        return _plain_mapping(recorder, value)
     if isinstance(value, tuple):
         items = [plain(recorder, item) for item in value]
         return kind(*items) if hasattr(value, "_fields") else value.__class__(items)
-    if kind.__module__.partition(".")[0] not in ("torch", "builtins", "numpy") and hasattr(value, "__dict__"):
-        vars(value).update(plain(recorder, vars(value)))
+    if kind in (set, frozenset):
+        return kind(plain(recorder, item) for item in value)
+    if isinstance(value, deque):
+        items = [plain(recorder, item) for item in value]
+        value.clear()
+        value.extend(items)
+    if kind.__module__.partition(".")[0] not in ("torch", "builtins", "numpy") and _has_state(value):
+        vars(value).update({name: plain(recorder, part) for name, part in vars(value).items()})
     return value
 
 
-def output_of(recorder: Recorder, value: Any) -> Any:
-    """What the output node holds for a result."""
-    if issubclass(type(value), Scalar) or recorder.is_array(value):
-        return recorder.argument(value)
-    if isinstance(value, _CONSTANTS) or type(value).__module__ == "torch":
-        return value
-    kind = type(value)
-    if kind is dict:
-        return {key: output_of(recorder, item) for key, item in value.items()}
-    if kind is list:
-        return [output_of(recorder, item) for item in value]
-    if kind is tuple:
-        return tuple(output_of(recorder, item) for item in value)
-    if isinstance(value, tuple):
-        items = tuple(output_of(recorder, item) for item in value)
-        if hasattr(value, "_fields"):
-            return recorder.create(kind, items)
-        return recorder.create(value.__class__, (items,))
-    if isinstance(value, dict):
-        entries = {key: output_of(recorder, item) for key, item in value.items()}
-        return recorder.create(rebuild_mapping, (kind, entries, _state(recorder, value)))
-    if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
-        return recorder.create(rebuild, (kind, _state(recorder, value)))
-    raise CaptureError(
-        f"the result holds a {kind.__name__}, which cannot be built again",
-        fixes=("return arrays, numbers, or nests of these",),
-    )
+def _plain_mapping(recorder: Recorder, value: Any) -> Any:
+    """The same dict with plain values: it may be held in two places."""
+    put = OrderedDict.__setitem__ if isinstance(value, OrderedDict) else dict.__setitem__
+    for key, part in list(value.items()):
+        put(value, key, plain(recorder, part))
+    if type(value).__module__ not in ("builtins", "collections") and hasattr(value, "__dict__"):
+        vars(value).update({name: plain(recorder, part) for name, part in vars(value).items()})
+    return value
 
 
-def _state(recorder: Recorder, value: Any) -> dict[str, Any]:
-    return {name: output_of(recorder, item) for name, item in vars(value).items()}
+def _has_state(value: Any) -> bool:
+    return hasattr(value, "__dict__") and not isinstance(value, _CODE)
+
+
+class Outputs:
+    """Turns values of the finished run into arguments of nodes."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._made: dict[int, tuple[Any, Any]] = {}
+        self._times: dict[int, int] = {}
+        self._open: set[int] = set()
+
+    def look_at(self, value: Any) -> None:
+        """Count in how many places each list and dict stands, before any is built."""
+        if type(value) in (list, dict) and id(value) not in self.recorder.objects:
+            self._times[id(value)] = self._times.get(id(value), 0) + 1
+            if self._times[id(value)] > 1:
+                return
+        if isinstance(value, (list, tuple)):
+            for item in value:
+                self.look_at(item)
+        elif isinstance(value, dict):
+            for item in value.values():
+                self.look_at(item)
+
+    def of(self, value: Any) -> Any:
+        """What a node holds for a value."""
+        recorder = self.recorder
+        if issubclass(type(value), Scalar) or recorder.is_array(value):
+            return recorder.argument(value)
+        if isinstance(value, _CONSTANTS) or type(value).__module__ == "torch" or recorder.is_end(value):
+            return value
+        known = recorder.objects.get(id(value)) or self._made.get(id(value))
+        if known is not None and known[0] is value:
+            return recorder.resolve(known[1])
+        if id(value) in self._open:
+            raise CaptureError(
+                f"the result holds a {type(value).__name__} that holds itself", fixes=("return what is in it",)
+            )
+        self._open.add(id(value))
+        try:
+            return self._build(value)
+        finally:
+            self._open.discard(id(value))
+
+    def _build(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in (dict, list):
+            return self._nest(value)
+        if kind in (tuple, frozenset):
+            return kind(map(self.of, value))
+        if isinstance(value, tuple):
+            items = tuple(map(self.of, value))
+            return self._node(value, value.__class__, items if hasattr(value, "_fields") else (items,))
+        if isinstance(value, dict):
+            entries = {key: self.of(item) for key, item in value.items()}
+            if isinstance(value, defaultdict):
+                return self._node(value, defaultdict, (value.default_factory, entries))
+            return self._node(value, rebuild_mapping, (kind, entries, self._state(value)))
+        if kind is set:
+            return self._node(value, set, ([self.of(item) for item in sorted(value, key=repr)],))
+        if kind is deque:
+            return self._node(value, deque, ([self.of(item) for item in value], value.maxlen))
+        if isinstance(value, _CODE):
+            return value
+        if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
+            return self._node(value, rebuild, (kind, self._state(value)))
+        raise CaptureError(
+            f"the result holds a {kind.__name__}, which cannot be built again",
+            fixes=("return arrays, numbers, or nests of these",),
+        )
+
+    def _nest(self, value: Any) -> Any:
+        kind = type(value)
+        made = {k: self.of(item) for k, item in value.items()} if kind is dict else [self.of(item) for item in value]
+        return self._node(value, kind, (made,)) if self._times.get(id(value), 0) > 1 else made
+
+    def _node(self, value: Any, target: Any, args: tuple[Any, ...]) -> Any:
+        node = self.recorder.create(target, args)
+        self._made[id(value)] = (value, node)
+        return node
+
+    def _state(self, value: Any) -> dict[str, Any]:
+        return {name: self.of(item) for name, item in getattr(value, "__dict__", {}).items()}

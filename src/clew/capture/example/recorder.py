@@ -50,7 +50,9 @@ class Recorder:
         self.constants: dict[str, Any] = {}
         self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes: dict[int, tuple[str, Any]] = {}
+        self.objects: dict[int, tuple[Any, Any]] = {}
         self.open = True
+        self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._attribute_nodes: dict[str, Node] = {}
         self._guarded: set[tuple[Node, Any]] = set()
@@ -110,7 +112,7 @@ class Recorder:
     def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         if not self.open:
             raise CaptureError("a value of a capture that has ended was used in another one")
-        frame = user_frame(2)
+        frame = user_frame(2) if self.running else None
         if op in ("call_function", "call_method") and target not in CHECKS and is_tried(frame):
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
@@ -167,9 +169,17 @@ class Recorder:
         known = self.aliases.get(id(value))
         return value if known is None else known[1]
 
+    def result(self, value: Any, place: Node | Pending) -> Any:
+        """A value of the example as the program shall see it: what it holds belongs to nodes from now on."""
+        raise NotImplementedError
+
     def is_array(self, value: Any) -> bool:
         """True for an array of the framework."""
         raise NotImplementedError
+
+    def is_end(self, value: Any) -> bool:
+        """True for values whose inside is never looked at: arrays, modules of the framework."""
+        return self.is_array(value)
 
     # ---- guards --------------------------------------------------------------------------------------------------
 
@@ -180,7 +190,7 @@ class Recorder:
         if key in self._guarded or not self.open:
             return
         self._guarded.add(key)
-        source = user_source()
+        source = user_source() if self.running else None
         expression = describe(node, answer)
         where = "" if source is None else source.describe()
         self.create(require, (node, answer, expression, where))

@@ -1,7 +1,7 @@
 """What a program can reach besides its arguments: closures, globals and default values.
 
-Two questions are answered. Where does an array come from that nobody saw being made? And has the program changed any
-of its surroundings, which a graph would not do again? Only what the program's own code names is looked at.
+Where does an array come from that nobody saw being made? Which variables may the program read, or change? Only what
+the program's own code names is looked at.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from clew.capture.example.guards import picture
 from clew.errors import CaptureError
 from clew.ir.source import is_hidden
 
@@ -25,15 +24,15 @@ class Surroundings:
     """The variables around some functions, as they were before the program ran."""
 
     def __init__(self, functions: list[Any]) -> None:
-        self._cells: list[tuple[Any, str, Any, Any]] = []
+        self._cells: list[tuple[Any, str, Any]] = []
         self._seen: set[tuple[int, str]] = set()
         self._functions: set[FunctionType] = set()
         for function in functions:
             self.add(function)
 
-    def add(self, function: FunctionType) -> None:
-        """Look at the variables around one more function, and around the functions that it calls by name."""
-        waiting = [function]
+    def add(self, function: FunctionType) -> list[tuple[Any, str]]:
+        """Look at the variables around one more function, and around those that it calls by name; the new ones."""
+        waiting, known = [function], len(self._cells)
         while waiting and len(self._functions) < _MOST_FUNCTIONS:
             function = waiting.pop()
             if function in self._functions or is_hidden(function.__code__):
@@ -45,7 +44,8 @@ class Surroundings:
                 if (id(holder), name) not in self._seen:
                     _refuse_streams(name, value)
                     self._seen.add((id(holder), name))
-                    self._cells.append((holder, name, value, picture(value)))
+                    self._cells.append((holder, name, value))
+        return [(holder, name) for holder, name, _ in self._cells[known:]]
 
     @property
     def functions(self) -> list[FunctionType]:
@@ -54,38 +54,24 @@ class Surroundings:
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """The variables by name."""
-        for _, name, value, _ in self._cells:
+        for _, name, value in self._cells:
             yield name, value
 
     def holds(self, wanted: Any) -> bool:
         """Whether some variable, or a container or object that one holds, is or has this very object."""
-        return any(_contains(value, wanted, 4) for _, _, value, _ in self._cells)
+        return any(_contains(value, wanted, 4) for _, _, value in self._cells)
+
+    def cells(self) -> Iterator[tuple[Any, str]]:
+        """All variables by their holder, a dict or a cell, and their name."""
+        for holder, name, _ in self._cells:
+            yield holder, name
 
     def variables(self) -> Iterator[tuple[Any, str, Any]]:
         """The variables that may be set to something else between calls, and whose value the program may have used."""
-        for holder, name, value, _ in self._cells:
+        for holder, name, value in self._cells:
             is_code = isinstance(value, (type, ModuleType, FunctionType, BuiltinFunctionType))
             if not is_code and (not isinstance(holder, dict) or "__name__" in holder):
                 yield holder, name, value
-
-    def check_unchanged(self) -> None:
-        """Raise if the program has changed a variable around it, or a container that one holds."""
-        for holder, name, value, before in self._cells:
-            now = _value_of(holder, name)
-            if now is not value or picture(now) != before:
-                raise CaptureError(
-                    f"the program changes {name!r}, a variable outside of it",
-                    why="the graph would leave it as it is",
-                    fixes=("return the new value instead, or keep state in a buffer of a module",),
-                )
-
-    def put_back(self) -> None:
-        """Let variables and the containers they hold be as they were."""
-        for holder, name, value, before in self._cells:
-            if _value_of(holder, name) is not value:
-                _set_value(holder, name, value)
-            if picture(value) != before:
-                _refill(value, before)
 
 
 def _refuse_streams(name: str, value: Any) -> None:
@@ -142,22 +128,6 @@ def _value_of(holder: Any, name: str) -> Any:
         return holder.cell_contents
     except ValueError:  # a cell that is not filled yet
         return _EMPTY
-
-
-def _set_value(holder: Any, name: str, value: Any) -> None:
-    if isinstance(holder, dict):
-        holder[name] = value
-    else:
-        holder.cell_contents = value
-
-
-def _refill(value: Any, before: Any) -> None:
-    value.clear()
-    kind, _, items = before
-    if kind == "entries" or isinstance(value, (set, dict)):
-        value.update(items)
-    else:
-        value.extend(items)
 
 
 def _contains(value: Any, wanted: Any, depth: int) -> bool:

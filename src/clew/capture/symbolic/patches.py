@@ -58,13 +58,17 @@ class Patches:
 
         self._replace(names, name, lambda: names.get(name, _MISSING), default, make, put)
 
-    def on_class(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
-        """Replace what a class itself defines as ``name``, a classmethod say, by ``make`` of it."""
+    def on_class(self, owner: type, name: str, make: Callable[[Any], Any], inherited: bool = False) -> None:
+        """Replace what a class itself defines as ``name``, a classmethod say, or inherits, by ``make`` of it."""
 
         def put(value: Any) -> None:
-            setattr(owner, name, value)
+            if value is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
 
-        self._replace(owner, name, lambda: vars(owner)[name], None, make, put)
+        default = getattr(owner, name) if inherited else None
+        self._replace(owner, name, lambda: vars(owner).get(name, _MISSING), default, make, put)
 
     def _replace(
         self,

@@ -1,8 +1,8 @@
 """One capture of a torch program: run it on the example under the recorder, then put everything back.
 
 Comes in: a module or function and its arguments. Goes out: the graph, the root that holds its attributes, the guards.
-Inputs, parameters, buffers, attributes and the random state are as they were afterwards; what the program changed and
-the graph would not change again is refused.
+Inputs, parameters, buffers, attributes and the random state are as they were afterwards. State that the program changed
+enters the next run as an input and is written by the graph; what a graph could not change again is refused.
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ from __future__ import annotations
 import contextvars
 import fnmatch
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
-from clew.capture.example.inputs import Inputs
-from clew.capture.example.outputs import output_of, plain
+from clew.capture.example.guards import Variable
+from clew.capture.example.inputs import bind
+from clew.capture.example.nests import Nests
+from clew.capture.example.outputs import plain
 from clew.capture.example.recorder import Scalar
+from clew.capture.example.slots import Slot
+from clew.capture.example.state import State, current
 from clew.capture.example.surroundings import Surroundings, functions_of
+from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import ambient
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.modules import module_effect
+from clew.frameworks.torch.places import Modules, watch_classes
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
@@ -36,6 +42,7 @@ from clew.ir.guests import Effect
 
 _running: contextvars.ContextVar[_Capture | None] = contextvars.ContextVar("clew_capture", default=None)
 Leaves = Callable[[Any, str], bool]
+_MOST_RUNS = 6
 
 
 class Captured(NamedTuple):
@@ -45,6 +52,8 @@ class Captured(NamedTuple):
     constants: dict[str, Any]
     graph: Graph
     result: Any
+    state: list[str]
+    pins: list[tuple[dict[str, Any], str, Any]]
 
 
 def default_leaves(module: Any, path: str) -> bool:
@@ -82,14 +91,26 @@ def capture(
     static: frozenset[str] = frozenset(),
     keep: bool = False,
 ) -> Captured:
-    """Run ``fn`` once on the example and record it; with ``keep`` what the run did stays done."""
+    """Run ``fn`` on the example and record it; with ``keep`` what the run did stays done.
+
+    A run that finds state that it changes is undone, and the capture started over with that state among its inputs.
+    """
     if _running.get() is not None:
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
-    return _Capture(fn, leaf_policy(leaves), static, keep).run(args, kwargs)
+    lifted: dict[Any, Slot] = {}
+    for _ in range(_MOST_RUNS):
+        run = _Capture(fn, leaf_policy(leaves), static, keep)
+        captured = run.run(args, kwargs, lifted.values())
+        if captured is not None:
+            return captured
+        lifted |= {slot.key: slot for slot in run.found}
+    raise CaptureError(
+        "the program changes other places of its state in each run", why=", ".join(slot.label for slot in run.found)
+    )
 
 
 class _Capture:
-    """One capture in progress."""
+    """One run of a program that is being captured."""
 
     def __init__(self, fn: Any, leaves: Leaves, static: frozenset[str], keep: bool) -> None:
         self.fn = fn
@@ -101,12 +122,16 @@ class _Capture:
         if not isinstance(self.module, torch.nn.Module):
             self.module = None
         self.paths: dict[Any, str] = {}
-        self.inputs = Inputs(self.recorder, lambda value, place: traced(value, place, self.recorder), static)
+        self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), static)
         self.rollback = Rollback(self.recorder)
         programs = [fn] if self.module is None else [fn, *self.module.modules(), *_hooks(self.module)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         self.surroundings = Surroundings(self.functions)
+        self.state = State(self.nests)
         self.recorder.surroundings = self.surroundings
+        self.recorder.state = self.state
+        self.modules = None if self.module is None else Modules(self.module, leaves)
+        self.found: list[Slot] = []
         if self.module is not None:
             self._learn_paths(self.module)
 
@@ -119,32 +144,19 @@ class _Capture:
                     full = f"{path}.{name}" if path else name
                     self.recorder.attributes[id(value)] = (full, value)
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
-        """Record one run."""
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], lifted: Iterable[Slot]) -> Captured | None:
+        """Record one run; None if it changed state that was not lifted, which ``found`` then names."""
         target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
-        given = self.inputs.bind(_signature(target), args, kwargs)
-        for value in [tensor for tensor, _ in self.inputs.arrays if type(tensor) in PLAIN_TENSORS]:
-            if vars(value):
-                raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
-            self.rollback.watch_attributes(value, vars(value))
-        for owner in self._plain_owners():
-            self.rollback.watch_attributes(owner, owner.__dict__)
-        owners = [self.fn, getattr(self.fn, "__self__", None), *(self.module.modules() if self.module else ())]
-        self.rollback.watch_classes({type(owner) for owner in owners})
-        for function in [found for value in self.inputs.callables for found in functions_of(value)]:
-            self.surroundings.add(function)
-        self.after_inputs = self.recorder.graph._root._prev
-        self.rollback.watch([value for value, _ in self.inputs.arrays], self.module)
+        self._watch_state()
         done = False
         try:
+            given = bind(self.nests, _signature(target), args, kwargs)
+            self._enter(lifted)
             with self._recording():
                 result = self._call(given)
-            self._check_failure()
-            self.rollback.check_unseen()
-            self.surroundings.check_unchanged()
-            self.inputs.check_containers()
-            self._finish(result)
-            done = True
+            self._check()
+            self.found = self.state.changed()
+            done = not self.found and self._finish(result)
         except (TypeError, RuntimeError) as error:
             if "Traced" in str(error):
                 raise CaptureError(
@@ -154,13 +166,65 @@ class _Capture:
             raise
         finally:
             self.recorder.open = False
-            if not (self.keep and (done or self.raised)):
-                self.rollback.put_back()
-                self.surroundings.put_back()
-        return Captured(self.module, self.recorder.constants, self.recorder.graph, plain(self.recorder, result))
+            self._leave(self.keep and (done or self.raised))
+        if not done:
+            return None
+        value = plain(self.recorder, result) if self.keep else None
+        paths = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
+        return Captured(self.module, self.recorder.constants, self.recorder.graph, value, paths, self.state.pins())
+
+    def _watch_state(self) -> None:
+        """Remember everything that the program can change besides its arguments."""
+        for owner in self._plain_owners():
+            self.state.watch(owner, owner.__dict__)
+        if self.modules is not None:
+            self.modules.watch(self.state)
+        owners = [self.fn, getattr(self.fn, "__self__", None), *(self.module.modules() if self.module else ())]
+        watch_classes(self.state, {type(owner) for owner in owners})
+        for holder, name in self.surroundings.cells():
+            self.state.watch_variable(Variable(holder, name))
+        self.rollback.watch([] if self.modules is None else self.modules.tensors)
+
+    def _enter(self, lifted: Iterable[Slot]) -> None:
+        """Let the arguments and the lifted state enter, with their guards."""
+        self.nests.write_checks()
+        self.state.lift(lifted)
+        self.nests.resolve_arrays()
+        self.after_inputs = self.recorder.graph._root._prev
+        for value, _ in self.nests.arrays:
+            if type(value) in PLAIN_TENSORS:
+                if vars(value):
+                    raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
+                self.rollback.watch_attributes(value)
+            self.rollback.watch_tensor(value)
+        for function in [found for value in self.nests.callables for found in functions_of(value)]:
+            for holder, name in self.surroundings.add(function):
+                self.state.watch_variable(Variable(holder, name))
+
+    def _check(self) -> None:
+        """Raise if the run did something that no node of the graph does again."""
+        self._check_failure()
+        self.rollback.check_unseen()
+        if self.modules is not None:
+            self.modules.check()
+        self.state.check_entered()
+
+    def _leave(self, stays: bool) -> None:
+        """Put everything back, or let what the run did stay done."""
+        if stays:
+            settled = partial(plain, self.recorder)
+            self.state.settle(settled)
+            self.nests.settle(settled)
+            return
+        self.nests.put_back()
+        self.state.put_back()
+        self.rollback.put_back()
+        if self.modules is not None:
+            self.modules.put_back()
 
     def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        self.recorder.running = True
         try:
             return self.fn(*given[0], **given[1])
         except ClewError:
@@ -168,6 +232,8 @@ class _Capture:
         except Exception:
             self.raised = True
             raise
+        finally:
+            self.recorder.running = False
 
     def _plain_owners(self) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""
@@ -188,7 +254,7 @@ class _Capture:
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
-        token, wrapped = _running.set(self), handle_call.set(self.call_wrapped)
+        token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
         self.recorder.before_write = self.rollback.save
         self.recorder.watch_constant = self.rollback.watch_tensor
         self.recorder.save_generator = self.rollback.save_generator
@@ -199,11 +265,13 @@ class _Capture:
                 patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
                 install(patches)
                 ambient.install(patches, _current_recorder, self.surroundings.functions)
+                self.state.install(patches)
                 with RecordingMode(self.recorder):
                     yield
         finally:
             _running.reset(token)
             handle_call.reset(wrapped)
+            current.reset(state)
 
     def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function that the user has wrapped: one node, whatever is inside."""
@@ -216,7 +284,8 @@ class _Capture:
     def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""
         path = self.paths.get(module)
-        if path is None or module is self.module or not self.leaves(module, path):
+        hooked = self.state.entries and (module._forward_hooks or module._forward_pre_hooks)
+        if path is None or module is self.module or hooked or not self.leaves(module, path):
             return self._enter_module(original, module, path, args, kwargs)
         pure = module_effect(module) is Effect.NONE
         written = () if pure else (*module.buffers(), *leaves((args, kwargs)))
@@ -233,13 +302,18 @@ class _Capture:
         finally:
             del stack[key]
 
-    def _finish(self, result: Any) -> None:
-        recorder = self.recorder
+    def _finish(self, result: Any) -> bool:
+        """Complete the graph; False if the result holds state, which must be lifted first."""
+        graph = self.recorder.graph
+        self.recorder.finishing = True
         with torch._C.DisableTorchFunction():
-            output = output_of(recorder, result)
-        recorder.graph.output(output)
-        EntryGuards(recorder, self.module, self.inputs, self.surroundings).write(self.after_inputs)
-        recorder.graph.eliminate_dead_code()
+            graph.output(Writes(self.state, graph).finish(result))
+        self.found = self.state.changed()
+        with graph.inserting_before(self.after_inputs._next):
+            self.state.drop_unread()
+        EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state).write(self.after_inputs)
+        graph.eliminate_dead_code()
+        return not self.found
 
 
 def _signature(target: Any) -> inspect.Signature:

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from clew.capture.example import guards
-from clew.capture.example.inputs import Inputs
+from clew.capture.example.nests import Nests
 from clew.capture.example.recorder import expression_of
+from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.ir.effects import pure
@@ -42,11 +43,14 @@ def attribute_at(owner: Any, path: str) -> Any:
 class EntryGuards:
     """Writes the entry guards of one capture into its graph."""
 
-    def __init__(self, recorder: TorchRecorder, module: Any, inputs: Inputs, surroundings: Surroundings) -> None:
+    def __init__(
+        self, recorder: TorchRecorder, module: Any, nests: Nests, surroundings: Surroundings, state: State
+    ) -> None:
         self.recorder = recorder
         self.graph = recorder.graph
         self.module = module
-        self.inputs = inputs
+        self.inputs = nests
+        self.state = state
         self.surroundings = surroundings
 
     def write(self, after: Node) -> None:
@@ -79,7 +83,10 @@ class EntryGuards:
             if isinstance(value, logging.Logger):
                 level = self.graph.call_method("getEffectiveLevel", (value,))
                 self._require(level, value.getEffectiveLevel(), f"the level of {name} is what it was")
+        lifted = {entry.slot.key for entry in self.state.entries}
         for holder, name, value in self.surroundings.variables():
+            if (id(holder), name) in lifted:
+                continue
             variable = guards.Variable(holder, name, value)
             self.graph.call_function(guards.require_variable, (variable, name, f"{name} is what it was"))
 

@@ -55,6 +55,8 @@ class TorchRecorder(Recorder):
         self.save_generator: Any = None
         self.failure: tuple[str, str] | None = None
         self.surroundings: Any = None
+        self.state: Any = None
+        self.finishing = False
         self.depth = 0
         self._shapes: dict[int, tuple[Any, Any]] = {}
 
@@ -71,6 +73,10 @@ class TorchRecorder(Recorder):
         """True for a tensor."""
         return isinstance(value, torch.Tensor)
 
+    def is_end(self, value: Any) -> bool:
+        """True for tensors and modules: what is in them is followed by other means."""
+        return isinstance(value, (torch.Tensor, torch.nn.Module))
+
     def concrete_tuple(self, value: Any) -> Any:
         """A tuple with plain numbers; a traced size becomes a plain one."""
         if type(value) is TracedSize:
@@ -79,7 +85,10 @@ class TorchRecorder(Recorder):
 
     def _new_constant(self, value: Any) -> str:
         """A constant is only what the program's surroundings hold: anything else was made by means nobody saw."""
-        if self.surroundings is not None and not self.surroundings.holds(value):
+        held = self.surroundings is None or self.surroundings.holds(value) or self.state.want(value)
+        if self.finishing:  # by now the program may have put there what a call made that nobody looks into
+            held = self.state.had(value)
+        if not held:
             raise _refusal(
                 "a tensor that was made by means that the capture does not see",
                 "it may depend on the inputs (torch.func, torch.from_numpy, a constructor such as torch.FloatTensor)",

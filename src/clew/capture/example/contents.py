@@ -1,0 +1,171 @@
+"""What mutable containers and plain objects hold, read and put back in one way for all kinds of them.
+
+``contents`` gives the parts of a list, dict, deque, set or object under keys that say how each is reached; ``refill``
+makes the container hold such parts again, in place. ``Memory`` remembers everything that can be reached from a value,
+so that a change anywhere below it can be seen, and undone.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+ITEM, ATTRIBUTE, MEMBER = "item", "attribute", "member"
+Key = tuple[str, Any]
+Contents = dict[Key, Any]
+
+SIMPLE = (int, float, bool, str, complex, bytes, type(None))
+_CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict)
+_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+_FOREIGN = frozenset(
+    "torch numpy jax jaxlib tensorflow keras builtins types functools logging threading weakref re inspect enum clew "
+    "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing".split()
+)
+_MOST = 20_000
+
+
+def follows(value: Any) -> bool:
+    """Whether the parts of a value are looked at: those of containers, and of plain objects of users' classes."""
+    kind: Any = type(value)
+    return _is_followed(kind)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_followed(kind: Any) -> bool:
+    if kind in _CONTAINERS:
+        return True
+    if issubclass(kind, (*_CODE, *SIMPLE, tuple, enum.Enum)) or kind.__module__.partition(".")[0] in _FOREIGN:
+        return False
+    return issubclass(kind, (list, dict, set, deque)) or bool(kind.__dictoffset__)
+
+
+def contents(value: Any) -> Contents:
+    """The parts of a container or object, in its own order."""
+    found: Contents
+    if isinstance(value, OrderedDict):
+        found = {(ITEM, key): part for key, part in OrderedDict.items(value)}
+    elif isinstance(value, dict):
+        found = {(ITEM, key): part for key, part in dict.items(value)}
+    elif isinstance(value, (list, deque)):
+        found = {(ITEM, place): part for place, part in enumerate(list(value))}
+    elif isinstance(value, set):
+        found = {(MEMBER, id(part)): part for part in value}
+    else:
+        found = {}
+    if has_attributes(value):
+        found |= {(ATTRIBUTE, key): part for key, part in vars(value).items()}
+    return found
+
+
+def refill(value: Any, parts: Contents) -> None:
+    """Let a container hold these parts, in this order; its identity stays."""
+    if isinstance(value, dict):
+        _refill_dict(value, {key: part for (way, key), part in parts.items() if way == ITEM})
+    elif isinstance(value, list):
+        list.__setitem__(value, slice(None), _items(parts))
+    elif isinstance(value, deque):
+        deque.clear(value)
+        deque.extend(value, _items(parts))
+    elif isinstance(value, set):
+        set.clear(value)
+        set.update(value, [part for (way, _), part in parts.items() if way == MEMBER])
+    if has_attributes(value):
+        vars(value).clear()
+        vars(value).update({key: part for (way, key), part in parts.items() if way == ATTRIBUTE})
+
+
+def has_attributes(value: Any) -> bool:
+    """Whether a container or object holds attributes besides its items."""
+    return type(value) not in _CONTAINERS and hasattr(value, "__dict__")
+
+
+def _items(parts: Contents) -> list[Any]:
+    return [part for (way, _), part in parts.items() if way == ITEM]
+
+
+def _refill_dict(value: dict[Any, Any], items: dict[Any, Any]) -> None:
+    kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
+    if list(kind.keys(value)) != list(items):
+        kind.clear(value)
+    for key, part in items.items():
+        kind.__setitem__(value, key, part)
+
+
+def same_part(now: Any, before: Any) -> bool:
+    """The same object, or an equal plain value of the same kind."""
+    if now is before:
+        return True
+    if type(now) is not type(before) or type(now) not in SIMPLE:
+        return False
+    if isinstance(now, float) and math.isnan(now):
+        return math.isnan(before)
+    return bool(now == before)
+
+
+def same_contents(now: Contents, before: Contents) -> bool:
+    """Whether two readings of a container agree, the order included."""
+    if len(now) != len(before):
+        return False
+    pairs = zip(now.items(), before.items(), strict=True)
+    return all(
+        left[0][0] is right[0][0] and same_part(left[0][1], right[0][1]) and same_part(left[1], right[1])
+        for left, right in pairs
+    )
+
+
+class Memory:
+    """Containers and objects as they were; each is remembered once, under the first value that led to it."""
+
+    def __init__(self, is_end: Callable[[Any], bool]) -> None:
+        self._is_end = is_end
+        self._seen: dict[int, Any] = {}
+        self._kept: list[tuple[Any, Contents]] = []
+
+    def remember(self, value: Any, depth: int = 8) -> tuple[int, int]:
+        """Remember what can be reached from a value; the answer names what this call has added, for ``changed``."""
+        start = len(self._kept)
+        self._remember(value, depth)
+        return start, len(self._kept)
+
+    def _remember(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        if kind in SIMPLE or depth == 0 or len(self._kept) >= _MOST or self._is_end(value):
+            return
+        if issubclass(kind, tuple):
+            for part in value:
+                self._remember(part, depth - 1)
+        elif follows(value) and id(value) not in self._seen:
+            self._seen[id(value)] = value
+            parts = contents(value)
+            self._kept.append((value, parts))
+            for part in parts.values():
+                self._remember(part, depth - 1)
+
+    def kept(self, added: tuple[int, int]) -> list[tuple[Any, Contents]]:
+        """What one call of ``remember`` has added, and what it held."""
+        return self._kept[added[0] : added[1]]
+
+    def changes(self, added: tuple[int, int]) -> Iterator[tuple[Any, Contents]]:
+        """What of it is not as it was."""
+        for value, parts in self.kept(added):
+            if not same_contents(contents(value), parts):
+                yield value, parts
+
+    def holds(self, part: Any) -> bool:
+        """Whether anything held this very object."""
+        return any(held is part for _, parts in self._kept for held in parts.values())
+
+    def changed(self, added: tuple[int, int]) -> bool:
+        """Whether any of it is not as it was."""
+        return next(self.changes(added), None) is not None
+
+    def put_back(self) -> None:
+        """Let everything hold what it held."""
+        for value, parts in self._kept:
+            if not same_contents(contents(value), parts):
+                refill(value, parts)

@@ -1,0 +1,222 @@
+"""Values that come into a captured program from outside: arguments, and the state that it changes.
+
+``enter`` ties each array and number in a nest to a node, and guards all else: the length of a list, the keys of a dict,
+a string, None, the class of an object. Mutable containers and objects are entered in place, so that they keep their
+identity for the time of the run; what the run changed in them becomes writes of the graph, and then they are put back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import operator
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from clew.capture.example import guards
+from clew.capture.example.contents import (
+    ATTRIBUTE,
+    ITEM,
+    MEMBER,
+    SIMPLE,
+    Contents,
+    contents,
+    follows,
+    has_attributes,
+    refill,
+)
+from clew.capture.example.recorder import Pending, Recorder, expression_of
+from clew.errors import CaptureError
+from clew.ir.node import Node
+
+_NUMBERS = (int, float, bool)
+
+
+class Held:
+    """A mutable container of the example: its node, what it held, and what it held when the program started."""
+
+    __slots__ = ("before", "entered", "place", "value")
+
+    def __init__(self, value: Any, place: Any, before: Contents) -> None:
+        self.value = value
+        self.place = place
+        self.before = before
+        self.entered: Contents = {}
+
+
+class Nests:
+    """Everything that entered one capture."""
+
+    def __init__(self, recorder: Recorder, wrap_number: Callable[[Any, Any], Any], static: frozenset[str]) -> None:
+        self.recorder = recorder
+        self.wrap_number = wrap_number
+        self.static = static
+        self.plain_bools = False
+        self.arrays: list[tuple[Any, Any]] = []
+        self.callables: list[Any] = []
+        self.held: list[Held] = []
+        self.checks: list[tuple[Any, Any, Any]] = []
+
+    def enter(self, value: Any, place: Any, name: str) -> Any:
+        """The value as the program shall see it; what it holds is tied to nodes, what it is is guarded."""
+        known = self.recorder.objects.get(id(value))
+        if known is not None and known[0] is value:
+            self._same_object(known[1], place)
+            return value
+        if self.recorder.is_array(value):
+            self.recorder.track(value, place)
+            self.arrays.append((value, place))
+            return value
+        if type(value) in _NUMBERS and self._is_traced(value, name):
+            self.checks.append((guards.require_type, place, type(value)))
+            return self.wrap_number(value, place)
+        if isinstance(value, tuple):
+            return self._tuple(value, place, name)
+        if type(value).__module__ == "clew.ir.arguments":
+            return self._frozen(value, place, name)
+        if follows(value) and not self.recorder.is_end(value):
+            return self._container(value, place, name)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return self._dataclass(value, place, name)
+        return self.constant(value, place, name)
+
+    def _dataclass(self, value: Any, place: Any, name: str) -> Any:
+        """One that keeps its fields in slots: the program gets a twin of it."""
+        self.checks.append((guards.require_type, place, type(value)))
+        fields = [field.name for field in dataclasses.fields(value) if field.init]
+        parts = {field: self.enter(getattr(value, field), Pending(getattr, (place, field)), name) for field in fields}
+        return dataclasses.replace(value, **parts)
+
+    def _is_traced(self, value: Any, name: str) -> bool:
+        return name not in self.static and not (self.plain_bools and type(value) is bool)
+
+    def _same_object(self, first: Any, second: Any) -> None:
+        """The same container in two places must be one again."""
+        nodes = [self.recorder.resolve(place) for place in (first, second)]
+        if nodes[0] is not nodes[1]:
+            same = self.recorder.create(operator.is_, tuple(nodes))
+            self.checks.append((guards.require, same, True))
+
+    def _tuple(self, value: Any, place: Any, name: str) -> Any:
+        self.checks.append((guards.require_type, place, type(value)))
+        if hasattr(value, "_fields"):
+            fields = (self.enter(getattr(value, f), Pending(getattr, (place, f)), name) for f in value._fields)
+            return type(value)(*fields)
+        self.checks.append((guards.require_length, place, len(value)))
+        if type(value).__module__ == "torch":
+            return self.recorder.result(value, place)  # a shape, whose sizes are traced
+        return type(value)(self._items(value, place, name))
+
+    def _frozen(self, value: Any, place: Any, name: str) -> Any:
+        """The immutable lists and dicts of graphs, when a graph itself is captured."""
+        self.checks.append((guards.require_type, place, type(value)))
+        if isinstance(value, list):
+            self.checks.append((guards.require_length, place, len(value)))
+            return type(value)(self._items(value, place, name))
+        self.checks.append((guards.require_keys, place, tuple(value)))
+        pairs = ((key, self.enter(v, Pending(operator.getitem, (place, key)), name)) for key, v in value.items())
+        return type(value)(pairs)
+
+    def _items(self, value: Any, place: Any, name: str) -> list[Any]:
+        return [self.enter(item, Pending(operator.getitem, (place, i)), name) for i, item in enumerate(value)]
+
+    def _container(self, value: Any, place: Any, name: str) -> Any:
+        held = Held(value, place, contents(value))
+        self.held.append(held)
+        self.recorder.objects[id(value)] = (value, place)
+        self.checks.append((guards.require_type, place, type(value)))
+        self._check_keys(held)
+        if callable(value):
+            self.callables.append(value)
+        for key, part in held.before.items():
+            held.entered[key] = self._part(key, part, place, name)
+        refill(value, held.entered)
+        return value
+
+    def _check_keys(self, held: Held) -> None:
+        value, place = held.value, held.place
+        if isinstance(value, dict):
+            self.checks.append((guards.require_keys, place, tuple(key for way, key in held.before if way == ITEM)))
+        elif isinstance(value, set):
+            self.checks.append((guards.require, place, set(value)))
+        elif isinstance(value, (list, deque)):
+            self.checks.append((guards.require_length, place, len(value)))
+        if has_attributes(value):
+            names = tuple(key for way, key in held.before if way == ATTRIBUTE)
+            self.checks.append((guards.require_attributes, place, names))
+
+    def _part(self, key: tuple[str, Any], part: Any, place: Any, name: str) -> Any:
+        way, inner = key
+        if way == MEMBER:
+            if not isinstance(part, SIMPLE):
+                raise _cannot_follow(name, part)
+            return part
+        reader = getattr if way == ATTRIBUTE else operator.getitem
+        return self.enter(part, Pending(reader, (place, inner)), name)
+
+    def constant(self, value: Any, place: Any, name: str) -> Any:
+        """A value that is the same in every call that the capture is good for."""
+        of_torch = type(value).__module__ == "torch"
+        if isinstance(value, enum.Enum) or callable(value):
+            self.checks.append((guards.require_same, place, value))
+            self.callables.append(value)
+        elif isinstance(value, (*SIMPLE, frozenset, range)) or (of_torch and _has_equality(value)):
+            self.checks.append((guards.require, place, value))
+        elif of_torch:
+            self.checks.append((guards.require_same, place, value))
+        else:
+            raise _cannot_follow(name, value)
+        return value
+
+    def default(self, value: Any, place: Any, name: str) -> None:
+        """A parameter that was left out has its plain default value, and must have it again."""
+        self.checks.append((guards.require if isinstance(value, SIMPLE) else guards.require_same, place, value))
+
+    def write_checks(self) -> list[Node]:
+        """Put the guards of what has entered into the graph, each once."""
+        written = []
+        for check, place, expected in self.checks:
+            node = self.recorder.resolve(place)
+            shown = expected.__name__ if isinstance(expected, type) else repr(expected)
+            text = f"{_WORDS[check].format(expression_of(node))} {shown}"
+            written.append(self.recorder.create(check, (node, expected, text)))
+        self.checks = []
+        return written
+
+    def resolve_arrays(self) -> None:
+        """Make the nodes of all arrays now: what holds them may be changed before they are used."""
+        for _, place in self.arrays:
+            self.recorder.resolve(place)
+
+    def put_back(self) -> None:
+        """Let all containers hold what they held."""
+        for held in reversed(self.held):
+            refill(held.value, held.before)
+
+    def settle(self, plain: Callable[[Any], Any]) -> None:
+        """Let all containers hold what the program left in them, with plain numbers."""
+        for held in self.held:
+            refill(held.value, {key: plain(part) for key, part in contents(held.value).items()})
+
+
+def _has_equality(value: Any) -> bool:
+    return type(value).__eq__ is not object.__eq__
+
+
+def _cannot_follow(name: str, value: Any) -> CaptureError:
+    return CaptureError(
+        f"the argument {name!r} holds a {type(value).__name__}, which cannot be followed",
+        why="capture follows arrays, numbers, strings, None, containers and plain objects of these",
+        fixes=("pass its parts as arguments",),
+    )
+
+
+_WORDS = {
+    guards.require: "{} ==",
+    guards.require_same: "{} is",
+    guards.require_type: "type({}) is",
+    guards.require_length: "len({}) ==",
+    guards.require_keys: "tuple({}) ==",
+    guards.require_attributes: "tuple(vars({})) ==",
+}

@@ -1,0 +1,86 @@
+"""Slots: places outside of a program's arguments where it keeps values, and the nodes that read and write them.
+
+An attribute of the captured module, or of one of its parts, is reached by its path, so that each captured module has
+state of its own. All else, a global variable, a closure, an attribute of some object, is where it is for the original.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from clew.capture.example import guards
+from clew.capture.example.guards import MISSING, Variable
+from clew.ir.effects import pure
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+
+ROOT = "_self"
+"""The attribute under which a captured callable gives its own root to its graph."""
+
+
+def assign(root: Any, path: str, value: Any) -> None:
+    """Set the attribute of the captured module at a dotted path."""
+    owner, name = _owner(root, path)
+    setattr(owner, name, value)
+
+
+def remove(root: Any, path: str) -> None:
+    """Take away the attribute of the captured module at a dotted path."""
+    owner, name = _owner(root, path)
+    delattr(owner, name)
+
+
+@pure
+def has_attribute(root: Any, path: str) -> bool:
+    """Whether the captured module has an attribute at a dotted path."""
+    owner, name = _owner(root, path)
+    return hasattr(owner, name)
+
+
+def _owner(root: Any, path: str) -> tuple[Any, str]:
+    owner, _, name = path.rpartition(".")
+    return (operator.attrgetter(owner)(root) if owner else root), name
+
+
+class Slot:
+    """One place. ``owner`` is the object whose attribute it is, if any; ``path`` leads there from the module."""
+
+    __slots__ = ("owner", "path", "variable")
+
+    def __init__(self, variable: Variable, owner: Any = None, path: str | None = None) -> None:
+        self.variable = variable
+        self.owner = owner
+        self.path = path
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What tells places apart, the same in each run of one capture."""
+        return id(self.variable.holder), self.variable.name
+
+    @property
+    def label(self) -> str:
+        """The place in the user's words."""
+        return f"self.{self.path}" if self.path else self.variable.name
+
+    def read(self, graph: Graph) -> Node:
+        """A node that reads the place."""
+        if self.path is not None:
+            return graph.create_node("get_attr", self.path, (), {})
+        return graph.call_function(guards.read_variable, (self.variable,))
+
+    def exists(self, graph: Graph) -> Node:
+        """A node that tells whether there is a value."""
+        if self.path is not None:
+            return graph.call_function(has_attribute, (graph.create_node("get_attr", ROOT, (), {}), self.path))
+        return graph.call_function(operator.is_not, (self.read(graph), MISSING))
+
+    def write(self, graph: Graph, root: Callable[[], Node], value: Any) -> None:
+        """Nodes that set the place."""
+        if self.path is None:
+            graph.call_function(guards.write_variable, (self.variable, value))
+        elif value is MISSING:
+            graph.call_function(remove, (root(), self.path))
+        else:
+            graph.call_function(assign, (root(), self.path, value))

@@ -1,0 +1,277 @@
+"""The state of a program: attributes and variables that it can change, and that a graph must then change too.
+
+All of it is remembered before the run and compared after it. A place that the run changed is *lifted*: the capture is
+started over, and the place enters it like an argument, so that numbers in it are traced and the rest is guarded; what
+the program leaves there is written at the end of the graph. A place that is set before it is ever read needs no guard.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from clew.capture.example.contents import Memory, same_part
+from clew.capture.example.guards import MISSING, Variable, require
+from clew.capture.example.nests import Nests
+from clew.capture.example.slots import Slot
+from clew.capture.symbolic.patches import Patches
+from clew.errors import CaptureError
+from clew.ir.node import Node
+
+_HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set
+_NONE: frozenset[str] = frozenset()
+_WHOLE = frozenset({"__dict__", "_buffers", "_parameters"})
+"""Attributes through which all others can be read."""
+
+
+class _Group(NamedTuple):
+    """The attributes of one object, as they were; ``below`` says what was remembered under each."""
+
+    owner: Any
+    holder: dict[str, Any]
+    before: dict[str, Any]
+    below: dict[str, tuple[int, int]]
+    path: str | None
+    skip: frozenset[str]
+
+    def key(self, name: str) -> tuple[int, str]:
+        """The key of the place of one attribute."""
+        return id(self.owner if self.path is None else self.holder), name
+
+    def slot(self, name: str) -> Slot:
+        """The place of one attribute."""
+        if self.path is None:
+            return Slot(Variable(self.owner, name), self.owner)
+        return Slot(Variable(self.holder, name), self.owner, f"{self.path}.{name}" if self.path else name)
+
+
+class _Entry(NamedTuple):
+    """A lifted place: what was there, what the program found there, and the guards on it."""
+
+    slot: Slot
+    before: Any
+    entered: Any
+    arrays: list[Any]
+    checks: list[Node]
+
+
+class State:
+    """The places around one run, as they were before it."""
+
+    def __init__(self, nests: Nests) -> None:
+        self.nests = nests
+        self.memory = Memory(nests.recorder.is_end)
+        self.entries: list[_Entry] = []
+        self._groups: list[_Group] = []
+        self._variables: list[tuple[Slot, Any, tuple[int, int]]] = []
+        self._names: dict[int, dict[str, tuple[int, str]]] = {}
+        self._read: set[tuple[int, str]] = set()
+        self._set: set[tuple[int, str]] = set()
+        self._wanted: dict[tuple[int, str], Slot] = {}
+        self._homes: dict[int, tuple[Any, Slot]] | None = None
+
+    # ---- before the run ------------------------------------------------------------------------------------------
+
+    def watch(self, owner: Any, holder: dict[str, Any], path: str | None = None, skip: frozenset[str] = _NONE) -> None:
+        """Remember the attributes in ``holder``, a dict of an object; ``path`` leads there from the module."""
+        before = {name: value for name, value in holder.items() if name not in skip} if skip else dict(holder)
+        below = {}
+        for name, value in before.items():
+            added = self.memory.remember(value)
+            if added[0] != added[1]:
+                below[name] = added
+        self._groups.append(_Group(owner, holder, before, below, path, skip))
+
+    def watch_variable(self, variable: Variable, depth: int = 3) -> None:
+        """Remember one variable."""
+        value = variable.get()
+        self._variables.append((Slot(variable), value, self.memory.remember(value, depth)))
+
+    def lift(self, slots: Iterable[Slot]) -> None:
+        """Let these places enter the capture; they are put back with everything else."""
+        nests = self.nests
+        for slot in slots:
+            before = entered = slot.variable.get()
+            first = len(nests.arrays)
+            if before is not MISSING:
+                entered = nests.enter(before, slot.read(nests.recorder.graph), slot.label)
+            if entered is not before:
+                slot.variable.put(entered)
+            self.entries.append(_Entry(slot, before, entered, nests.arrays[first:], nests.write_checks()))
+            if slot.owner is not None and type(slot.owner).__flags__ & _HEAP_TYPE:
+                self._names.setdefault(id(slot.owner), {})[slot.variable.name] = slot.key
+
+    def install(self, patches: Patches) -> None:
+        """Let objects with lifted attributes report when these are read and set."""
+        for kind in {type(entry.slot.owner) for entry in self.entries if id(entry.slot.owner) in self._names}:
+            patches.on_class(kind, "__getattribute__", _reporting_reads, inherited=True)
+            patches.on_class(kind, "__setattr__", _reporting_writes, inherited=True)
+
+    def note_read(self, owner: Any, name: str) -> None:
+        """An attribute is read: if it was not set before, what was there before the run matters."""
+        names = self._names.get(id(owner))
+        if names is None:
+            return
+        if name in names:
+            self._read.update({names[name]} - self._set)
+        elif name in _WHOLE and not sys._getframe(2).f_globals.get("__name__", "").startswith("torch."):
+            self._read.update(set(names.values()) - self._set)
+
+    def note_set(self, owner: Any, name: str) -> None:
+        """An attribute is set."""
+        key = self._names.get(id(owner), {}).get(name)
+        if key is not None and key not in self._read:
+            self._set.add(key)
+
+    # ---- after the run -------------------------------------------------------------------------------------------
+
+    def changed(self) -> list[Slot]:
+        """The places that the run has changed, without those that were lifted."""
+        lifted = {entry.slot.key for entry in self.entries}
+        found = {slot.key: slot for slot in (*self._changed_attributes(), *self._changed_variables())} | self._wanted
+        return [slot for key, slot in found.items() if key not in lifted]
+
+    def _changed_attributes(self) -> Iterator[Slot]:
+        for group in self._groups:
+            holder, before = group.holder, group.before
+            for name in {**before, **holder}:
+                if name in group.skip:
+                    continue
+                same = same_part(holder.get(name, MISSING), before.get(name, MISSING))
+                if not same or (name in group.below and self.memory.changed(group.below[name])):
+                    yield group.slot(name)
+
+    def _changed_variables(self) -> Iterator[Slot]:
+        for slot, before, below in self._variables:
+            if not same_part(slot.variable.get(), before) or self.memory.changed(below):
+                yield slot
+
+    def check_entered(self) -> None:
+        """Raise if something below a lifted place has changed that did not enter: nobody would write it."""
+        entered = {id(held.value) for held in self.nests.held}
+        for entry in self.entries:
+            for value, _ in self.memory.changes(self._below(entry.slot)):
+                if id(value) not in entered:
+                    raise CaptureError(
+                        f"the program changes a {type(value).__name__} below {entry.slot.label}",
+                        why="the capture cannot follow it there",
+                        fixes=("keep the state in a buffer, a list or a dict",),
+                    )
+
+    def _below(self, slot: Slot) -> tuple[int, int]:
+        for group in self._groups:
+            if group.key(slot.variable.name) == slot.key:
+                return group.below.get(slot.variable.name, (0, 0))
+        return next((below for known, _, below in self._variables if known.key == slot.key), (0, 0))
+
+    def want(self, part: Any) -> bool:
+        """Whether ``part`` lies in some container of the state; if so that place will be lifted in another run."""
+        if self._homes is None:
+            self._homes = {id(found): (found, slot) for slot, found in self._parts()}
+        found = self._homes.get(id(part))
+        if found is not None and found[0] is part:
+            self._wanted[found[1].key] = found[1]
+        return found is not None
+
+    def had(self, part: Any) -> bool:
+        """Whether some place, or a container below one, held this very object before the run."""
+        values = [value for group in self._groups for value in group.before.values()]
+        values += [before for _, before, _ in self._variables]
+        return any(value is part for value in values) or self.memory.holds(part)
+
+    def _parts(self) -> Iterator[tuple[Slot, Any]]:
+        """All that containers below attributes hold."""
+        for group in self._groups:
+            for name, below in group.below.items():
+                for _, parts in self.memory.kept(below):
+                    yield from ((group.slot(name), part) for part in parts.values())
+
+    def drop_unread(self) -> None:
+        """Take away the guards on places that were set before they were read; guard the absence that was seen."""
+        graph = self.nests.recorder.graph
+        for entry in self.entries:
+            unread = self._is_tracked(entry.slot) and entry.slot.key not in self._read
+            if unread:
+                dropped = {id(array) for array, _ in entry.arrays}
+                self.nests.arrays = [pair for pair in self.nests.arrays if id(pair[0]) not in dropped]
+                for node in entry.checks:
+                    graph.erase_node(node)
+            elif entry.before is MISSING:
+                text = f"there is no {entry.slot.label}"
+                graph.call_function(require, (entry.slot.exists(graph), False, text))
+
+    def _is_tracked(self, slot: Slot) -> bool:
+        return slot.owner is not None and id(slot.owner) in self._names
+
+    def left(self) -> Iterator[tuple[Slot, Any]]:
+        """The lifted places that hold something else now, and what."""
+        for entry in self.entries:
+            now = entry.slot.variable.get()
+            if now is not entry.entered:
+                yield entry.slot, now
+
+    def put_back(self) -> None:
+        """Let everything be as it was before the run."""
+        for entry in self.entries:
+            entry.slot.variable.put(entry.before)
+        for group in self._groups:
+            self._put_back(group)
+        for slot, before, _ in self._variables:
+            if slot.variable.get() is not before:
+                slot.variable.put(before)
+        self.memory.put_back()
+
+    @staticmethod
+    def _put_back(group: _Group) -> None:
+        holder, before = group.holder, group.before
+        for name in [name for name in holder if name not in before and name not in group.skip]:
+            del holder[name]
+        if list(holder) != list(before) and not group.skip and group.path is None:
+            holder.clear()
+        for name, value in before.items():
+            if holder.get(name, MISSING) is not value:
+                holder[name] = value
+
+    def settle(self, plain: Callable[[Any], Any]) -> None:
+        """Let everything be as the run has left it, with plain numbers."""
+        for slot in [entry.slot for entry in self.entries] + self.changed():
+            now = slot.variable.get()
+            if now is not MISSING:
+                value = plain(now)
+                if value is not now:
+                    slot.variable.put(value)
+
+    def pins(self) -> list[tuple[dict[str, Any], str, Any]]:
+        """What else the run may have relied on: attributes that were not lifted, each with its dict and its value."""
+        lifted = {entry.slot.key for entry in self.entries}
+        return [
+            (group.holder, name, value)
+            for group in self._groups
+            for name, value in group.before.items()
+            if group.key(name) not in lifted
+        ]
+
+
+current: contextvars.ContextVar[State | None] = contextvars.ContextVar("clew_state", default=None)
+
+
+def _reporting_reads(original: Any) -> Any:
+    def __getattribute__(self: Any, name: str) -> Any:
+        state = current.get()
+        if state is not None:
+            state.note_read(self, name)
+        return original(self, name)
+
+    return __getattribute__
+
+
+def _reporting_writes(original: Any) -> Any:
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        state = current.get()
+        if state is not None:
+            state.note_set(self, name)
+        original(self, name, value)
+
+    return __setattr__

@@ -1,0 +1,76 @@
+"""Where a torch program keeps its state: the attributes and buffers of modules, objects around it, classes, variables.
+
+Every part of the captured module that is entered is watched by its path; the inside of a module that stays one call is
+that call's own affair. What a graph cannot do again, a module put into another or a mode switched, is refused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from clew.capture.example.guards import Variable
+from clew.capture.example.state import State
+from clew.errors import CaptureError
+
+_OWN = frozenset(vars(torch.nn.Module()))
+"""The attributes that every module has for itself."""
+
+_HELD_BY_CLASSES = (int, float, str, bool, list, dict, set, deque)
+
+
+class Modules:
+    """The modules of one capture and what must not change in them."""
+
+    def __init__(self, module: torch.nn.Module, is_leaf: Callable[[Any, str], bool]) -> None:
+        self.tensors: list[torch.Tensor] = []
+        self.entered: list[tuple[str, torch.nn.Module]] = []
+        self._modes: list[tuple[torch.nn.Module, bool, dict[str, Any]]] = []
+        seen: set[int] = set()
+        for path, part in module.named_modules():
+            if part is module or not is_leaf(part, path):
+                self.entered.append((path, part))
+            self._modes.append((part, part.training, dict(part._modules)))
+            for holder in (part._parameters, part._buffers, vars(part)):
+                for value in holder.values():
+                    if isinstance(value, torch.Tensor) and id(value) not in seen:
+                        seen.add(id(value))
+                        self.tensors.append(value)
+
+    def watch(self, state: State) -> None:
+        """Remember the state of all parts that are entered."""
+        for path, part in self.entered:
+            state.watch(part, vars(part), path, skip=_OWN)
+            for holder in (part._buffers, part._parameters):
+                state.watch(part, holder, path)
+
+    def check(self) -> None:
+        """Raise if the program switched the mode of a module, or put another module into one."""
+        for part, mode, children in self._modes:
+            what = "switches the mode" if part.training is not mode else "changes the parts"
+            if part.training is not mode or part._modules != children:
+                raise CaptureError(
+                    f"the program {what} of a {type(part).__name__}",
+                    why="the graph was captured for the module as it was",
+                    fixes=("do it before the capture",),
+                )
+
+    def put_back(self) -> None:
+        """Let modes and parts be as they were."""
+        for part, mode, children in self._modes:
+            part.training = mode
+            if part._modules != children:
+                part._modules.clear()
+                part._modules.update(children)
+
+
+def watch_classes(state: State, kinds: Iterable[type]) -> None:
+    """Remember the plain values and containers that users' classes hold."""
+    for kind in kinds:
+        if kind.__module__.partition(".")[0] not in ("torch", "builtins", "functools", "types"):
+            for name, value in vars(kind).items():
+                if type(value) in _HELD_BY_CLASSES and not name.startswith("__"):
+                    state.watch_variable(Variable(kind, name))
