@@ -39,16 +39,19 @@ def _refused(name: str, error: Exception) -> GuardError:
     )
 
 
-def is_tried(frame: FrameType | None) -> bool:
-    """True when this frame, or one that called it, would catch an error raised now."""
+def is_tried(frame: FrameType | None, executed: set[CodeType]) -> bool:
+    """True when this frame, or one that called it, would catch an error raised now; ``executed`` learns their code."""
+    found = False
     while frame is not None:
-        for start, end in _tried(frame.f_code):
+        code = frame.f_code
+        executed.add(code)
+        for start, end in _tried(code):
             if start <= frame.f_lasti < end:
-                return True
+                found = True
         frame = frame.f_back
         if frame is not None and frame.f_globals.get("__name__") == "clew.frameworks.torch.capture":
-            return False
-    return False
+            break
+    return found
 
 
 @functools.lru_cache(maxsize=4096)

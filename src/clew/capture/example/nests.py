@@ -52,7 +52,7 @@ class Nests:
         self.recorder = recorder
         self.wrap_number = wrap_number
         self.static = static
-        self.plain_bools = False
+        self.plain_kinds: tuple[type, ...] = ()
         self.arrays: list[tuple[Any, Any]] = []
         self.callables: list[Any] = []
         self.held: list[Held] = []
@@ -89,7 +89,7 @@ class Nests:
         return dataclasses.replace(value, **parts)
 
     def _is_traced(self, value: Any, name: str) -> bool:
-        return name not in self.static and not (self.plain_bools and type(value) is bool)
+        return name not in self.static and type(value) not in self.plain_kinds
 
     def _same_object(self, first: Any, second: Any) -> None:
         """The same container in two places must be one again."""

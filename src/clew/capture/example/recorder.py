@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from clew.capture.example.attempts import attempt, attempt_method, is_tried
@@ -56,6 +57,7 @@ class Recorder:
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._attribute_nodes: dict[str, Node] = {}
         self._guarded: set[tuple[Node, Any]] = set()
+        self.executed: set[CodeType] = set()
         self.module_stack: dict[str, tuple[str, Any]] = {}
 
     # ---- values and nodes ----------------------------------------------------------------------------------------
@@ -113,7 +115,7 @@ class Recorder:
         if not self.open:
             raise CaptureError("a value of a capture that has ended was used in another one")
         frame = user_frame(2) if self.running else None
-        if op in ("call_function", "call_method") and target not in CHECKS and is_tried(frame):
+        if op in ("call_function", "call_method") and target not in CHECKS and is_tried(frame, self.executed):
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         node = self.graph.create_node(op, target, args, kwargs)

@@ -6,51 +6,79 @@ the program's own code names is looked at.
 
 from __future__ import annotations
 
-import dis
-import functools
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from clew.capture.example.reach import Reach, stored_names, variables
 from clew.errors import CaptureError
-from clew.ir.source import is_hidden
 
-_MOST_FUNCTIONS = 500
+_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 _SIMPLE = (int, float, str, bool, complex, bytes, type(None))
+
+
+_known: dict[Any, tuple[Reach, list[tuple[dict[str, Any], str, Any]]]] = {}
+_MOST_KNOWN = 64
+
+
+def _reach(functions: tuple[Any, ...], kinds: frozenset[type]) -> Reach:
+    """What can be reached; remembered for programs of importable parts, as long as all code it names is the same."""
+    known = _known.get((functions, kinds))
+    if known is not None and all(holder.get(name) is value for holder, name, value in known[1]):
+        return known[0].copy()
+    found = Reach()
+    for kind in kinds:
+        found.add_own_class(kind)
+    for function in functions:
+        found.add(function)
+    if not any("<locals>" in part.__qualname__ for part in (*functions, *kinds)):
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        around = {(id(each[0]), each[1]): each for function in found.functions for each in variables(function)}
+        named = [each for each in around.values() if isinstance(each[2], _CODE) and isinstance(each[0], dict)]
+        _known[functions, kinds] = (found.copy(), named)
+    return found
 
 
 class Surroundings:
     """The variables around some functions, as they were before the program ran."""
 
-    def __init__(self, functions: list[Any]) -> None:
+    def __init__(self, functions: list[Any], kinds: Iterable[type] = ()) -> None:
         self._cells: list[tuple[Any, str, Any]] = []
         self._seen: set[tuple[int, str]] = set()
-        self._functions: set[FunctionType] = set()
-        for function in functions:
-            self.add(function)
+        self._streams: list[tuple[str, Any, Any]] = []
+        self._stored: set[tuple[int, str]] = set()
+        self._reach = _reach(tuple(functions), frozenset(kinds))
+        self._near = self._reach.near(functions)
+        self._look_around(list(self._reach.functions))
 
     def add(self, function: FunctionType) -> list[tuple[Any, str]]:
-        """Look at the variables around one more function, and around those that it calls by name; the new ones."""
-        waiting, known = [function], len(self._cells)
-        while waiting and len(self._functions) < _MOST_FUNCTIONS:
-            function = waiting.pop()
-            if function in self._functions or is_hidden(function.__code__):
-                continue
-            self._functions.add(function)
-            for holder, name, value in _variables(function):
-                if isinstance(value, FunctionType):
-                    waiting.append(value)
+        """Look at the variables around one more function, and around those that it may call; the new ones."""
+        return self._look_around(self._reach.add(function))
+
+    def _look_around(self, functions: list[FunctionType]) -> list[tuple[Any, str]]:
+        known = len(self._cells)
+        for function in functions:
+            self._stored.update((id(function.__globals__), name) for name in stored_names(function.__code__))
+            for holder, name, value in variables(function):
                 if (id(holder), name) not in self._seen:
-                    _refuse_streams(name, value)
+                    if _is_stream(value):
+                        self._add_stream(name, value, function in self._near)
                     self._seen.add((id(holder), name))
                     self._cells.append((holder, name, value))
-        return [(holder, name) for holder, name, _ in self._cells[known:]]
+        return [(holder, name) for holder, name, value in self._cells[known:] if self._may_change(holder, name, value)]
+
+    def _may_change(self, holder: Any, name: str, value: Any) -> bool:
+        """Whether the program can change a variable: it sets it, or its value can be changed in place."""
+        if isinstance(holder, dict) and (id(holder), name) not in self._stored:
+            return not isinstance(value, (*_SIMPLE, *_CODE))
+        return True
 
     @property
     def functions(self) -> list[FunctionType]:
         """All functions whose variables are looked at."""
-        return list(self._functions)
+        return list(self._reach.functions)
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """The variables by name."""
@@ -61,29 +89,77 @@ class Surroundings:
         """Whether some variable, or a container or object that one holds, is or has this very object."""
         return any(_contains(value, wanted, 4) for _, _, value in self._cells)
 
-    def cells(self) -> Iterator[tuple[Any, str]]:
-        """All variables by their holder, a dict or a cell, and their name."""
-        for holder, name, _ in self._cells:
-            yield holder, name
+    def _add_stream(self, name: str, stream: Any, is_near: bool) -> None:
+        """What hands out another value at each use: one that cannot be set back is refused before it is used."""
+        if is_near and hasattr(stream, "__next__"):
+            raise _stream_refused(name, stream)
+        self._streams.append((name, stream, _position(stream)))
 
-    def variables(self) -> Iterator[tuple[Any, str, Any]]:
-        """The variables that may be set to something else between calls, and whose value the program may have used."""
+    def check_streams(self) -> None:
+        """Raise if the program took something from what hands out another value at each use."""
+        for name, stream, before in self._streams:
+            if repr(_position(stream)) != repr(before):
+                raise _stream_refused(name, stream)
+
+    def put_back_streams(self) -> None:
+        """Let generators of random numbers stand where they stood."""
+        for _, stream, before in self._streams:
+            if repr(_position(stream)) != repr(before):
+                _set_position(stream, before)
+
+    def cells(self) -> Iterator[tuple[Any, str]]:
+        """The variables that the program can change, by their holder, a dict or a cell, and their name."""
         for holder, name, value in self._cells:
-            is_code = isinstance(value, (type, ModuleType, FunctionType, BuiltinFunctionType))
-            if not is_code and (not isinstance(holder, dict) or "__name__" in holder):
+            if self._may_change(holder, name, value):
+                yield holder, name
+
+    def variables(self, executed: set[CodeType]) -> Iterator[tuple[Any, str, Any]]:
+        """The variables that may be set to something else between calls, and whose value the program may have used:
+        those that functions name which were seen running, or which these may have called."""
+        ran = [function for function in self._reach.functions if function.__code__ in executed]
+        near = {**self._near, **self._reach.near(ran)}
+        used = {(id(holder), name) for function in near for holder, name, _ in variables(function)}
+        for holder, name, value in self._cells:
+            is_variable = not isinstance(value, _CODE) and (not isinstance(holder, dict) or "__name__" in holder)
+            if is_variable and (id(holder), name) in used:
                 yield holder, name, value
 
 
-def _refuse_streams(name: str, value: Any) -> None:
-    """What hands out another value at each use cannot be recorded."""
+def _is_stream(value: Any) -> bool:
+    """True for what hands out another value at each use: iterators, generators of random numbers."""
     kind = type(value)
-    is_stream = hasattr(kind, "__next__") or kind.__name__ in ("Random", "SystemRandom", "RandomState", "Generator")
-    if is_stream and not kind.__module__.startswith("torch") and not isinstance(value, type):
-        raise CaptureError(
-            f"the program uses {name!r}, a {kind.__name__} outside of it",
-            why="it gives another value at each use, which the graph would not",
-            fixes=("pass its values as arguments", "use torch's random numbers"),
-        )
+    named = kind.__name__ in ("Random", "SystemRandom", "RandomState", "Generator")
+    return (named or hasattr(kind, "__next__")) and not kind.__module__.startswith("torch")
+
+
+def _position(stream: Any) -> Any:
+    """Where a stream stands, as far as it tells."""
+    if hasattr(stream, "bit_generator"):
+        return stream.bit_generator.state
+    if hasattr(stream, "getstate"):
+        return stream.getstate()
+    if hasattr(stream, "get_state"):
+        return stream.get_state()
+    if hasattr(stream, "gi_frame"):
+        return None if stream.gi_frame is None else stream.gi_frame.f_lasti
+    return repr(stream)
+
+
+def _set_position(stream: Any, position: Any) -> None:
+    if hasattr(stream, "bit_generator"):
+        stream.bit_generator.state = position
+    elif hasattr(stream, "setstate"):
+        stream.setstate(position)
+    elif hasattr(stream, "set_state"):
+        stream.set_state(position)
+
+
+def _stream_refused(name: str, stream: Any) -> CaptureError:
+    return CaptureError(
+        f"the program uses {name!r}, a {type(stream).__name__} outside of it",
+        why="it gives another value at each use, which the graph would not",
+        fixes=("pass its values as arguments", "use torch's random numbers"),
+    )
 
 
 def functions_of(target: Any) -> list[Any]:
@@ -94,40 +170,6 @@ def functions_of(target: Any) -> list[Any]:
         return [found]
     call = getattr(type(target), "forward", None) or vars(type(target)).get("__call__")
     return [inspect.unwrap(call)] if isinstance(call, FunctionType) else []
-
-
-def _variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        value = _value_of(cell, name)
-        if value is not _EMPTY:
-            yield cell, name, value
-    for name in _names(function.__code__):
-        if name in function.__globals__:
-            yield function.__globals__, name, function.__globals__[name]
-    for name, value in (function.__kwdefaults__ or {}).items():
-        yield function.__kwdefaults__, name, value
-    for place, value in enumerate(function.__defaults__ or ()):
-        yield {str(place): value}, str(place), value
-
-
-@functools.lru_cache(maxsize=4096)
-def _names(code: CodeType) -> frozenset[str]:
-    """The global variables that a function and the functions inside it use."""
-    names = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "STORE_GLOBAL")}
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return frozenset(names).union(*map(_names, inner))
-
-
-_EMPTY = object()
-
-
-def _value_of(holder: Any, name: str) -> Any:
-    if isinstance(holder, dict):
-        return holder.get(name, _EMPTY)
-    try:
-        return holder.cell_contents
-    except ValueError:  # a cell that is not filled yet
-        return _EMPTY
 
 
 def _contains(value: Any, wanted: Any, depth: int) -> bool:

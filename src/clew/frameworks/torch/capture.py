@@ -21,6 +21,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
+from clew.capture.example.reach import asks_for_identity
 from clew.capture.example.recorder import Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
@@ -98,12 +99,15 @@ def capture(
     if _running.get() is not None:
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
     lifted: dict[Any, Slot] = {}
+    plain_kinds: tuple[type, ...] = ()
     for _ in range(_MOST_RUNS):
         run = _Capture(fn, leaf_policy(leaves), static, keep)
+        run.nests.plain_kinds += plain_kinds
         captured = run.run(args, kwargs, lifted.values())
         if captured is not None:
             return captured
         lifted |= {slot.key: slot for slot in run.found}
+        plain_kinds = run.plain_kinds
     raise CaptureError(
         "the program changes other places of its state in each run", why=", ".join(slot.label for slot in run.found)
     )
@@ -126,12 +130,15 @@ class _Capture:
         self.rollback = Rollback(self.recorder)
         programs = [fn] if self.module is None else [fn, *self.module.modules(), *_hooks(self.module)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
-        self.surroundings = Surroundings(self.functions)
+        self.surroundings = Surroundings(self.functions, {type(part) for part in programs})
         self.state = State(self.nests)
         self.recorder.surroundings = self.surroundings
         self.recorder.state = self.state
         self.modules = None if self.module is None else Modules(self.module, leaves)
         self.found: list[Slot] = []
+        self.plain_kinds: tuple[type, ...] = ()
+        if any(asks_for_identity(function.__code__) for function in self.surroundings.functions):
+            self.nests.plain_kinds = (bool,)
         if self.module is not None:
             self._learn_paths(self.module)
 
@@ -158,20 +165,28 @@ class _Capture:
             self.found = self.state.changed()
             done = not self.found and self._finish(result)
         except (TypeError, RuntimeError) as error:
-            if "Traced" in str(error):
+            self.plain_kinds = self._plain_instead(str(error))
+            if "Traced" in str(error) and not self.plain_kinds:
                 raise CaptureError(
                     f"a number that comes from an input went where only a plain one can go: {error}",
                     fixes=("force it with int(), which guards its value",),
                 ) from error
-            raise
+            if not self.plain_kinds:
+                raise
         finally:
             self.recorder.open = False
-            self._leave(self.keep and (done or self.raised))
+            self._leave(self.keep and not self.plain_kinds and (done or self.raised))
         if not done:
             return None
         value = plain(self.recorder, result) if self.keep else None
         paths = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
         return Captured(self.module, self.recorder.constants, self.recorder.graph, value, paths, self.state.pins())
+
+    def _plain_instead(self, message: str) -> tuple[type, ...]:
+        """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
+        refused = bool if "TracedBool" in message else int if "TracedInt" in message else float
+        is_first = "Traced" in message and refused not in self.nests.plain_kinds
+        return (*self.nests.plain_kinds, refused) if is_first else ()
 
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
@@ -205,6 +220,7 @@ class _Capture:
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
         self.rollback.check_unseen()
+        self.surroundings.check_streams()
         if self.modules is not None:
             self.modules.check()
         self.state.check_entered()
@@ -219,6 +235,7 @@ class _Capture:
         self.nests.put_back()
         self.state.put_back()
         self.rollback.put_back()
+        self.surroundings.put_back_streams()
         if self.modules is not None:
             self.modules.put_back()
 

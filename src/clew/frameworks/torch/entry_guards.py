@@ -84,7 +84,7 @@ class EntryGuards:
                 level = self.graph.call_method("getEffectiveLevel", (value,))
                 self._require(level, value.getEffectiveLevel(), f"the level of {name} is what it was")
         lifted = {entry.slot.key for entry in self.state.entries}
-        for holder, name, value in self.surroundings.variables():
+        for holder, name, value in self.surroundings.variables(self.recorder.executed):
             if (id(holder), name) in lifted:
                 continue
             variable = guards.Variable(holder, name, value)

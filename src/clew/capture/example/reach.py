@@ -1,0 +1,242 @@
+"""Which functions a program may call, as far as its code tells: by name, through modules, and as methods.
+
+The code of a function names what it uses. A global or a closure that is a function is followed, one that is a Python
+module by the attributes that the code names; of the program's own classes, and of objects and classes that it names,
+the methods whose names its code uses. Frameworks, the standard library and packages that the program merely uses are
+left out.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Iterable, Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from clew.ir.source import is_hidden
+
+_FOREIGN = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras", "clew"}
+_MOST_FUNCTIONS = 1000
+
+
+class Reach:
+    """The functions that can be reached from some start; more starts may be added at any time."""
+
+    def __init__(self) -> None:
+        self.functions: dict[FunctionType, None] = {}
+        self._packages: set[str] = set()
+        self._classes: set[type] = set()
+        self._own: set[type] = set()
+        self._names: set[str] = set(_ALWAYS)
+        self._methods: dict[str, list[FunctionType]] = {}
+        self._waiting: list[FunctionType] = []
+
+    def copy(self) -> Reach:
+        """Another one that has reached the same."""
+        twin = Reach()
+        twin.functions, twin._packages = dict(self.functions), set(self._packages)
+        twin._classes, twin._own, twin._names = set(self._classes), set(self._own), set(self._names)
+        twin._methods = {name: list(functions) for name, functions in self._methods.items()}
+        return twin
+
+    def add(self, function: FunctionType) -> list[FunctionType]:
+        """All functions that are reached now and were not before."""
+        known = len(self.functions)
+        self._packages.add(_package(function))
+        self._waiting.append(function)
+        self._follow()
+        return list(self.functions)[known:]
+
+    def near(self, starts: Iterable[FunctionType], levels: int = 3) -> dict[FunctionType, None]:
+        """The reached functions that some of them may call within a few steps, methods of other classes left out."""
+        methods: dict[str, list[FunctionType]] = {}
+        for kind in self._own:
+            for name, functions in methods_of(kind):
+                methods.setdefault(name, []).extend(functions)
+        found = dict.fromkeys(starts)
+        latest = list(found)
+        for _ in range(levels):
+            latest = [one for function in latest for one in _named_functions(function, methods)]
+            latest = [one for one in dict.fromkeys(latest) if one in self.functions and one not in found]
+            found.update(dict.fromkeys(latest))
+        return found
+
+    def add_own_class(self, kind: type) -> None:
+        """Let the methods of one of the program's own classes be reached by name."""
+        self._own.add(kind)
+        self.add_class(kind)
+
+    def add_class(self, kind: type) -> None:
+        """Let the methods of a class be reached by name."""
+        if kind in self._classes or _package(kind) in _FOREIGN:
+            return
+        self._classes.add(kind)
+        for name, functions in methods_of(kind):
+            self._methods.setdefault(name, []).extend(functions)
+            if name in self._names:
+                self._waiting += functions
+
+    def _follow(self) -> None:
+        while self._waiting and len(self.functions) < _MOST_FUNCTIONS:
+            function = self._waiting.pop()
+            if function in self.functions or not self._is_own(function):
+                continue
+            self.functions[function] = None
+            names = attribute_names(function.__code__)
+            for name in names - self._names:
+                self._waiting += self._methods.get(name, ())
+            self._names |= names
+            for _, _, value in variables(function):
+                self._add_value(value, names)
+
+    def _is_own(self, function: FunctionType) -> bool:
+        """Whether a function is the program's: of one of its packages, or no installed one."""
+        package = _package(function)
+        if package in _FOREIGN or is_hidden(function.__code__):
+            return False
+        return package in self._packages or "-packages" not in function.__code__.co_filename
+
+    def _add_value(self, value: Any, names: frozenset[str]) -> None:
+        if isinstance(value, FunctionType):
+            self._waiting.append(value)
+        elif isinstance(value, ModuleType):
+            if _package(value) not in _FOREIGN:
+                for name in names & vars(value).keys():
+                    self._add_value(vars(value)[name], _NOTHING)
+        elif isinstance(value, functools.partial):
+            self._add_value(value.func, _NOTHING)
+        elif isinstance(getattr(value, "__wrapped__", None), FunctionType):
+            self._waiting.append(value.__wrapped__)
+        elif _package(type(value)) in _FOREIGN and not isinstance(value, type):
+            return
+        else:
+            kind = value if isinstance(value, type) else type(value)
+            if any(self._is_own(function) for _, functions in methods_of(kind)[:1] for function in functions):
+                self.add_class(kind)
+
+
+def _named_functions(function: FunctionType, methods: dict[str, list[FunctionType]]) -> Iterator[FunctionType]:
+    """The functions that the code of one names, by themselves or as methods."""
+    names = attribute_names(function.__code__)
+    for name in names & methods.keys():
+        yield from methods[name]
+    for _, _, value in variables(function):
+        if isinstance(value, ModuleType):
+            inside = [vars(value)[name] for name in names & vars(value).keys()]
+        else:
+            inside = [value, getattr(value, "__wrapped__", None)]
+        yield from (one for one in inside if isinstance(one, FunctionType))
+
+
+_ALWAYS = frozenset({"__call__", "__init__", "__post_init__", "__getattr__", "__enter__", "__exit__", "__getitem__"})
+"""Methods that Python calls without naming them."""
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+def _package(thing: Any) -> str:
+    name = thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
+    return str(name).partition(".")[0]
+
+
+@functools.lru_cache(maxsize=4096)
+def methods_of(kind: type) -> tuple[tuple[str, tuple[FunctionType, ...]], ...]:
+    """The functions of a class by the name under which an instance finds them."""
+    found: dict[str, tuple[FunctionType, ...]] = {}
+    for base in kind.__mro__:
+        if _package(base) not in _FOREIGN:
+            for name, value in vars(base).items():
+                if name not in found:
+                    found[name] = tuple(_functions_in(value))
+    return tuple((name, functions) for name, functions in found.items() if functions)
+
+
+def _functions_in(value: Any) -> Iterator[FunctionType]:
+    """The functions behind a method, a property, or what a decorator has made of one."""
+    parts: Iterable[Any] = (value,)
+    if isinstance(value, property):
+        parts = (value.fget, value.fset)
+    elif isinstance(value, (classmethod, staticmethod)):
+        parts = (value.__func__,)
+    for part in parts:
+        while part is not None:
+            if isinstance(part, FunctionType):
+                yield part
+            part = getattr(part, "__wrapped__", None)
+
+
+@functools.lru_cache(maxsize=16384)
+def attribute_names(code: CodeType) -> frozenset[str]:
+    """The names of attributes and global variables that a function, and the functions inside it, use."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return frozenset(code.co_names).union(*map(attribute_names, inner))
+
+
+def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
+    """The variables around a function: the dict or cell that holds each, its name, its value now."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield cell, name, cell.cell_contents
+        except ValueError:  # a cell that is not filled yet
+            continue
+    around = function.__globals__
+    for name in global_names(function.__code__):
+        if name in around:
+            yield around, name, around[name]
+    for name, value in (function.__kwdefaults__ or {}).items():
+        yield function.__kwdefaults__, name, value
+    for place, value in enumerate(function.__defaults__ or ()):
+        yield {str(place): value}, str(place), value
+
+
+class _Scan(NamedTuple):
+    """What the instructions of a function tell."""
+
+    globals: tuple[str, ...]
+    stored: tuple[str, ...]
+    asks_for_identity: bool
+
+
+@functools.lru_cache(maxsize=16384)
+def _scan(code: CodeType) -> _Scan:
+    """Read the instructions of a function, and of those inside it, once; ``dis`` itself takes ten times as long."""
+    names, stored, identity = set(), set(), False
+    extended, before = 0, None
+    instructions = code.co_code
+    for place in range(0, len(instructions), 2):
+        operation, argument = instructions[place], extended | instructions[place + 1]
+        extended = argument << 8 if operation == _EXTENDED else 0
+        if operation == _LOAD_GLOBAL:
+            names.add(code.co_names[argument >> 1])
+        elif operation == _STORE_GLOBAL:
+            stored.add(code.co_names[argument])
+        elif operation == _IS and isinstance(before, bool):
+            identity = True
+        if operation != _EXTENDED:
+            before = code.co_consts[argument] if operation == _LOAD_CONST else None
+    inner = [_scan(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    stored.update(name for one in inner for name in one.stored)
+    names.update(stored, (name for one in inner for name in one.globals))
+    return _Scan(tuple(sorted(names)), tuple(stored), identity or any(one.asks_for_identity for one in inner))
+
+
+_EXTENDED, _LOAD_GLOBAL, _STORE_GLOBAL, _IS, _LOAD_CONST = (
+    dis.opmap[name] for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "IS_OP", "LOAD_CONST")
+)
+
+
+def global_names(code: CodeType) -> tuple[str, ...]:
+    """The global variables that a function and the functions inside it use."""
+    return _scan(code).globals
+
+
+def stored_names(code: CodeType) -> tuple[str, ...]:
+    """The global variables that a function, or one inside it, sets."""
+    return _scan(code).stored
+
+
+def asks_for_identity(code: CodeType) -> bool:
+    """Whether a function asks ``is True`` or ``is False``, which only the plain values answer rightly."""
+    return _scan(code).asks_for_identity
