@@ -58,7 +58,7 @@ def trace(
         return lambda function: trace(function, args, kwargs, leaves=leaves, static=static, limit=limit)
     options: dict[str, Any] = {"static": frozenset(static), "leaves": leaves}
     if args is None and kwargs is None:
-        return LazyGraph(fn, lambda f, a, k: _capture(f, a, k, keep=True, **options), _protected, limit)
+        return LazyGraph(fn, lambda f, a, k: _capture(f, a, k, keep=True, **options), limit)
     return _capture(fn, tuple(args or ()), dict(kwargs or {}), keep=False, **options)[0]
 
 
@@ -72,10 +72,6 @@ def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool,
         captured.result,
         captured.pins,
     )
-
-
-def _protected(captured: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return _framework().protect(captured.graph, args, kwargs)
 
 
 def _framework() -> Guest:

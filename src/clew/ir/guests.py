@@ -81,10 +81,6 @@ class Guest:
         """Run ``fn`` on an example and record it: module, constants, graph and result."""
         return None
 
-    def protect(self, graph: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A context in which a failing guard of ``graph`` undoes what the call had done by then."""
-        return None
-
     def faked(self, module: Any, mode: Any) -> Any:
         """A copy of a module whose arrays hold no data, for ``mode``."""
         return None

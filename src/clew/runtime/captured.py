@@ -13,7 +13,7 @@ import torch
 
 from clew.capture.example.contents import contents, follows, refill
 from clew.capture.example.guards import Guard, guards_of
-from clew.frameworks.torch.rollback import acts_before_guards, protect
+from clew.frameworks.torch.protection import Plan, plan_of, protected
 from clew.ir.graph import Graph
 from clew.runtime.function import GraphFunction
 from clew.runtime.module import GraphModule
@@ -34,22 +34,23 @@ class Guarded:
         """The assumptions, in the order in which they are checked."""
         return guards_of(self.graph)
 
-    def _acts_early(self) -> bool:
-        """Whether the graph as it is now acts before its last guard; worked out once for each state of the code."""
+    def _plan(self) -> Plan | None:
+        """What the graph as it is now may do before its last guard; worked out once for each state of the code."""
         code = self.recompile()  # type: ignore[attr-defined]
         known = self.__dict__.get("_early")
         if known is None or known[0] is not code:
-            known = self.__dict__["_early"] = (code, acts_before_guards(self.graph))
-        return bool(known[1])
+            known = self.__dict__["_early"] = (code, plan_of(self.graph))
+        return known[1]  # type: ignore[no-any-return]
 
 
 class CapturedModule(Guarded, GraphModule):
     """A module captured from an example."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._acts_early():
+        plan = self._plan()
+        if plan is None:
             return super().__call__(*args, **kwargs)
-        with protect(self.graph, args, kwargs):
+        with protected(plan, self, args, kwargs):
             return super().__call__(*args, **kwargs)
 
 
@@ -57,9 +58,10 @@ class CapturedFunction(Guarded, GraphFunction):
     """A function captured from an example."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._acts_early():
+        plan = self._plan()
+        if plan is None:
             return super().__call__(*args, **kwargs)
-        with protect(self.graph, args, kwargs):
+        with protected(plan, self.root, args, kwargs):
             return super().__call__(*args, **kwargs)
 
 

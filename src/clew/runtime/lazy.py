@@ -20,13 +20,12 @@ Pin = tuple[dict[str, Any], str, Any]
 class LazyGraph:
     """A callable that captures itself as it is called. ``captures`` lists what it has."""
 
-    def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], protect: Any, limit: int = 16) -> None:
+    def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], limit: int = 16) -> None:
         self.fn = fn
         self.captures: list[Any] = []
         self._modes: list[tuple[tuple[bool, ...], list[Pin]]] = []
         self.limit = limit
         self._capture = capture
-        self._protect = protect
         functools.update_wrapper(self, fn, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -35,8 +34,7 @@ class LazyGraph:
             if mode != captured_mode or not _hold(pins):
                 continue
             try:
-                with self._protect(captured, args, kwargs):
-                    return captured(*args, **kwargs)
+                return captured(*args, **kwargs)
             except GuardError:
                 continue
         if len(self.captures) >= self.limit:

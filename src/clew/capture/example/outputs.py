@@ -15,11 +15,13 @@ from typing import Any
 
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.errors import CaptureError
+from clew.ir.effects import pure
 
 _CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...), enum.Enum, range)
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
+@pure
 def rebuild(kind: type, state: dict[str, Any]) -> Any:
     """An object of a class with these attributes, made without its constructor."""
     made: Any = object.__new__(kind)
@@ -27,6 +29,7 @@ def rebuild(kind: type, state: dict[str, Any]) -> Any:
     return made
 
 
+@pure
 def rebuild_mapping(kind: type, items: dict[Any, Any], state: dict[str, Any]) -> Any:
     """A dict of a class of its own with these items and attributes."""
     made: Any = (OrderedDict if issubclass(kind, OrderedDict) else dict).__new__(kind)

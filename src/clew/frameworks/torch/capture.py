@@ -127,7 +127,7 @@ class _Capture:
             self.module = None
         self.paths: dict[Any, str] = {}
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), static)
-        self.rollback = Rollback(self.recorder)
+        self.rollback = Rollback()
         programs = [fn] if self.module is None else [fn, *self.module.modules(), *_hooks(self.module)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         self.surroundings = Surroundings(self.functions, {type(part) for part in programs})

@@ -40,6 +40,15 @@ def attribute_at(owner: Any, path: str) -> Any:
     return operator.attrgetter(path)(owner)
 
 
+@pure
+def level_of(logger: logging.Logger) -> int:
+    """The level from which on a logger writes."""
+    return logger.getEffectiveLevel()
+
+
+_ASKING = frozenset({"isEnabledFor", "getEffectiveLevel", "level", "hasHandlers", "disabled"})
+
+
 class EntryGuards:
     """Writes the entry guards of one capture into its graph."""
 
@@ -79,16 +88,21 @@ class EntryGuards:
                     self._attribute(node, name, getattr(tensor, name))
 
     def _variables(self) -> None:
-        for name, value in self.surroundings.values():
-            if isinstance(value, logging.Logger):
-                level = self.graph.call_method("getEffectiveLevel", (value,))
-                self._require(level, value.getEffectiveLevel(), f"the level of {name} is what it was")
         lifted = {entry.slot.key for entry in self.state.entries}
         for holder, name, value in self.surroundings.variables(self.recorder.executed):
             if (id(holder), name) in lifted:
                 continue
+            if isinstance(value, logging.Logger):
+                self._level(name, value)
             variable = guards.Variable(holder, name, value)
             self.graph.call_function(guards.require_variable, (variable, name, f"{name} is what it was"))
+
+    def _level(self, name: str, logger: logging.Logger) -> None:
+        """What is logged has no node, but a program may ask whether anything would be."""
+        asking = [code for code in self.recorder.executed if not _ASKING.isdisjoint(code.co_names)]
+        if asking:
+            level = self.graph.call_function(level_of, (logger,))
+            self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
 
     def _modules_around(self) -> None:
         """A function may use modules around it: their mode, and the parameters that it read, must still be theirs."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from clew.frameworks.torch import effects, modules, names, signatures, spelling, types
 from clew.frameworks.torch.capture import capture
-from clew.frameworks.torch.rollback import protect
 from clew.frameworks.torch.tracing import TracingAnswers
 from clew.ir.guests import Effect
 
@@ -20,10 +19,6 @@ class TorchGuest(TracingAnswers):
     def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Any:
         """Run ``fn`` on an example and record it."""
         return capture(fn, args, kwargs, **options)
-
-    def protect(self, graph: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A context in which a failing guard undoes what the call had done by then."""
-        return protect(graph, args, kwargs)
 
     def function_effect(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
         """The effect of calling a function of torch; None for functions that nobody vouched for."""

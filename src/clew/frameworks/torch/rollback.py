@@ -8,26 +8,18 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from clew import tree
-from clew.capture.example.guards import CHECKS
-from clew.errors import CaptureError, GuardError
-from clew.ir.effects import effect_of
-from clew.ir.graph import Graph
-from clew.ir.guests import Effect
+from clew.errors import CaptureError
 
 
 class Rollback:
     """What must be as it was when the capture ends."""
 
-    def __init__(self, recorder: Any) -> None:
-        self.recorder = recorder
+    def __init__(self) -> None:
         self._watched: list[tuple[torch.Tensor, int]] = []
         self._storages: dict[int, torch.Tensor] = {}
         self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
@@ -118,34 +110,3 @@ def _numpy_changed(before: Any) -> bool:
 
 def _storage(tensor: torch.Tensor) -> int:
     return id(tensor) if tensor.is_meta or tensor.layout is not torch.strided else tensor.untyped_storage().data_ptr()
-
-
-@contextmanager
-def protect(graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
-    """If a guard of ``graph`` fails inside, the inputs, the module's state and the random state are put back."""
-    if not acts_before_guards(graph):
-        yield
-        return
-    rollback = Rollback(None)
-    tensors = [leaf for leaf in tree.flatten((args, kwargs))[0] if isinstance(leaf, torch.Tensor)]
-    module = graph.owning_module
-    rollback.watch(tensors if module is None else [*tensors, *module.parameters(), *module.buffers()])
-    for tensor, _ in list(rollback._watched):
-        rollback.save(tensor)
-    try:
-        yield
-    except GuardError:
-        rollback.put_back()
-        raise
-
-
-def acts_before_guards(graph: Graph) -> bool:
-    """Whether a node with an effect stands before the last guard."""
-    acted = False
-    for node in graph.nodes:
-        if node.op == "call_function" and node.target in CHECKS:
-            if acted:
-                return True
-        elif node.op not in ("placeholder", "output") and effect_of(node) is not Effect.NONE:
-            acted = True
-    return False
