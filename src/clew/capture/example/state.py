@@ -69,6 +69,7 @@ class State:
         self._names: dict[int, dict[str, tuple[int, str]]] = {}
         self._read: set[tuple[int, str]] = set()
         self._set: set[tuple[int, str]] = set()
+        self._is_clean = False
         self._wanted: dict[tuple[int, str], Slot] = {}
         self._homes: dict[int, tuple[Any, Slot]] | None = None
 
@@ -130,8 +131,14 @@ class State:
     def changed(self) -> list[Slot]:
         """The places that the run has changed, without those that were lifted."""
         lifted = {entry.slot.key for entry in self.entries}
-        found = {slot.key: slot for slot in (*self._changed_attributes(), *self._changed_variables())} | self._wanted
-        return [slot for key, slot in found.items() if key not in lifted]
+        found = {slot.key: slot for slot in (*self._changed_attributes(), *self._changed_variables())}
+        self._is_clean = not found and not self.entries
+        return [slot for key, slot in (found | self._wanted).items() if key not in lifted]
+
+    def wanted(self) -> list[Slot]:
+        """The places that must be lifted because the result holds something that is kept there."""
+        lifted = {entry.slot.key for entry in self.entries}
+        return [slot for key, slot in self._wanted.items() if key not in lifted]
 
     def _changed_attributes(self) -> Iterator[Slot]:
         for group in self._groups:
@@ -214,6 +221,8 @@ class State:
 
     def put_back(self) -> None:
         """Let everything be as it was before the run."""
+        if self._is_clean:
+            return
         for entry in self.entries:
             entry.slot.variable.put(entry.before)
         for group in self._groups:

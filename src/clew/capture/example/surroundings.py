@@ -6,10 +6,11 @@ the program's own code names is looked at.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.capture.example.reach import Reach, stored_names, variables
 from clew.errors import CaptureError
@@ -18,27 +19,44 @@ _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 _SIMPLE = (int, float, str, bool, complex, bytes, type(None))
 
 
-_known: dict[Any, tuple[Reach, list[tuple[dict[str, Any], str, Any]]]] = {}
+class _Known(NamedTuple):
+    """What was found out about a program: what it reaches, the variables around that, and those that are code."""
+
+    reach: Reach
+    near: dict[FunctionType, None]
+    around: list[tuple[Any, str, FunctionType]]
+    stored: set[tuple[int, str]]
+    code: list[tuple[dict[str, Any], str, Any]]
+
+
+_known: dict[Any, _Known] = {}
 _MOST_KNOWN = 64
 
 
-def _reach(functions: tuple[Any, ...], kinds: frozenset[type]) -> Reach:
-    """What can be reached; remembered for programs of importable parts, as long as all code it names is the same."""
+def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> _Known:
+    """What a program reaches; remembered for programs of importable parts, as long as all code it names is the same."""
     known = _known.get((functions, kinds))
-    if known is not None and all(holder.get(name) is value for holder, name, value in known[1]):
-        return known[0].copy()
-    found = Reach()
+    if known is not None and all(holder.get(name) is value for holder, name, value in known.code):
+        return known
+    reach = Reach()
     for kind in kinds:
-        found.add_own_class(kind)
+        reach.add_own_class(kind)
     for function in functions:
-        found.add(function)
+        reach.add(function)
+    found = {(id(one[0]), one[1]): (*one, function) for function in reach.functions for one in variables(function)}
+    around = [(holder, name, function) for holder, name, _, function in found.values()]
+    code = [(holder, name, value) for holder, name, value, _ in found.values() if isinstance(value, _CODE)]
+    made = _Known(reach, reach.near(functions), around, _stored(reach.functions), code)
     if not any("<locals>" in part.__qualname__ for part in (*functions, *kinds)):
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        around = {(id(each[0]), each[1]): each for function in found.functions for each in variables(function)}
-        named = [each for each in around.values() if isinstance(each[2], _CODE) and isinstance(each[0], dict)]
-        _known[functions, kinds] = (found.copy(), named)
-    return found
+        _known[functions, kinds] = made._replace(code=[one for one in code if isinstance(one[0], dict)])
+    return made
+
+
+def _stored(functions: Iterable[FunctionType]) -> set[tuple[int, str]]:
+    """The global variables that some functions set."""
+    return {(id(function.__globals__), name) for function in functions for name in stored_names(function.__code__)}
 
 
 class Surroundings:
@@ -48,26 +66,26 @@ class Surroundings:
         self._cells: list[tuple[Any, str, Any]] = []
         self._seen: set[tuple[int, str]] = set()
         self._streams: list[tuple[str, Any, Any]] = []
-        self._stored: set[tuple[int, str]] = set()
-        self._reach = _reach(tuple(functions), frozenset(kinds))
-        self._near = self._reach.near(functions)
-        self._look_around(list(self._reach.functions))
+        known = _look(tuple(functions), frozenset(kinds))
+        self._reach, self._near, self._stored = known.reach, known.near, known.stored
+        self._add(known.around)
 
     def add(self, function: FunctionType) -> list[tuple[Any, str]]:
         """Look at the variables around one more function, and around those that it may call; the new ones."""
-        return self._look_around(self._reach.add(function))
-
-    def _look_around(self, functions: list[FunctionType]) -> list[tuple[Any, str]]:
-        known = len(self._cells)
-        for function in functions:
-            self._stored.update((id(function.__globals__), name) for name in stored_names(function.__code__))
-            for holder, name, value in variables(function):
-                if (id(holder), name) not in self._seen:
-                    if _is_stream(value):
-                        self._add_stream(name, value, function in self._near)
-                    self._seen.add((id(holder), name))
-                    self._cells.append((holder, name, value))
+        self._reach, known = self._reach.copy(), len(self._cells)
+        reached = self._reach.add(function)
+        self._stored = self._stored | _stored(reached)
+        self._add([(holder, name, one) for one in reached for holder, name, _ in variables(one)])
         return [(holder, name) for holder, name, value in self._cells[known:] if self._may_change(holder, name, value)]
+
+    def _add(self, around: Iterable[tuple[Any, str, FunctionType]]) -> None:
+        for holder, name, function in around:
+            value = holder.get(name) if isinstance(holder, dict) else holder.cell_contents
+            if (id(holder), name) not in self._seen:
+                if _is_stream(value):
+                    self._add_stream(name, value, function in self._near)
+                self._seen.add((id(holder), name))
+                self._cells.append((holder, name, value))
 
     def _may_change(self, holder: Any, name: str, value: Any) -> bool:
         """Whether the program can change a variable: it sets it, or its value can be changed in place."""
@@ -127,7 +145,12 @@ class Surroundings:
 
 def _is_stream(value: Any) -> bool:
     """True for what hands out another value at each use: iterators, generators of random numbers."""
-    kind = type(value)
+    kind: Any = type(value)
+    return _is_stream_class(kind)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_stream_class(kind: Any) -> bool:
     named = kind.__name__ in ("Random", "SystemRandom", "RandomState", "Generator")
     return (named or hasattr(kind, "__next__")) and not kind.__module__.startswith("torch")
 

@@ -325,7 +325,7 @@ class _Capture:
         self.recorder.finishing = True
         with torch._C.DisableTorchFunction():
             graph.output(Writes(self.state, graph).finish(result))
-        self.found = self.state.changed()
+        self.found = self.state.wanted()
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
         EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state).write(self.after_inputs)
