@@ -16,6 +16,7 @@ from clew.capture.symbolic import Tracer
 from clew.errors import MissingFramework
 from clew.ir.guests import Guest, present
 from clew.runtime.choose import make_callable, make_captured
+from clew.runtime.example import Example
 from clew.runtime.lazy import LazyGraph
 
 
@@ -67,11 +68,9 @@ def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool,
     framework = _framework()
     captured = framework.capture(fn, args, kwargs, keep=keep, **options)
     name = getattr(fn, "__name__", type(fn).__name__)
-    return (
-        make_captured(framework.package, captured, name, live=keep or inspect.ismethod(fn)),
-        captured.result,
-        captured.pins,
-    )
+    made = make_captured(framework.package, captured, name, live=keep or inspect.ismethod(fn))
+    vars(made)["_example"] = Example(args, kwargs)
+    return made, captured.result, captured.pins
 
 
 def _framework() -> Guest:

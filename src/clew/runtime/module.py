@@ -41,8 +41,8 @@ class _StaleForward:
         return vars(_own_class(type(module)))["forward"].__get__(instance, owner)
 
 
-_DERIVED = ("_graph", "_python_code", "_early")
-"""Attributes that follow from the graph, which is copied and saved by itself."""
+_DERIVED = ("_graph", "_python_code", "_early", "_example")
+"""Attributes that are not copied or saved: the graph is, by itself, and what follows from it is made anew."""
 
 
 class GraphModule(torch.nn.Module):

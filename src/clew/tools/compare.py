@@ -21,7 +21,7 @@ from clew.tools.world import World
 
 def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:
     """The calls that were given, then noise of the same form and other batch sizes made from the first of them."""
-    calls = calls_from(inputs, captured.graph)
+    calls = calls_from(inputs, captured)
     named = [("example" if len(calls) == 1 else f"example {place + 1}", call) for place, call in enumerate(calls)]
     named += made_from(calls[0])
     world = World(fn, captured, [value for _, value in walk(calls) if isinstance(value, torch.Generator)])

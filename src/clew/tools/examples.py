@@ -26,10 +26,12 @@ class NoExample(ClewError, ValueError):
     """There is nothing to run a program on."""
 
 
-def calls_from(inputs: Any, graph: Graph) -> list[Call]:
-    """The calls that a user gave: a list of pairs or one pair; made from the types in the graph if none was given."""
+def calls_from(inputs: Any, captured: Any) -> list[Call]:
+    """The calls that a user gave: a list of pairs or one pair; if none was given, the example of the capture as far
+    as it is still there, or one made from the types in the graph."""
     if inputs is None:
-        return [_from_types(graph)]
+        example = getattr(captured, "_example", None)
+        return [_from_types(captured.graph) if example is None else example.call(_noise_maker())]
     given = [inputs] if _is_pair(inputs) else list(inputs) if isinstance(inputs, (list, tuple)) else []
     if not given or not all(map(_is_pair, given)):
         raise NoExample(
@@ -45,17 +47,30 @@ def _is_pair(value: Any) -> bool:
     return is_two and isinstance(value[0], (tuple, list)) and isinstance(value[1], dict)
 
 
-def _from_types(graph: Graph) -> Call:
-    """A call made of noise, where the graph knows the types of its inputs."""
+def _noise_maker() -> Callable[[Any], Any]:
+    """A function that makes noise of a type; equal names of sizes get equal sizes."""
     generator = torch.Generator().manual_seed(_NOISE_SEED)
     sizes: dict[str, int] = {}
+
+    def make(kind: Any) -> Any:
+        if not isinstance(kind, ArrayType):
+            raise NoExample(
+                f"there is no example to replay: it held a {kind}, which is gone",
+                fixes=("give one: clew.verify(graph, fn, inputs=((x,), {}))",),
+            )
+        shape = [size if isinstance(size, int) else sizes.setdefault(size, 2 + len(sizes)) for size in kind.shape]
+        return noise_like(torch.ones(shape, dtype=getattr(torch, kind.dtype), device=kind.device), generator)
+
+    return make
+
+
+def _from_types(graph: Graph) -> Call:
+    """A call made of noise, where the graph knows the types of its inputs."""
+    make = _noise_maker()
     args: dict[str, Any] = {}
     for node in graph.find_nodes(op="placeholder"):
-        kind = node.value_type
-        if isinstance(kind, ArrayType):
-            shape = [size if isinstance(size, int) else sizes.setdefault(size, 2 + len(sizes)) for size in kind.shape]
-            dtype = getattr(torch, kind.dtype)
-            args[node.target] = noise_like(torch.ones(shape, dtype=dtype, device=kind.device), generator)
+        if isinstance(node.value_type, ArrayType):
+            args[node.target] = make(node.value_type)
         elif not node.args and not str(node.target).startswith("*"):
             raise NoExample(
                 f"there is no example to replay: the graph does not know the type of {node.target!r}",

@@ -65,6 +65,8 @@ class Recorder:
     def track(self, value: Any, place: Node | Pending) -> None:
         """From now on ``value`` belongs to this node."""
         self._nodes[id(value)] = (weakref.ref(value), place)
+        if type(place) is Node:
+            self.note_type(place, value)
 
     def known(self, value: Any) -> Node | None:
         """The node of a value that was recorded, or None."""
@@ -74,6 +76,7 @@ class Recorder:
         if isinstance(entry[1], Pending):
             node = self.resolve(entry[1])
             self._nodes[id(value)] = (entry[0], node)
+            self.note_type(node, value)
             return node
         found: Node = entry[1]
         return found
@@ -97,6 +100,7 @@ class Recorder:
         node = self._attribute_nodes.get(path)
         if node is None:
             node = self._attribute_nodes[path] = self._create("get_attr", path, (), {})
+            self.note_type(node, value)
         return node
 
     def _new_constant(self, value: Any) -> str:
@@ -170,6 +174,9 @@ class Recorder:
         """The array that the program itself has where the capture put an object of its own."""
         known = self.aliases.get(id(value))
         return value if known is None else known[1]
+
+    def note_type(self, node: Node, array: Any) -> None:
+        """Note the type that an array had in the example on its node."""
 
     def result(self, value: Any, place: Node | Pending) -> Any:
         """A value of the example as the program shall see it: what it holds belongs to nodes from now on."""

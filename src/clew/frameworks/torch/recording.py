@@ -23,8 +23,10 @@ from clew.capture.example.statements import is_only_shown
 from clew.errors import CaptureError
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.scalars import TracedSize, traced
+from clew.frameworks.torch.types import tensor_type
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
+from clew.ir.node import Node
 from clew.ir.source import user_frame, user_source
 
 _FACTS = frozenset(
@@ -76,6 +78,11 @@ class TorchRecorder(Recorder):
     def is_end(self, value: Any) -> bool:
         """True for tensors and modules: what is in them is followed by other means."""
         return isinstance(value, (torch.Tensor, torch.nn.Module))
+
+    def note_type(self, node: Node, array: Any) -> None:
+        """Note dtype, shape and device of a tensor on its node, past all that watches edits: the graph is new."""
+        with torch._C.DisableTorchFunction():
+            object.__setattr__(node, "value_type", tensor_type(array))
 
     def concrete_tuple(self, value: Any) -> Any:
         """A tuple with plain numbers; a traced size becomes a plain one."""

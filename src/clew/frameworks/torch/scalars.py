@@ -17,8 +17,11 @@ import torch
 
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_only_shown
+from clew.ir.node import Node
 from clew.ir.source import user_frame
+from clew.ir.types import ScalarType
 
+_TYPES = {kind: ScalarType(kind.__name__) for kind in (bool, int, float)}
 _BINARY = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor"
 _COMPARING = "lt le gt ge eq ne"
 _UNARY = "neg abs pos invert"
@@ -30,6 +33,8 @@ def traced(value: Any, place: Any, recorder: Recorder) -> Any:
     cls = TracedBool if kind is bool else TracedInt if kind is int else TracedFloat if kind is float else None
     if cls is None:
         return value
+    if type(place) is Node and place.value_type is None:
+        object.__setattr__(place, "value_type", _TYPES[kind])
     number: Any = object.__new__(cls)
     number.plain, number.place, number.recorder = value, place, recorder
     return number

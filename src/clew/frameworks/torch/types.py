@@ -7,6 +7,7 @@ negative zero is no zero.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ _SYMBOLIC = {torch.SymInt: "int", torch.SymFloat: "float", torch.SymBool: "bool"
 def type_of(value: Any) -> Type | None:
     """The type of a value of torch; None for modules and other objects, which the IR names by their class."""
     if isinstance(value, torch.Tensor):
-        return _tensor_type(value)
+        return tensor_type(value)
     if isinstance(value, _PLAIN):
         return ObjectType(f"torch.{type(value).__name__}")
     if isinstance(value, tuple) and type(value).__module__ == "torch.return_types":
@@ -29,11 +30,22 @@ def type_of(value: Any) -> Type | None:
     return next((ScalarType(name) for kind, name in _SYMBOLIC.items() if isinstance(value, kind)), None)
 
 
-def _tensor_type(tensor: torch.Tensor) -> Type:
+def tensor_type(tensor: torch.Tensor) -> Type:
+    """Dtype, shape and device of a tensor."""
     if tensor.is_nested and tensor.layout is torch.strided:  # such a tensor has no one shape
         return ObjectType("torch.Tensor")
     shape = tuple(map(_dimension, tensor.shape))
-    return ArrayType(str(tensor.dtype).removeprefix("torch."), shape, str(tensor.device))
+    return ArrayType(_dtype_name(tensor.dtype), shape, _device_name(tensor.device))
+
+
+@functools.cache
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+@functools.lru_cache(maxsize=256)
+def _device_name(device: torch.device) -> str:
+    return str(device)
 
 
 def _dimension(size: int | torch.SymInt) -> Dimension:
