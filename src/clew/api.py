@@ -8,6 +8,7 @@ the graph, and the graph becomes a callable whose code is generated when it is f
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterable
 from typing import Any
@@ -45,6 +46,8 @@ def trace(
     leaves: Any = None,
     static: Iterable[str] = (),
     limit: int = 16,
+    include_generators: bool = True,
+    array_caching: bool = True,
 ) -> Any:
     """Capture a program from an example: it is run once on ``args`` and ``kwargs``, and what it does is recorded.
 
@@ -53,11 +56,23 @@ def trace(
     decorator.
     ``leaves`` says which modules stay calls: torch.nn's own by default; "none", classes, a path pattern or a predicate
     ``(module, path) -> bool`` otherwise. ``static`` names number arguments that are constants of the capture. A lazy
-    graph makes at most ``limit`` captures.
+    graph makes at most ``limit`` captures. Random numbers are drawn anew at each call, or with
+    ``include_generators=False`` once and for all, where they depend on no input. With ``array_caching`` what depends on
+    constants alone is computed in the capture.
     """
     if fn is None:
-        return lambda function: trace(function, args, kwargs, leaves=leaves, static=static, limit=limit)
+        return functools.partial(
+            trace,
+            args=args,
+            kwargs=kwargs,
+            leaves=leaves,
+            static=static,
+            limit=limit,
+            include_generators=include_generators,
+            array_caching=array_caching,
+        )
     options: dict[str, Any] = {"static": frozenset(static), "leaves": leaves}
+    options |= {"include_generators": include_generators, "array_caching": array_caching}
     if args is None and kwargs is None:
         return LazyGraph(fn, lambda f, a, k: _capture(f, a, k, keep=True, **options), limit)
     return _capture(fn, tuple(args or ()), dict(kwargs or {}), keep=False, **options)[0]

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 import torch
 
+from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
 from clew.capture.example.reach import asks_for_identity
-from clew.capture.example.recorder import Scalar
+from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
 from clew.capture.example.surroundings import Surroundings, functions_of
@@ -91,6 +92,8 @@ def capture(
     leaves: Any = None,
     static: frozenset[str] = frozenset(),
     keep: bool = False,
+    include_generators: bool = True,
+    array_caching: bool = True,
 ) -> Captured:
     """Run ``fn`` on the example and record it; with ``keep`` what the run did stays done.
 
@@ -103,6 +106,7 @@ def capture(
     for _ in range(_MOST_RUNS):
         run = _Capture(fn, leaf_policy(leaves), static, keep)
         run.nests.plain_kinds += plain_kinds
+        run.recorder.folding = Folding(caches=array_caching, bakes=not include_generators)
         captured = run.run(args, kwargs, lifted.values())
         if captured is not None:
             return captured
@@ -328,7 +332,11 @@ class _Capture:
         self.found = self.state.wanted()
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
-        EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state).write(self.after_inputs)
+        entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state)
+        entry.write(self.after_inputs)
+        sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
+        if sources is not None:
+            entry.constants(sources, self.after_inputs)
         graph.eliminate_dead_code()
         return not self.found
 

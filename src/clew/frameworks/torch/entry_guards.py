@@ -41,6 +41,12 @@ def attribute_at(owner: Any, path: str) -> Any:
 
 
 @pure
+def defaults() -> tuple[Any, ...]:
+    """What a call of torch with constant arguments hangs on besides them."""
+    return torch.get_default_dtype(), torch.get_default_device(), torch.is_autocast_enabled()
+
+
+@pure
 def level_of(logger: logging.Logger) -> int:
     """The level from which on a logger writes."""
     return logger.getEffectiveLevel()
@@ -96,6 +102,13 @@ class EntryGuards:
                 self._level(name, value)
             variable = guards.Variable(holder, name, value)
             self.graph.call_function(guards.require_variable, (variable, name, f"{name} is what it was"))
+
+    def constants(self, sources: set[str], after: Node) -> None:
+        """Constants that were computed in the capture hold while what they came from is the same."""
+        with self.graph.inserting_before(after._next):
+            for path in sorted(sources):
+                self._attribute(self.graph.get_attr(path), "_version", self.recorder.constants[path]._version)
+            self._require(self.graph.call_function(defaults), defaults(), "the defaults of torch are what they were")
 
     def _level(self, name: str, logger: logging.Logger) -> None:
         """What is logged has no node, but a program may ask whether anything would be."""

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from clew.capture.example.folding import Folding
 from clew.capture.example.recorder import Pending, Recorder
 from clew.capture.example.statements import is_only_shown
 from clew.errors import CaptureError
@@ -56,6 +57,7 @@ class TorchRecorder(Recorder):
         self.watch_constant: Any = None
         self.save_generator: Any = None
         self.failure: tuple[str, str] | None = None
+        self.folding = Folding(caches=True, bakes=False)
         self.surroundings: Any = None
         self.state: Any = None
         self.finishing = False
@@ -102,6 +104,14 @@ class TorchRecorder(Recorder):
             )
         self.watch_constant(value)
         return super()._new_constant(value)
+
+    def node_of(self, value: Any) -> Node:
+        """The node of a tensor; one that the program's surroundings hold is a source of constants."""
+        known = len(self.constants)
+        node = super().node_of(value)
+        if len(self.constants) > known and not value.requires_grad and not value.is_inference():
+            self.folding.add_source(node)
+        return node
 
     # ---- results -------------------------------------------------------------------------------------------------
 
@@ -176,6 +186,8 @@ class TorchRecorder(Recorder):
             self.guard(self.create(len, (node,)), len(value))
         if type(value) is list:
             self._guard_lengths(node, value)
+        if not writes:
+            self.folding.add(node, value if can_be_kept(value) else None, node.all_input_nodes)
         return self._aliased(self.result, value, node, args, writes)
 
     def _use_generator(self, generator: Any) -> None:
@@ -267,6 +279,16 @@ class TorchRecorder(Recorder):
     def rely(self, fact: str) -> None:
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
         self.relied.add(fact)
+
+
+_MOST_ELEMENTS = 1 << 20
+
+
+def can_be_kept(value: Any) -> bool:
+    """Whether a result may be kept for all calls: a plain tensor of moderate size that holds data."""
+    if type(value) is not torch.Tensor or value.requires_grad or value.is_inference():
+        return False
+    return not value.is_meta and value.layout is torch.strided and value.numel() <= _MOST_ELEMENTS
 
 
 def _where() -> str:
