@@ -299,3 +299,41 @@ def test_state_inside_a_call_that_nobody_looks_into_is_refused_or_right() -> Non
     x = torch.rand(1, 2)
     captured(x)
     assert torch.equal(kept["hidden"], model[0](x))
+
+
+class Keeping(nn.Module):
+    """Keeps a history, and may look at it."""
+
+    def __init__(self, looks: bool) -> None:
+        super().__init__()
+        self.looks = looks
+        self.losses: list[Any] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.losses.append(x.mean())
+        self.losses += [x.shape[0]]
+        return x * len(self.losses) if self.looks else x * 2
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_history_that_is_only_appended_to_is_not_guarded(looks: bool) -> None:
+    model = Keeping(looks)
+    twin, lazy, captured = copy.deepcopy(model), clew.trace(model), clew.trace(copy.deepcopy(model), (torch.ones(2),))
+    for size in (2, 3, 4):
+        x = torch.rand(size)
+        wanted = twin(x)
+        assert torch.equal(lazy(x), wanted)
+        if not looks:
+            assert torch.equal(captured(x), wanted)
+        assert model.losses[1::2] == twin.losses[1::2] and type(model.losses) is list
+        assert all(map(torch.equal, model.losses[::2], twin.losses[::2]))
+    assert len(lazy.captures) == (3 if looks else 1)
+    assert looks or captured.losses[1::2] == [2, 3, 4]
+
+
+def test_a_history_that_somebody_else_holds_is_looked_at() -> None:
+    model = Keeping(False)
+    shared = model.losses
+    lazy = clew.trace(model)
+    lazy(torch.ones(2)), lazy(torch.ones(2))
+    assert len(shared) == 4 and model.losses is shared

@@ -51,8 +51,10 @@ def contents(value: Any) -> Contents:
         found = {(ITEM, key): part for key, part in OrderedDict.items(value)}
     elif isinstance(value, dict):
         found = {(ITEM, key): part for key, part in dict.items(value)}
-    elif isinstance(value, (list, deque)):
-        found = {(ITEM, place): part for place, part in enumerate(list(value))}
+    elif isinstance(value, list):
+        found = {(ITEM, place): part for place, part in enumerate(list.__getitem__(value, slice(None)))}
+    elif isinstance(value, deque):
+        found = {(ITEM, place): part for place, part in enumerate(value)}
     elif isinstance(value, set):
         found = {(MEMBER, id(part)): part for part in value}
     else:

@@ -26,6 +26,7 @@ from clew.capture.example.contents import (
     has_attributes,
     refill,
 )
+from clew.capture.example.histories import History
 from clew.capture.example.recorder import Pending, Recorder, expression_of
 from clew.errors import CaptureError
 from clew.ir.node import Node
@@ -134,6 +135,18 @@ class Nests:
         refill(value, held.entered)
         return value
 
+    def history(self, value: list[Any], place: Any, name: str) -> History:
+        """A list of the state whose length and items matter only if the program looks at them."""
+        self.checks.append((guards.require_type, place, list))
+        before = contents(value)
+        parts = {key: self._part(key, part, place, name) for key, part in before.items()}
+        made = History(value, list(parts.values()))
+        held = Held(made, place, before)
+        held.entered = parts
+        self.held.append(held)
+        self.recorder.objects[id(made)] = (made, place)
+        return made
+
     def _check_keys(self, held: Held) -> None:
         value, place = held.value, held.place
         if isinstance(value, dict):
@@ -192,12 +205,14 @@ class Nests:
     def put_back(self) -> None:
         """Let all containers hold what they held."""
         for held in reversed(self.held):
-            refill(held.value, held.before)
+            if type(held.value) is not History:  # what it stands for was left as it was
+                refill(held.value, held.before)
 
     def settle(self, plain: Callable[[Any], Any]) -> None:
         """Let all containers hold what the program left in them, with plain numbers."""
         for held in self.held:
-            refill(held.value, {key: plain(part) for key, part in contents(held.value).items()})
+            value = held.value.original if type(held.value) is History else held.value
+            refill(value, {key: plain(part) for key, part in contents(held.value).items()})
 
 
 def _has_equality(value: Any) -> bool:

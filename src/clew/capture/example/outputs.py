@@ -13,6 +13,7 @@ from collections import OrderedDict, defaultdict, deque
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.errors import CaptureError
 from clew.ir.effects import pure
@@ -48,6 +49,8 @@ def plain(recorder: Recorder, value: Any) -> Any:
         return value.plain
     if recorder.is_array(value):
         return recorder.original(value)
+    if kind is History:
+        return value.original
     if id(value) in recorder.objects:
         return value  # it came in, and is put in order with all that came in
     if kind is tuple:

@@ -20,6 +20,7 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import source_of_frame, user_frame, user_source
 
+_OWN_LISTS = ("builtins", "clew.capture.example.histories")
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 
 
@@ -158,7 +159,7 @@ class Recorder:
             return value.plain
         if isinstance(value, tuple):
             return self.concrete_tuple(value)
-        if kind is list:
+        if issubclass(kind, list) and kind.__module__ in _OWN_LISTS:
             return [self.concrete(item) for item in value]
         if kind is dict:
             return {key: self.concrete(item) for key, item in value.items()}

@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from clew.capture.example.contents import Memory, same_part
-from clew.capture.example.guards import MISSING, Variable, require
+from clew.capture.example.guards import MISSING, Variable, require, require_length, require_type
+from clew.capture.example.histories import History, is_held_once
 from clew.capture.example.nests import Nests
 from clew.capture.example.slots import Slot
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.ir.node import Node
 
+_HOLDERS = 5  # of a list of the state, in the capture: the group, the memory twice, two names while it is lifted
 _HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set
 _NONE: frozenset[str] = frozenset()
 _WHOLE = frozenset({"__dict__", "_buffers", "_parameters"})
@@ -96,7 +98,9 @@ class State:
         for slot in slots:
             before = entered = slot.variable.get()
             first = len(nests.arrays)
-            if before is not MISSING:
+            if type(before) is list and is_held_once(before, _HOLDERS):
+                entered = nests.history(before, slot.read(nests.recorder.graph), slot.label)
+            elif before is not MISSING:
                 entered = nests.enter(before, slot.read(nests.recorder.graph), slot.label)
             if entered is not before:
                 slot.variable.put(entered)
@@ -200,6 +204,9 @@ class State:
         graph = self.nests.recorder.graph
         for entry in self.entries:
             unread = self._is_tracked(entry.slot) and entry.slot.key not in self._read
+            if type(entry.entered) is History:
+                unread = not entry.entered.seen
+                self._check_history(entry.slot, entry.entered)
             if unread:
                 dropped = {id(array) for array, _ in entry.arrays}
                 self.nests.arrays = [pair for pair in self.nests.arrays if id(pair[0]) not in dropped]
@@ -208,6 +215,14 @@ class State:
             elif entry.before is MISSING:
                 text = f"there is no {entry.slot.label}"
                 graph.call_function(require, (entry.slot.exists(graph), False, text))
+
+    def _check_history(self, slot: Slot, history: History) -> None:
+        """Guard that a list is one, and how long it is if the program looked at it."""
+        graph = self.nests.recorder.graph
+        graph.call_function(require_type, (slot.read(graph), list, f"type({slot.label}) is list"))
+        if history.seen:
+            count = list.__len__(history.original)
+            graph.call_function(require_length, (slot.read(graph), count, f"len({slot.label}) == {count}"))
 
     def _is_tracked(self, slot: Slot) -> bool:
         return slot.owner is not None and id(slot.owner) in self._names
@@ -242,6 +257,11 @@ class State:
         for name, value in before.items():
             if holder.get(name, MISSING) is not value:
                 holder[name] = value
+
+    def forget(self) -> None:
+        """Let go of everything that was remembered: how many hold a list tells the next run something."""
+        self._groups, self._variables, self.entries = [], [], []
+        self.memory = Memory(self.nests.recorder.is_end)
 
     def settle(self, plain: Callable[[Any], Any]) -> None:
         """Let everything be as the run has left it, with plain numbers."""

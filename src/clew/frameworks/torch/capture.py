@@ -112,6 +112,7 @@ def capture(
             return captured
         lifted |= {slot.key: slot for slot in run.found}
         plain_kinds = run.plain_kinds
+        run.state.forget()
     raise CaptureError(
         "the program changes other places of its state in each run", why=", ".join(slot.label for slot in run.found)
     )

@@ -1,0 +1,46 @@
+"""Lists that a program only appends to, as it does with a history of its losses.
+
+Such a list is longer at each call, and a guard on its length would hold for one call only. So while the program runs a
+``History`` stands in the place of the list, and tells whether anything but appending was done to it: if not, neither
+the length nor the items matter, and the graph appends to whatever list is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+class History(list[Any]):
+    """A list that knows whether anybody looked at it; ``original`` is the list that it stands for."""
+
+    __slots__ = ("original", "seen")
+
+    def __init__(self, original: list[Any], items: list[Any]) -> None:
+        list.__init__(self, items)
+        self.original = original
+        self.seen = False
+
+
+_APPENDING = frozenset({"append", "extend", "__iadd__"})
+_OBJECT = frozenset({"__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__",
+                     "__doc__", "__init_subclass__", "__subclasshook__", "__class_getitem__"})  # fmt: skip
+
+
+def _looking(method: Callable[..., Any]) -> Callable[..., Any]:
+    def look(self: History, *args: Any, **kwargs: Any) -> Any:
+        self.seen = True
+        return method(self, *args, **kwargs)
+
+    return look
+
+
+for _name in dir(list):
+    if _name not in _APPENDING | _OBJECT and callable(getattr(list, _name)):
+        setattr(History, _name, _looking(getattr(list, _name)))
+
+
+def is_held_once(value: list[Any], holders: int) -> bool:
+    """Whether nobody holds a list but its place and the ``holders`` references that the capture has to it."""
+    return sys.getrefcount(value) <= holders + 3  # the place itself, the argument here, that of getrefcount
