@@ -208,7 +208,9 @@ class _Capture:
     def _enter(self, lifted: Iterable[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards."""
         self.nests.write_checks()
+        self._look_around_callables()
         self.state.lift(lifted)
+        self._look_around_callables()
         self.nests.resolve_arrays()
         self.after_inputs = self.recorder.graph._root._prev
         for value, _ in self.nests.arrays:
@@ -217,9 +219,13 @@ class _Capture:
                     raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
                 self.rollback.watch_attributes(value)
             self.rollback.watch_tensor(value)
+
+    def _look_around_callables(self) -> None:
+        """Functions and objects that came in can be called: watch the variables around them."""
         for function in [found for value in self.nests.callables for found in functions_of(value)]:
             for holder, name in self.surroundings.add(function):
                 self.state.watch_variable(Variable(holder, name))
+        self.nests.callables.clear()
 
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
