@@ -5,17 +5,20 @@ import copy
 from hypothesis import assume, given, settings
 
 from clew.errors import CodegenError
+from clew.ir.nested import bodies_of
 from tests.strategies import random_graphs
 
 from .running import code_of
 
 
 def is_writable(graph):
-    """No Python function has two ``*args`` or two ``**kwargs``, and no method is called on nothing."""
+    """No Python function has two ``*args`` or two ``**kwargs``, and no method is called on nothing; bodies included."""
+    bodies = [body for node in graph.nodes if node.op != "placeholder" for body in bodies_of(node)]
     targets = [node.target for node in graph.find_nodes(op="placeholder")]
     stars = [target[: len(target) - len(target.lstrip("*"))] for target in targets]
     methods = graph.find_nodes(op="call_method")
-    return stars.count("*") < 2 and stars.count("**") < 2 and all(node.args for node in methods)
+    is_plain = stars.count("*") < 2 and stars.count("**") < 2 and all(node.args for node in methods)
+    return is_plain and all(map(is_writable, bodies))
 
 
 @settings(max_examples=300)

@@ -1,8 +1,9 @@
-"""The local names of one generated function: its parameters, and one name for the value of each node.
+"""The local names of generated functions: their parameters, and one name for the value of each node.
 
-Nodes come in, in order; out comes for each placeholder the parameter it is, and for the few nodes whose own name
-cannot stand in this function another one. Always holds: no two nodes share a local name, no node has the name of the
-root, of a global that the function's frame needs, or of another node's parameter.
+The nodes of a function come in, in order; out comes for each placeholder the parameter it is, and for the few nodes
+whose own name cannot stand in this function another one. Always holds: no two nodes of a function share a local name,
+no node has the name of the root, of a global that the code needs, or of another node's parameter. An inner function
+refers to no local of an outer one, so the two may well have the same names.
 """
 
 from __future__ import annotations
@@ -25,23 +26,31 @@ def is_plain_identifier(name: str) -> bool:
 
 
 class Locals:
-    """The parameters and local names of a function over ``nodes``; ``fixed`` are names that no local may have."""
+    """The parameters and local names of functions; ``fixed`` are names that no local may have."""
 
-    def __init__(self, nodes: Iterable[Node], fixed: set[str], names: Namespace) -> None:
+    def __init__(self, fixed: set[str], names: Namespace) -> None:
         self.parameters: dict[Node, tuple[str, str]] = {}
         self._renamed: dict[Node, str] = {}
+        self._fixed = fixed
+        self._names = names
         for name in fixed:
             names.reserve(name)
-        owners = self._choose_parameters(nodes, fixed)
-        self._choose_locals(nodes, fixed, owners, names)
+
+    def add_function(self, nodes: Iterable[Node]) -> None:
+        """Choose the names of a function over ``nodes``."""
+        owners, parameters = self._choose_parameters(nodes)
+        self._choose_locals(nodes, owners)
+        for node, (stars, name) in parameters.items():
+            self.parameters[node] = (stars, name or self.name(node))
 
     def name(self, node: Node) -> str:
         """The local name of a node's value."""
         return self._renamed.get(node) or node.name
 
-    def _choose_parameters(self, nodes: Iterable[Node], fixed: set[str]) -> dict[str, Node]:
+    def _choose_parameters(self, nodes: Iterable[Node]) -> tuple[dict[str, Node], dict[Node, tuple[str, str]]]:
         """Each placeholder's parameter is called like its target, unless that name is taken or no identifier."""
         owners: dict[str, Node] = {}
+        parameters: dict[Node, tuple[str, str]] = {}
         unnamed = []
         for node in nodes:
             if node.op != "placeholder":
@@ -49,16 +58,17 @@ class Locals:
             target = plain(node.target)
             name = target.lstrip("*")
             stars = target[: len(target) - len(name)]
-            self.parameters[node] = (stars if len(stars) < 3 else "", name)
-            if not is_plain_identifier(name) or name in fixed or owners.setdefault(name, node) is not node:
+            parameters[node] = (stars if len(stars) < 3 else "", name)
+            if not is_plain_identifier(name) or name in self._fixed or owners.setdefault(name, node) is not node:
                 unnamed.append(node)
         for node in unnamed:
-            self.parameters[node] = (self.parameters[node][0], "")
-        return owners
+            parameters[node] = (parameters[node][0], "")
+        return owners, parameters
 
-    def _choose_locals(self, nodes: Iterable[Node], fixed: set[str], owners: dict[str, Node], names: Namespace) -> None:
+    def _choose_locals(self, nodes: Iterable[Node], owners: dict[str, Node]) -> None:
         odd = []
-        seen = set(fixed)
+        names = self._names
+        seen = set(self._fixed)
         for node in nodes:
             name = node.name
             usable = type(name) is str and name not in seen and is_plain_identifier(name)
@@ -71,6 +81,3 @@ class Locals:
             names.reserve(name)
         for node in odd:
             self._renamed[node] = names.create_name(plain(node.name))
-        for node, (stars, name) in self.parameters.items():
-            if not name:
-                self.parameters[node] = (stars, self.name(node))

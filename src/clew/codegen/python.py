@@ -17,17 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clew import tree
-from clew.codegen.annotations import annotation
 from clew.codegen.comments import Commentator
 from clew.codegen.locals import Locals
 from clew.codegen.scope import Scope
-from clew.codegen.statements import statement
-from clew.errors import CodegenError
+from clew.codegen.writer import Draft, Line, Writer
 from clew.ir.graph import Graph
 from clew.ir.guests import present
-from clew.ir.interpreter import last_uses
 from clew.ir.names import Namespace
-from clew.ir.node import Node
+from clew.ir.nested import bodies_of, nested_graphs
+from clew.ir.source import SourceLine
 
 Transformer = Callable[[list[str]], list[str]]
 
@@ -42,38 +40,8 @@ class PythonCode:
     _prologue_start: int = 0
     name: str = "forward"
     imports: tuple[str, ...] = ()
-
-
-@dataclass
-class _Draft:
-    """What is known of a function while it is written."""
-
-    parameters: list[str] = field(default_factory=list)
-    body: list[str] = field(default_factory=list)
-    owners: list[int | None] = field(default_factory=list)
-    returns: str = ""
-    keywords: list[str] = field(default_factory=list)
-    rest: str = ""
-    has_default: bool = False
-    stars: set[str] = field(default_factory=set)
-
-    def add_parameter(self, text: str, default: str, keyword_only: bool) -> None:
-        """Note a parameter where Python wants it: positional ones, ``*args``, keyword-only ones, ``**kwargs``."""
-        # A parameter without a default cannot follow one with a default, but for ``*args``.
-        misplaced = self.has_default and not default and text[0] != "*"
-        if text.startswith("**"):
-            self.rest = text
-        elif keyword_only or misplaced:
-            self.keywords.append(text + default)
-        else:
-            self.has_default = self.has_default or bool(default)
-            self.parameters.append(text + default)
-
-    def signature(self) -> list[str]:
-        """All parameters in order."""
-        has_star = any(text.startswith("*") for text in self.parameters)
-        star = ["*"] if self.keywords and not has_star else []
-        return [*self.parameters, *star, *self.keywords, *([self.rest] if self.rest else [])]
+    _origins: dict[int, SourceLine | None] = field(default_factory=dict, init=False)
+    """Where the lines of inner functions come from, by the same numbers as ``_lineno_map``."""
 
 
 class CodeGen:
@@ -121,11 +89,11 @@ class CodeGen:
     def _gen_python_code(self, nodes: Any, root_module: str, namespace: Namespace, **options: Any) -> PythonCode:
         scope = self._scope(nodes, root_module, namespace)
         draft = self._draft(nodes, root_module, scope, Commentator(**options))
-        body = draft.body or ["pass\n"]
-        owners = draft.owners
+        body = [f"{line.text}\n" for line in draft.lines] or ["pass\n"]
+        owners: list[Line | None] = [*draft.lines]
         if self._body_transformer is not None:
-            body = self._body_transformer(list(body))
-            owners = _owners_after(draft.body, owners, body)
+            body = self._body_transformer(body)
+            owners = _owners_after(draft.lines, body)
         extra = _accepted(self.gen_fn_def, expanded_def=options.get("expanded_def", False))
         definition = self.gen_fn_def(draft.signature(), draft.returns, **extra)
         text = "".join(body)
@@ -135,12 +103,23 @@ class CodeGen:
         prologue = head.count("\n")
         source = f"{head}{definition}\n{indented}\n"
         first = definition.count("\n") + 1
-        lines = {first + place: owner for place, owner in enumerate(owners[skipped:])}
-        return PythonCode(source, scope.globals, lines, prologue + 1, self._func_name, tuple(scope.imports))
+        places = {node: place for place, node in enumerate(nodes)}
+        lines = {first + number: line and places[line.node] for number, line in enumerate(owners[skipped:])}
+        code = PythonCode(source, scope.globals, lines, prologue + 1, self._func_name, tuple(scope.imports))
+        for number, line in enumerate(owners[skipped:], first):
+            if line is not None and line.is_inner:
+                code._origins[number] = line.origin.source
+        return code
 
     def _scope(self, nodes: Any, root: str, namespace: Namespace) -> Scope:
         extra = [*self._names_for_users(), *self.additional_globals()]
-        scope = Scope(namespace, Locals(nodes, {root, *(name for name, _ in extra)}, namespace))
+        local_names = Locals({root, *(name for name, _ in extra)}, namespace)
+        local_names.add_function(nodes)
+        for node in nodes:
+            for body in bodies_of(node):
+                for function in (body, *nested_graphs(body)):
+                    local_names.add_function(function.nodes)
+        scope = Scope(namespace, local_names)
         namespace.reserve(self._func_name)
         for name, thing in extra:
             scope.bind_exactly(name, thing)
@@ -152,43 +131,9 @@ class CodeGen:
             return []
         return [(guest.package, sys.modules[guest.package]) for guest in present()]
 
-    def _draft(self, nodes: Any, root: str, scope: Scope, comments: Commentator) -> _Draft:
-        draft = _Draft()
-        frees = last_uses(nodes)
-        for place, node in enumerate(nodes):
-            text = self._line(node, draft, scope, root, comments)
-            if text is None:
-                continue
-            freed = frees.get(node)
-            if freed and node.op != "output":
-                text += f";  {' = '.join(map(scope.locals.name, freed))} = None"
-            lines = comments.around(node, scope.locals.name(node), text)
-            draft.body += [f"{line}\n" for line in lines]
-            draft.owners += [place] * sum(line.count("\n") + 1 for line in lines)
-        return draft
-
-    def _line(self, node: Node, draft: _Draft, scope: Scope, root: str, comments: Commentator) -> str | None:
-        if node.op == "placeholder":
-            return self._parameter(node, draft, scope, comments)
-        if node.op == "output":
-            if node.type is not None:
-                draft.returns = f" -> {annotation(node.type, scope)}"
-            extra = _accepted(self.generate_output, repr_fn=scope.spell)
-            return self.generate_output(node.args[0] if node.args else None, **extra)
-        return statement(node, scope, root)
-
-    def _parameter(self, node: Node, draft: _Draft, scope: Scope, comments: Commentator) -> str | None:
-        """Note a parameter of the function; the line that renames it, if the node bears another name."""
-        stars, name = scope.locals.parameters[node]
-        if stars in draft.stars:
-            raise CodegenError(f"node {node.name} is a second {stars}{name}", why="a Python function can have only one")
-        draft.stars |= {stars} - {""}
-        default = "" if not node.args or stars else f" = {scope.spell(node.args[0])}"
-        kind = "" if node.type is None else f" : {annotation(node.type, scope)}"
-        kind = comments.parameter_annotation(node) or kind
-        draft.add_parameter(f"{stars}{name}{kind}", default, bool(node.kwargs.get("keyword_only")))
-        local = scope.locals.name(node)
-        return None if name == local else f"{local} = {name}"
+    def _draft(self, nodes: Any, root: str, scope: Scope, comments: Commentator) -> Draft:
+        extra = _accepted(self.generate_output, repr_fn=scope.spell)
+        return Writer(scope, root, comments).function(nodes, lambda value: self.generate_output(value, **extra))
 
     def install_transformer(self, graph: Graph, make_transformer: Callable[[Any], Any]) -> Any:
         """Set the function that rewrites the lines of the body; leaving the context puts the old one back."""
@@ -206,12 +151,12 @@ class CodeGen:
         return installed()
 
 
-def _owners_after(before: list[str], owners: list[int | None], after: list[str]) -> list[int | None]:
-    """Which node each line belongs to after a transformer: its own lines belong to none."""
-    known: dict[str, list[int | None]] = {}
-    for line, owner in zip("".join(before).split("\n"), owners, strict=False):
-        known.setdefault(line, []).append(owner)
-    return [known[line].pop(0) if known.get(line) else None for line in "".join(after).split("\n")]
+def _owners_after(before: list[Line], after: list[str]) -> list[Line | None]:
+    """Which line of ours each line is after a transformer: its own lines are none."""
+    known: dict[str, list[Line]] = {}
+    for line in before:
+        known.setdefault(line.text, []).append(line)
+    return [known[text].pop(0) if known.get(text) else None for text in "".join(after).split("\n")]
 
 
 def _accepted(function: Callable[..., Any], **options: Any) -> dict[str, Any]:

@@ -70,6 +70,10 @@ class Scope:
             known = self._known[id(thing)] = (self._reach(thing), thing)
         return known[0]
 
+    def name_body(self, body: Any, name: str) -> None:
+        """From now on ``body``, a nested graph, is reached as the local function of this name."""
+        self._known[id(body)] = (name, body)
+
     def bind(self, candidate: str, thing: Any) -> str:
         """Make ``thing`` a global under a fresh name."""
         name = self.names.create_name(candidate, thing)

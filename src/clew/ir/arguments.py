@@ -126,6 +126,12 @@ class Reference:
     name: str
 
 
+class Body:
+    """The mark of a program that stands inside an argument as a value: Graph derives from it."""
+
+    __slots__ = ()
+
+
 def map_arg(a: Any, fn: Callable[[Any], Any]) -> Any:
     """Apply ``fn`` to every node in the nest ``a``; all other leaves stay."""
     if not callable(fn):

@@ -12,8 +12,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from clew.ir.arguments import leaves
 from clew.ir.guests import Effect, guest_of, present
+from clew.ir.nested import bodies_of
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -62,15 +62,21 @@ def pure(fn: FunctionT) -> FunctionT:
     return fn
 
 
-def effect_of(node: Any) -> Effect:
-    """The effect of running ``node``; ``UNKNOWN`` when nobody vouches for it."""
+def effect_of(node: Any, root: Any = None) -> Effect:
+    """The effect of running ``node``; ``UNKNOWN`` when nobody vouches for it.
+
+    ``root`` has the modules that the node may call; by default it is the owner of the node's graph.
+    """
+    root = node.graph.owning_module if root is None else root
     if node.op == "call_function":
-        return _function_effect(node)
-    if node.op == "call_method":
-        return _method_effect(node)
-    if node.op == "call_module":
-        return _module_effect(node)
-    return Effect.NONE
+        effect = _function_effect(node)
+    elif node.op == "call_method":
+        effect = _method_effect(node)
+    elif node.op == "call_module":
+        effect = _module_effect(node, root)
+    else:
+        effect = Effect.NONE
+    return effect if effect is not Effect.NONE else _effect_of_bodies(node, root)
 
 
 def is_impure(node: Any, impure_random: bool = True) -> bool:
@@ -88,7 +94,7 @@ def _function_effect(node: Any) -> Effect:
     if _is_in(target, _WRITING_OPERATORS):
         return Effect.WRITE
     if _is_in(target, _pure):
-        return _effect_of_bodies(node)
+        return Effect.NONE
     guest = guest_of(target)
     known = None if guest is None else guest.function_effect(target, node.args, node.kwargs)
     return Effect.UNKNOWN if known is None else known
@@ -101,14 +107,10 @@ def _is_in(target: Any, functions: Any) -> bool:
         return False
 
 
-def _effect_of_bodies(node: Any) -> Effect:
+def _effect_of_bodies(node: Any, root: Any) -> Effect:
     """A pure function that is handed graphs (control flow) has the effects of their nodes."""
-    for argument in leaves((node.args, node.kwargs)):
-        for inner in getattr(argument, "nodes", ()) if hasattr(argument, "find_nodes") else ():
-            effect = effect_of(inner)
-            if effect is not Effect.NONE:
-                return effect
-    return Effect.NONE
+    effects = (effect_of(inner, root) for body in bodies_of(node) for inner in body.nodes)
+    return next((effect for effect in effects if effect is not Effect.NONE), Effect.NONE)
 
 
 def _method_effect(node: Any) -> Effect:
@@ -122,8 +124,8 @@ def _method_effect(node: Any) -> Effect:
     return Effect.NONE if name in _PURE_METHODS else Effect.UNKNOWN
 
 
-def _module_effect(node: Any) -> Effect:
-    module = resolve(node.graph.owning_module, node.target)
+def _module_effect(node: Any, root: Any) -> Effect:
+    module = resolve(root, node.target)
     if module is None:
         return Effect.UNKNOWN
     declared = getattr(module, "_is_impure", None)

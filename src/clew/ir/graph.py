@@ -17,9 +17,10 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from clew.errors import CodegenError, ErasedNode, ForeignNode, OutputCount, StillUsed
-from clew.ir.arguments import map_aggregate, map_arg
+from clew.ir.arguments import Body, map_aggregate, map_arg
 from clew.ir.effects import is_impure, resolve
 from clew.ir.names import Namespace, snake_case
+from clew.ir.nested import bodies_of, nested_graphs
 from clew.ir.node import (
     Node,
     NodeFields,
@@ -102,7 +103,7 @@ class Watchers:
     replaced: list[Callable[..., Any]] = field(default_factory=list)
 
 
-class Graph:
+class Graph(Body):
     """A program as a list of nodes; ``owning_module`` is what paths of get_attr and call_module nodes refer to."""
 
     default_codegen: ClassVar[Callable[[], Any] | None] = None
@@ -191,8 +192,11 @@ class Graph:
             listener()
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` once, at the next change of this graph."""
+        """Call ``listener`` once, at the next change of this graph or of one inside it."""
         self._listeners.append(listener)
+        for body in nested_graphs(self):
+            if self._announce not in body._listeners:
+                body._listeners.append(self._announce)
 
     def _link(self, node: Node, before: Node) -> None:
         """Put ``node`` right before ``before``, taking it out of where it was."""
@@ -421,7 +425,8 @@ class Graph:
         for node in reversed(self.nodes):
             if not node.users and node.op != "output" and not must_stay(node):
                 self.erase_node(node)
-        return self._len < before
+        inner = [body.eliminate_dead_code(is_impure_node) for node in self.nodes for body in bodies_of(node)]
+        return self._len < before or any(inner)
 
     @property
     def _codegen(self) -> Any:

@@ -7,6 +7,7 @@ their last use. The loop knows no recursion, so graphs may be of any length.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -120,6 +121,18 @@ class Interpreter:
         """What the graph returns."""
         return args[0]
 
+    def body(self, graph: Graph) -> Any:
+        """What a node hands over for a nested graph: a function that interprets it likewise, on the same root."""
+
+        def run_body(*args: Any, **kwargs: Any) -> Any:
+            inner = copy.copy(self)
+            inner.graph = graph
+            inner.user_to_last_uses = last_uses(graph.nodes) if self.garbage_collect_values else {}
+            named = {node: kwargs[node.target] for node in graph.find_nodes(op="placeholder") if node.target in kwargs}
+            return Interpreter.run(inner, *args, initial_env=named, enable_io_processing=False)
+
+        return run_body
+
     # ---- helpers for those who override --------------------------------------------------------------------------
 
     def fetch_attr(self, target: str) -> Any:
@@ -153,7 +166,8 @@ class Interpreter:
             return {key: self.map_nodes_to_values(value, n) for key, value in args.items()}
         if isinstance(args, slice):
             return slice(*(self.map_nodes_to_values(part, n) for part in (args.start, args.stop, args.step)))
-        return args
+        # The default of a parameter is a value, no body.
+        return self.body(args) if isinstance(args, Graph) and n.op != "placeholder" else args
 
 
 def last_uses(nodes: Any) -> dict[Node, list[Node]]:

@@ -20,19 +20,19 @@ from clew.errors import (
     OutputCount,
     UseBeforeDefinition,
 )
-from clew.ir.arguments import leaves
 from clew.ir.guests import guest_of
+from clew.ir.nested import bodies_of
 from clew.ir.node import Node, check_opcode
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
 
 
-_FLAT = frozenset({Node, int, float, bool, str, type(None)})
+def verify(graph: Graph, root: Any = None) -> None:
+    """Raise the first broken rule of ``graph``; return if there is none.
 
-
-def verify(graph: Graph) -> None:
-    """Raise the first broken rule of ``graph``; return if there is none."""
+    ``root`` has the attributes that a graph inside another one refers to; for one on its own that is its owner.
+    """
     seen: set[Node] = set()
     names: set[str] = set()
     output: Node | None = None
@@ -54,9 +54,12 @@ def verify(graph: Graph) -> None:
         output = node if node.op == "output" else None
     if uses != users:
         _raise_for_false_user(graph)
-    _check_nested(graph)
-    if graph.owning_module is not None:
-        _check_attributes(graph)
+    root = graph.owning_module if root is None else root
+    for node in graph.nodes:
+        for body in bodies_of(node):
+            verify(body, root)
+    if root is not None:
+        _check_attributes(graph, root)
 
 
 def _place(node: Node) -> str:
@@ -134,26 +137,10 @@ def _raise_for_false_user(graph: Graph) -> None:
                 )
 
 
-def _check_nested(graph: Graph) -> None:
-    """Nested graphs follow the same rules."""
-    for node in graph.nodes:
-        for argument in node.args:
-            if type(argument) not in _FLAT:
-                _verify_graphs_in(argument, type(graph))
-        if node.kwargs:
-            _verify_graphs_in(node.kwargs, type(graph))
-
-
-def _verify_graphs_in(argument: Any, kind: type[Graph]) -> None:
-    for leaf in leaves(argument):
-        if isinstance(leaf, kind):
-            verify(leaf)
-
-
-def _check_attributes(graph: Graph) -> None:
+def _check_attributes(graph: Graph, root: Any) -> None:
     for node in graph.nodes:
         if node.op in ("get_attr", "call_module"):
-            _check_path(node, graph.owning_module)
+            _check_path(node, root)
 
 
 def _is_module(value: Any) -> bool:

@@ -6,6 +6,7 @@ recorded. The new module shares parameters and submodules with the old one.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from clew.capture.symbolic import GraphAppendingTracer, Proxy, Tracer
@@ -61,6 +62,10 @@ class Transformer(Interpreter):
     def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of the same method."""
         return self.tracer.create_proxy("call_method", target, args, kwargs)
+
+    def body(self, graph: Graph) -> Graph:
+        """A nested graph stays one: a copy of its own."""
+        return copy.deepcopy(graph)
 
     def run_node(self, n: Any) -> Any:
         """The proxy of a node; the new node takes over its source, types and notes."""

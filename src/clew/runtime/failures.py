@@ -26,8 +26,9 @@ def note_origin(error: Exception, name: str, graph: Graph, code: PythonCode | No
     note = f"In the generated {code.name} of {name}, line {line}: {text}"
     place = (code._lineno_map or {}).get(line - code._prologue_start)
     node = None if place is None else next((n for i, n in enumerate(graph.nodes) if i == place), None)
-    if node is not None and node.source is not None:
-        note += f"\n  which comes from {node.source.describe()}"
+    source = code._origins.get(line - code._prologue_start) or (None if node is None else node.source)
+    if source is not None:
+        note += f"\n  which comes from {source.describe()}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
 

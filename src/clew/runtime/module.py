@@ -19,6 +19,7 @@ import torch
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.graph import Graph, Watchers
+from clew.ir.nested import all_nodes
 from clew.runtime.build import compile_function
 from clew.runtime.failures import note_origin
 from clew.runtime.folder import write_folder
@@ -79,7 +80,7 @@ class GraphModule(torch.nn.Module):
         self.graph = graph
 
     def _take_from_dict(self, root: dict[str, Any], graph: Graph) -> None:
-        for node in graph.nodes:
+        for node in all_nodes(graph):
             if node.op in ("get_attr", "call_module") and node.target not in root:
                 raise MissingAttribute(
                     f"Node {node} referenced target {node.target} but that target was not provided in ``root``!",
@@ -223,7 +224,7 @@ class GraphModule(torch.nn.Module):
     def delete_all_unused_submodules(self) -> None:
         """Remove all submodules that no node calls or reads from."""
         used: set[str] = set()
-        for node in self._graph.nodes:
+        for node in all_nodes(self._graph):
             if node.op in ("call_module", "get_attr"):
                 used.update(itertools.accumulate(node.target.split("."), lambda path, atom: f"{path}.{atom}"))
             if node.op == "call_module":
@@ -321,7 +322,7 @@ def _own_class(kind: type) -> Any:
 
 def referred_paths(graph: Graph) -> list[str]:
     """The paths that the nodes of a graph read or call, each once."""
-    return list(dict.fromkeys(node.target for node in graph.nodes if node.op in ("get_attr", "call_module")))
+    return list(dict.fromkeys(node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")))
 
 
 def _take_over(source: Any, target: Any, path: str) -> None:

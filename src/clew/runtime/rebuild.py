@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from clew.errors import CodegenError
+from clew.ir.nested import all_nodes
 
 _HOOKS = (
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks",
@@ -83,7 +84,7 @@ class Rebuilder:
 
     def _plain_attributes(self) -> None:
         """Attributes that the graph reads and that are neither modules nor parameters nor buffers."""
-        paths = dict.fromkeys(node.target for node in self.module.graph.nodes if node.op == "get_attr")
+        paths = dict.fromkeys(node.target for node in all_nodes(self.module.graph) if node.op == "get_attr")
         for path in paths:
             parent, _, name = path.rpartition(".")
             holder = self.module.get_submodule(parent) if self._is_plain(parent) else None
