@@ -1,8 +1,8 @@
 """The inside of generated functions: the statements of a graph's nodes, in order, with their comments and frees.
 
 The nodes of one function come in; out comes a ``Draft``: its parameters and its lines, each with the node it belongs
-to. A graph among the arguments of a node is written as an inner function just before the statement that hands it over.
-Locals are freed at their last use.
+to. A graph among the arguments of a node is written as an inner function just before the statement that hands it over;
+nodes between entering and leaving a context manager, as a ``with`` block. Locals are freed at their last use.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clew.codegen.annotations import annotation
+from clew.codegen.blocks import Blocks, blocks_of
 from clew.codegen.comments import Commentator
 from clew.codegen.scope import Scope
-from clew.codegen.statements import statement
+from clew.codegen.statements import expression, statement
 from clew.errors import CodegenError
 from clew.ir.interpreter import last_uses
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
-INDENT = "    "
+_INDENT = "    "
 Returning = Callable[[Any], str]
 """How a function writes its return statement for the value of the output node."""
 
@@ -39,6 +40,10 @@ class Line(NamedTuple):
     def is_inner(self) -> bool:
         """True for a line of an inner function."""
         return self.origin is not self.node
+
+    def indented(self) -> Line:
+        """The line one step further to the right."""
+        return self._replace(text=f"{_INDENT}{self.text}") if self.text else self
 
 
 @dataclass
@@ -83,14 +88,47 @@ class Writer:
     def function(self, nodes: Any, returning: Returning) -> Draft:
         """The parameters and the lines of the function over ``nodes``."""
         draft = Draft()
+        blocks = blocks_of(nodes)
         frees = last_uses(nodes)
+        lines, outside = draft.lines, []
         for node in nodes:
-            if node.op != "placeholder":
-                draft.lines += self._inner_functions(node)
-            text = self._statement(node, draft, returning)
-            if text is not None:
-                draft.lines += self._lines(node, text, frees.get(node) or [])
+            if node in blocks.ends:
+                lines += self._head_of_block(node, blocks)
+                outside.append(lines)
+                lines = list(self._free(node, frees.get(node.args[0], []) if node.args[0] in blocks.inline else []))
+            elif node in blocks.closing:
+                inside, lines = lines, outside.pop()
+                lines += [line.indented() for line in inside or [Line("pass", node, node)]]
+                lines += self._free(node, [used for used in frees.get(node, []) if used not in blocks.inline])
+            elif node not in blocks.inline:
+                lines += self._plain(node, draft, returning, frees.get(node, []))
         return draft
+
+    def _plain(self, node: Node, draft: Draft, returning: Returning, freed: list[Node]) -> Iterator[Line]:
+        """A statement on its own, after the functions that it hands over, with the locals that it sets free."""
+        if node.op != "placeholder":
+            yield from self._inner_functions(node)
+        text = self._statement(node, draft, returning)
+        if text is not None and freed and node.op != "output":
+            text += f";  {self._freeing(freed)}"
+        if text is not None:
+            yield from self._lines(node, text)
+
+    def _head_of_block(self, node: Node, blocks: Blocks) -> Iterator[Line]:
+        """The ``with`` for a call of ``__enter__``."""
+        manager = node.args[0]
+        if manager in blocks.inline:
+            yield from self._inner_functions(manager)
+        text = expression(manager, self.scope, self.root) if manager in blocks.inline else self.scope.spell(manager)
+        local = f" as {self.scope.locals.name(node)}" if node.users else ""
+        yield from self._lines(node, f"with {text}{local}:")
+
+    def _free(self, node: Node, freed: list[Node]) -> Iterator[Line]:
+        if freed:
+            yield Line(self._freeing(freed), node, node)
+
+    def _freeing(self, freed: list[Node]) -> str:
+        return f"{' = '.join(map(self.scope.locals.name, freed))} = None"
 
     def _statement(self, node: Node, draft: Draft, returning: Returning) -> str | None:
         if node.op == "placeholder":
@@ -101,12 +139,9 @@ class Writer:
             return returning(node.args[0] if node.args else None)
         return statement(node, self.scope, self.root)
 
-    def _lines(self, node: Node, text: str, freed: list[Node]) -> Iterator[Line]:
-        """A statement with its comments, and with the locals it sets free."""
-        name = self.scope.locals.name
-        if freed and node.op != "output":
-            text += f";  {' = '.join(map(name, freed))} = None"
-        for written in self.comments.around(node, name(node), text):
+    def _lines(self, node: Node, text: str) -> Iterator[Line]:
+        """A statement with its comments."""
+        for written in self.comments.around(node, self.scope.locals.name(node), text):
             yield from (Line(line, node, node) for line in written.split("\n"))
 
     def _parameter(self, node: Node, draft: Draft) -> str | None:
@@ -129,8 +164,8 @@ class Writer:
         for body, name in named:
             draft = self.function(body.nodes, lambda value: f"return {self.scope.spell(value)}")
             yield Line(f"def {name}({', '.join(draft.signature())}){draft.returns}:", node, node)
-            for text, _, origin in draft.lines or [Line("pass", node, node)]:
-                yield Line(f"{INDENT}{text}" if text else "", node, origin)
+            for line in draft.lines or [Line("pass", node, node)]:
+                yield line.indented()._replace(node=node)
         # Only now, because one of them may have handed another one over by a name of its own.
         for body, name in named:
             self.scope.name_body(body, name)

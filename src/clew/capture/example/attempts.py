@@ -63,11 +63,15 @@ def _tried(code: CodeType) -> tuple[tuple[int, int], ...]:
     places = {instruction.offset: place for place, instruction in enumerate(instructions)}
     entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
     swallows = "suppress" in code.co_names  # a ``with`` that may keep errors to itself
-    return tuple(
-        (entry.start, entry.end)
-        for entry in entries
-        if _catches(instructions, places.get(entry.target, len(instructions)), swallows)
-    )
+
+    def is_caught(target: int, handlers: frozenset[int]) -> bool:
+        """A handler that passes the error on, the end of a ``with`` say, may itself stand under one that does not."""
+        if _catches(instructions, places.get(target, len(instructions)), swallows):
+            return True
+        around = {entry.target for entry in entries if entry.start <= target < entry.end} - handlers
+        return any(is_caught(outer, handlers | {target}) for outer in around)
+
+    return tuple((entry.start, entry.end) for entry in entries if is_caught(entry.target, frozenset({entry.target})))
 
 
 def _catches(instructions: list[dis.Instruction], place: int, swallows: bool) -> bool:

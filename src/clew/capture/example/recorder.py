@@ -116,11 +116,14 @@ class Recorder:
         """Add a call of a function."""
         return self._create("call_function", target, args, kwargs or {})
 
-    def _create(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+    def _create(
+        self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], never_fails: bool = False
+    ) -> Node:
         if not self.open:
             raise CaptureError("a value of a capture that has ended was used in another one")
         frame = user_frame(2) if self.running else None
-        if op in ("call_function", "call_method") and target not in CHECKS and is_tried(frame, self.executed):
+        is_call = op in ("call_function", "call_method") and target not in CHECKS
+        if is_call and not never_fails and is_tried(frame, self.executed):
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         node = self.graph.create_node(op, target, args, kwargs)

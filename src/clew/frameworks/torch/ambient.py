@@ -1,7 +1,7 @@
 """What surrounds a torch program besides its arguments: modes, defaults, and questions about types.
 
-Entering and leaving autocast or inference mode is recorded, so that the graph does the same. Questions about the mode
-(is the gradient on? which dtype is the default?) are recorded and guarded. ``type(n)`` of a traced int is ``int``.
+Questions about the mode (is the gradient on? which dtype is the default?) are recorded and guarded; switching it is in
+``contexts``. ``type(n)`` of a traced int is ``int``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch.nn import functional
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
+from clew.frameworks.torch import contexts
 from clew.ir.source import user_source
 
 _QUESTIONS = ("is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "get_default_dtype")
@@ -56,9 +57,7 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
     for holder, name in _refused():
         patches.in_dict(vars(holder), name, lambda original: _refusing(original, current))
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
-    for kind in (torch.autocast, torch.inference_mode):
-        patches.on_class(kind, "__enter__", lambda original: _entering(original, current))
-        patches.on_class(kind, "__exit__", lambda original: _leaving(original, current))
+    contexts.install(patches, current)
     for function in functions:
         names = function.__code__.co_names
         if "type" in names and "type" not in function.__globals__:
@@ -148,34 +147,3 @@ def _question(original: Callable[..., Any], current: Current) -> Callable[..., A
         return value
 
     return ask
-
-
-def _entering(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    def __enter__(self: Any) -> Any:
-        result = original(self)
-        recorder = current()
-        if recorder is not None:
-            self._clew_node = recorder.create(type(self), *_arguments(self))
-            recorder._create("call_method", "__enter__", (self._clew_node,), {})
-        return result
-
-    return __enter__
-
-
-def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    def __exit__(self: Any, *error: Any) -> Any:
-        recorder = current()
-        node = vars(self).pop("_clew_node", None)
-        if recorder is not None and node is not None:
-            recorder._create("call_method", "__exit__", (node, None, None, None), {})
-        return original(self, *error)
-
-    return __exit__
-
-
-def _arguments(context: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that make a context manager like this one."""
-    if isinstance(context, torch.inference_mode):
-        return (context.mode,), {}
-    options = {"dtype": context.fast_dtype, "enabled": context._enabled, "cache_enabled": context._cache_enabled}
-    return ((context.device,), options) if type(context) is torch.autocast else ((), options)

@@ -72,6 +72,7 @@ class EntryGuards:
         """Put all guards right after the node ``after``, the last of those that take the arguments apart."""
         with self.graph.inserting_before(after._next):
             self._inputs()
+            self._gradients()
             self._variables()
             self._modules_around()
             self._same_objects()
@@ -92,6 +93,12 @@ class EntryGuards:
             for fact, name in _FACTS.items():
                 if fact in self.recorder.relied:
                     self._attribute(node, name, getattr(tensor, name))
+
+    def _gradients(self) -> None:
+        """Whether a result requires a gradient depends on the mode as well as on the inputs."""
+        if not self.recorder.relied.isdisjoint(("requires_grad", "is_leaf")):
+            mode = self.recorder.gradients
+            self._require(self.graph.call_function(torch.is_grad_enabled), mode, f"torch.is_grad_enabled() is {mode}")
 
     def _variables(self) -> None:
         lifted = {entry.slot.key for entry in self.state.entries}

@@ -53,6 +53,7 @@ class TorchRecorder(Recorder):
     def __init__(self) -> None:
         super().__init__()
         self.relied: set[str] = set()
+        self.gradients = torch.is_grad_enabled()
         self.before_write: Any = None
         self.watch_constant: Any = None
         self.save_generator: Any = None
