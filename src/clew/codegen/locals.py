@@ -25,6 +25,12 @@ def is_plain_identifier(name: str) -> bool:
     return name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and name != "__debug__"
 
 
+def _needs_name(node: Node) -> bool:
+    """False for a call whose value nobody uses: no local is made of it, so its name is free for others."""
+    writes_in_place = node.op == "call_function" and getattr(node.target, "__module__", "") == "_operator"
+    return bool(node.users) or node.op in ("placeholder", "get_attr") or writes_in_place
+
+
 class Locals:
     """The parameters and local names of functions; ``fixed`` are names that no local may have."""
 
@@ -71,6 +77,8 @@ class Locals:
         seen = set(self._fixed)
         for node in nodes:
             name = node.name
+            if not _needs_name(node):
+                continue
             usable = type(name) is str and name not in seen and is_plain_identifier(name)
             if not usable or owners.get(name, node) is not node:
                 odd.append(node)

@@ -42,13 +42,26 @@ class Scope:
         self.globals: dict[str, Any] = {}
         self.imports: dict[str, None] = {}
         shadowed = any(name in names for name in _SPELLED_WITH.values())
-        self.speller = (_CarefulSpeller if shadowed else Speller)(self.name_of, local_names.name)
+        self.speller = (_CarefulSpeller if shadowed else Speller)(self.name_of, self._value)
+        self._inline: dict[Node, str] = {}
         self._known: dict[int, tuple[str, Any]] = {}
         self._packages: dict[str, str] = {}
 
     def spell(self, value: Any) -> str:
         """Any argument as an expression."""
-        return self.locals.name(value) if type(value) is Node else self.speller.spell(value)
+        return self._value(value) if type(value) is Node else self.speller.spell(value)
+
+    def _value(self, node: Node) -> str:
+        return self._inline.get(node) or self.locals.name(node)
+
+    def write_inline(self, node: Node, text: str, in_parentheses: bool) -> None:
+        """From now on the value of ``node`` is written as this expression, where it is used."""
+        self._inline[node] = f"({text})" if in_parentheses else text
+
+    def spell_bare(self, node: Node) -> str:
+        """The value of a node where no parentheses are needed around it."""
+        text = self._value(node)
+        return text[1:-1] if text.startswith("(") and node in self._inline else text
 
     def attribute(self, base: str, name: str) -> str:
         """``base.name``, or a ``getattr`` call for a name that cannot stand there."""

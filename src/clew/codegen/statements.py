@@ -29,7 +29,12 @@ _IN_PLACE = {
     operator.irshift: ">>=", operator.iand: "&=", operator.ior: "|=", operator.ixor: "^=",
 }  # fmt: skip
 
+_IDENTITY = {operator.is_: "is", operator.is_not: "is not"}
+_SIGNS: dict[Any, str] = {**_BINARY, **_UNARY, **_IDENTITY}
+
 _COMPARING = frozenset({"==", "!=", "<", "<=", ">", ">="})
+COMPARING = frozenset(function for function, sign in _BINARY.items() if sign in _COMPARING)
+"""The functions that compare."""
 
 reflectable_magic_methods = {
     **{function.__name__: f"{{}} {sign} {{}}" for function, sign in _BINARY.items() if sign not in _COMPARING},
@@ -82,6 +87,14 @@ def _lookup(signs: dict[Any, str], target: Any) -> str | None:
         return None
 
 
+def is_operator(node: Node) -> bool:
+    """True for a node that is written with an operator, so that it needs parentheses inside of another expression."""
+    if node.op != "call_function" or node.kwargs:
+        return False
+    count = 1 if _lookup(_UNARY, node.target) else 2
+    return len(node.args) == count and _lookup(_SIGNS, node.target) is not None
+
+
 def expression(node: Node, scope: Scope, root: str) -> str:
     """The value of a node as an expression."""
     return _EXPRESSIONS[node.op](node, scope, root)
@@ -108,7 +121,7 @@ def _call_method(node: Node, scope: Scope, root: str) -> str:
 def _call_function(node: Node, scope: Scope, root: str) -> str:
     target, args = node.target, node.args
     if not node.kwargs:
-        sign = _lookup(_BINARY, target)
+        sign = _lookup(_BINARY, target) or _lookup(_IDENTITY, target)
         if sign is not None and len(args) == 2:
             return f"{operand(args[0], scope)} {sign} {operand(args[1], scope)}"
         sign = _lookup(_UNARY, target)

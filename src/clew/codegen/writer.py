@@ -2,7 +2,8 @@
 
 The nodes of one function come in; out comes a ``Draft``: its parameters and its lines, each with the node it belongs
 to. A graph among the arguments of a node is written as an inner function just before the statement that hands it over;
-nodes between entering and leaving a context manager, as a ``with`` block. Locals are freed at their last use.
+nodes between entering and leaving a context manager, as a ``with`` block; a check, as an ``if``. Locals are freed at
+their last use.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 from clew.codegen.annotations import annotation
 from clew.codegen.blocks import Blocks, blocks_of
+from clew.codegen.checks import inlined_into, is_check, write_check
 from clew.codegen.comments import Commentator
 from clew.codegen.scope import Scope
 from clew.codegen.statements import expression, statement
@@ -90,6 +92,8 @@ class Writer:
         draft = Draft()
         blocks = blocks_of(nodes)
         frees = last_uses(nodes)
+        checks = {node: inlined_into(node) for node in nodes if is_check(node)}
+        skipped = blocks.inline.union(*checks.values())
         lines, outside = draft.lines, []
         for node in nodes:
             if node in blocks.ends:
@@ -100,9 +104,19 @@ class Writer:
                 inside, lines = lines, outside.pop()
                 lines += [line.indented() for line in inside or [Line("pass", node, node)]]
                 lines += self._free(node, [used for used in frees.get(node, []) if used not in blocks.inline])
-            elif node not in blocks.inline:
+            elif node in checks:
+                lines += self._check(node, checks[node], frees)
+            elif node not in skipped:
                 lines += self._plain(node, draft, returning, frees.get(node, []))
         return draft
+
+    def _check(self, node: Node, inlined: list[Node], frees: dict[Node, list[Node]]) -> Iterator[Line]:
+        """An ``if`` with the call that raises, then the locals that the two were the last to use."""
+        test, call = write_check(node, inlined, self.scope, self.root)
+        yield from self._lines(node, test)
+        yield Line(call, node, node).indented()
+        used = [value for part in (*reversed(inlined), node) for value in frees.get(part, [])]
+        yield from self._free(node, [value for value in used if value not in inlined])
 
     def _plain(self, node: Node, draft: Draft, returning: Returning, freed: list[Node]) -> Iterator[Line]:
         """A statement on its own, after the functions that it hands over, with the locals that it sets free."""

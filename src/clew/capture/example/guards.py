@@ -1,7 +1,8 @@
 """Guards: the assumptions of a capture, as data that print as Python.
 
 A guard says which value of the graph was asked for, what the answer was in the example, and on which line of the user
-it was asked. In the graph it is a call of ``require``; where the answer is another, the call raises ``GuardError``.
+it was asked. In the graph it is a call of ``require``; where the answer is another, the call raises ``GuardError``. In
+generated code the call stands behind a cheap test.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from types import CellType
 from typing import Any
 
+from clew.capture.example import inline
+from clew.codegen.checks import written_as_test
 from clew.errors import GuardError
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
@@ -197,3 +200,10 @@ CHECKS = (
     require_variable,
 )  # fmt: skip
 """The functions that a guard may be in a graph."""
+
+written_as_test(require, inline.value_test)
+written_as_test(require_same, inline.same_test)
+written_as_test(require_type, inline.type_test)
+written_as_test(require_array, inline.array_test)
+written_as_test(require_length, inline.length_test)
+written_as_test(require_keys, inline.keys_test)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from clew.capture.example import guards
+from clew.capture.example import guards, inline
 from clew.capture.example.nests import Nests
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.state import State
@@ -23,6 +23,8 @@ from clew.ir.node import Node
 
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 """Classes whose instances carry attributes only if a user put them there."""
+
+inline.by_equality.add(torch.device)
 
 _FACTS = {
     "dtype": "dtype",
