@@ -9,7 +9,9 @@ import clew
 def body_of(captured):
     """The code from the first line that is no guard of the inputs on."""
     lines = captured.code.split("def forward")[1].split("\n")[1:]
-    return [line.strip() for line in lines if line.strip() and "require" not in line and ".ndim" not in line]
+    return [
+        line.strip() for line in lines if line.strip() and "require" not in line and not line.strip().startswith("if ")
+    ]
 
 
 def in_blocks(x, w):

@@ -235,9 +235,9 @@ def expression_of(value: Any, depth: int = 0) -> str:
     name = value.target if value.op == "call_method" else getattr(value.target, "__name__", "")
     parts = [expression_of(item, depth + 1) for item in value.args]
     if name == "getattr" and len(parts) == 2:
-        return f"{parts[0]}.{value.args[1]}"
+        return f"{_in_parentheses(parts[0])}.{value.args[1]}"
     if name == "getitem" and len(parts) == 2:
-        return f"{parts[0]}[{parts[1]}]"
+        return f"{_in_parentheses(parts[0])}[{parts[1]}]"
     if name in _SIGNS and len(parts) == 2:
         return f"{_in_parentheses(parts[0])} {_SIGNS[name]} {_in_parentheses(parts[1])}"
     if value.op == "call_method":
@@ -248,4 +248,10 @@ def expression_of(value: Any, depth: int = 0) -> str:
 
 
 def _in_parentheses(text: str) -> str:
-    return f"({text})" if " " in text and not text.endswith(")") else text
+    """The text as an operand: in parentheses if it has an operator that no bracket encloses."""
+    depth = 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == " " and depth == 0:
+            return f"({text})"
+    return text

@@ -19,6 +19,7 @@ import torch
 
 from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
+from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
@@ -344,6 +345,7 @@ class _Capture:
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         if sources is not None:
             entry.constants(sources, self.after_inputs)
+        drop_implied(graph, self.module)
         graph.eliminate_dead_code()
         return not self.found
 

@@ -83,8 +83,11 @@ class EntryGuards:
                 mode = self.module.training
                 self._require(self.graph.get_attr("training"), mode, f"self.training is {mode}")
 
-    def _require(self, node: Node, expected: Any, text: str) -> None:
-        self.graph.call_function(guards.require, (node, expected, text))
+    def _require(self, node: Node, expected: Any, text: str, fact: str = "") -> None:
+        """Guard a value; ``fact`` is what the program asked for: the guard names the line that asked first."""
+        source = self.recorder.relied.get(fact)
+        place = () if source is None else (source.describe(),)
+        self.graph.call_function(guards.require, (node, expected, text, *place)).source = source
 
     def _inputs(self) -> None:
         for tensor, place in self.inputs.arrays:
@@ -94,13 +97,15 @@ class EntryGuards:
             self.graph.call_function(check, (node, type(tensor), text))
             for fact, name in _FACTS.items():
                 if fact in self.recorder.relied:
-                    self._attribute(node, name, getattr(tensor, name))
+                    self._attribute(node, name, getattr(tensor, name), fact)
 
     def _gradients(self) -> None:
         """Whether a result requires a gradient depends on the mode as well as on the inputs."""
-        if not self.recorder.relied.isdisjoint(("requires_grad", "is_leaf")):
+        fact = next((fact for fact in ("requires_grad", "is_leaf") if fact in self.recorder.relied), None)
+        if fact is not None:
             mode = self.recorder.gradients
-            self._require(self.graph.call_function(torch.is_grad_enabled), mode, f"torch.is_grad_enabled() is {mode}")
+            asked = self.graph.call_function(torch.is_grad_enabled)
+            self._require(asked, mode, f"torch.is_grad_enabled() is {mode}", fact)
 
     def _variables(self) -> None:
         lifted = {entry.slot.key for entry in self.state.entries}
@@ -162,8 +167,8 @@ class EntryGuards:
                 seen.add((parameter.dtype, parameter.device))
                 node = self.graph.get_attr(path)
                 for name in wanted:
-                    self._attribute(node, name, getattr(parameter, name))
+                    self._attribute(node, name, getattr(parameter, name), name)
 
-    def _attribute(self, node: Node, name: str, value: Any) -> None:
+    def _attribute(self, node: Node, name: str, value: Any, fact: str) -> None:
         found = self.graph.call_function(getattr, (node, name))
-        self._require(found, value, f"{expression_of(node)}.{name} == {value}")
+        self._require(found, value, f"{expression_of(node)}.{name} == {value}", fact)

@@ -28,7 +28,7 @@ from clew.frameworks.torch.types import tensor_type
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.source import user_frame, user_source
+from clew.ir.source import SourceLine, user_frame, user_source
 
 _FACTS = frozenset(
     "dtype device layout is_cuda is_cpu is_meta is_sparse is_quantized is_mkldnn is_mps is_xla is_xpu is_nested "
@@ -52,7 +52,7 @@ class TorchRecorder(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.relied: set[str] = set()
+        self.relied: dict[str, SourceLine | None] = {}
         self.gradients = torch.is_grad_enabled()
         self.before_write: Any = None
         self.watch_constant: Any = None
@@ -279,7 +279,8 @@ class TorchRecorder(Recorder):
 
     def rely(self, fact: str) -> None:
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
-        self.relied.add(fact)
+        if fact not in self.relied:
+            self.relied[fact] = user_source()
 
 
 _MOST_ELEMENTS = 1 << 20

@@ -1,0 +1,257 @@
+"""Guards that say nothing new are dropped: ``n <= 512`` after ``n == 5``, and whatever was checked before.
+
+The finished graph of a capture comes in and is changed in place. A guard goes only if the guards that stand before it,
+and stay, imply it. Expressions are told apart by what they compute and when: what is read of an array or a container
+before a write is another value than what is read after it. Bounds are for ints alone: they have no nan.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType
+from typing import Any
+
+from clew.capture.example import guards
+from clew.ir.effects import effect_of
+from clew.ir.graph import Graph
+from clew.ir.guests import Effect
+from clew.ir.node import Node
+
+Key = Any
+"""What stands for the value of a node: equal keys, equal values."""
+
+_ARITHMETIC: dict[Any, Callable[[int, int], int]] = {
+    operator.add: operator.add,
+    operator.sub: operator.sub,
+    operator.mul: operator.mul,
+    operator.floordiv: operator.floordiv,
+    operator.mod: operator.mod,
+}
+_COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge})
+_FACTS = frozenset({"shape", "ndim", "dtype", "device", "layout", "requires_grad", "is_leaf", "is_cuda"})
+_SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size"})
+_CONSTANTS = (int, float, bool, str, type(None))
+
+
+@dataclass
+class _Range:
+    """What is known of an int: its bounds, and values that it does not have."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    excluded: set[int] = field(default_factory=set)
+
+    def holds(self, number: int) -> bool:
+        return self.low <= number <= self.high and number not in self.excluded
+
+
+def drop_implied(graph: Graph, root: Any = None) -> None:
+    """Take the guards out of ``graph`` that earlier guards imply; ``root`` has the modules that it calls."""
+    known = _Known(root)
+    for node in graph.nodes:
+        known.see(node)
+        if node.op == "call_function" and node.target in guards.CHECKS and len(node.args) > 2:
+            if known.implies(node):
+                graph.erase_node(node)
+            else:
+                known.learn(node)
+
+
+class _Known:
+    """What the guards seen so far say."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._keys: dict[Node, Key] = {}
+        self._integers: dict[Key, _Range] = {}
+        self._numbers: set[Key] = set()
+        self._checked: set[Any] = set()
+        self._writes = 0
+
+    # ---- expressions ---------------------------------------------------------------------------------------------
+
+    def see(self, node: Node) -> None:
+        """Give the value of a node its key, and count what may change values that are read later."""
+        self._keys[node] = self._key(node)
+        is_guard = node.op == "call_function" and node.target in guards.CHECKS
+        is_block = node.op == "call_method" and node.target in ("__enter__", "__exit__")
+        if not is_guard and not is_block and effect_of(node, self._root) not in (Effect.NONE, Effect.RANDOM):
+            self._writes += 1
+
+    def _key(self, node: Node) -> Key:
+        """The same key for nodes that compute the same; the node itself if nothing is known of it."""
+        parts = [self._part(argument) for argument in node.args]
+        if node.kwargs or any(part is None for part in parts):
+            return node
+        if node.op == "call_method":
+            if node.target not in _SIZES or (node.target == "size" and len(parts) != 2):
+                return node
+            return self._size((node.target, *parts, self._writes))
+        if node.op != "call_function":
+            return node
+        target, args = node.target, node.args
+        if target is getattr and len(args) == 2 and args[1] in _FACTS:
+            key = (target, *parts, self._writes)
+            return self._size(key) if args[1] == "ndim" else key
+        if target is operator.getitem and _is_shape(args[0]) and type(args[1]) is int:
+            return self._size((target, *parts))
+        if target in (len, bool):
+            key = (target, *parts, self._writes)
+            return self._size(key) if target is len else key
+        return self._computed(target, parts) or node
+
+    def _part(self, argument: Any) -> Key | None:
+        """The key of an argument; constants are told apart by type; None for anything else."""
+        if isinstance(argument, Node):
+            return self._keys.get(argument)
+        return (type(argument), argument) if type(argument) in _CONSTANTS else None
+
+    def _size(self, key: Key) -> Key:
+        self._integers.setdefault(key, _Range(low=0))
+        return key
+
+    def _computed(self, target: Any, parts: list[Key]) -> Key | None:
+        """The key of arithmetic on numbers, or of a comparison of them; None for all else."""
+        if len(parts) != 2 or not isinstance(target, BuiltinFunctionType) or not all(map(self._is_number, parts)):
+            return None
+        key = (target, *parts)
+        if target in _COMPARISONS:
+            return key
+        if target not in _ARITHMETIC:
+            return None
+        one, other = map(self._range, parts)
+        if one is None or other is None:
+            self._numbers.add(key)
+        elif target not in (operator.floordiv, operator.mod) or not other.holds(0):
+            left, right = _single(one), _single(other)
+            value = None if left is None or right is None else _ARITHMETIC[target](left, right)
+            self._integers.setdefault(key, _Range() if value is None else _Range(value, value))
+        return key
+
+    def _is_number(self, part: Key) -> bool:
+        """Whether a key stands for a plain number, which nothing can change."""
+        is_constant = isinstance(part, tuple) and part[0] in (int, float, bool)
+        return is_constant or part in self._numbers or part in self._integers
+
+    def _range(self, key: Key) -> _Range | None:
+        """What is known of an int; None for what may be none."""
+        found = self._integers.get(key)
+        if found is None and isinstance(key, tuple) and key[0] is int:
+            return _Range(key[1], key[1])
+        return found
+
+    # ---- guards --------------------------------------------------------------------------------------------------
+
+    def implies(self, guard: Node) -> bool:
+        """Whether this guard cannot fail where all before it held."""
+        key, expected = self._subject(guard), guard.args[1]
+        if key is None:
+            return False
+        if self._question(guard, key) in self._checked:
+            return True
+        if guard.target is not guards.require:
+            return False
+        if type(expected) is bool and isinstance(key, tuple) and key[0] in _COMPARISONS:
+            return self._answer(*key) is expected
+        found = self._range(key)
+        return type(expected) is int and found is not None and _single(found) == expected
+
+    def learn(self, guard: Node) -> None:
+        """From now on this guard holds."""
+        key, expected = self._subject(guard), guard.args[1]
+        if key is None:
+            return
+        self._checked.add(self._question(guard, key))
+        if guard.target is guards.require_type and expected is int:
+            self._integers.setdefault(key, _Range())
+        if guard.target is guards.require_type and expected in (float, bool):
+            self._numbers.add(key)
+        if guard.target is not guards.require:
+            return
+        if type(expected) is int:
+            self._integers[key] = _Range(expected, expected)
+        if type(expected) is bool and isinstance(key, tuple) and key[0] in _COMPARISONS:
+            self._learn_comparison(key if expected else (_OPPOSITE[key[0]], *key[1:]))
+
+    def _subject(self, guard: Node) -> Key | None:
+        return self._keys.get(guard.args[0]) if isinstance(guard.args[0], Node) else None
+
+    def _question(self, guard: Node, key: Key) -> Any:
+        """What the guard asks, so that the same question is known again; of a container or array, at this time."""
+        expected = guard.args[1]
+        answer = (type(expected), expected) if type(expected) in _CONSTANTS else id(expected)
+        of_constant = guard.target is guards.require and type(expected) in _CONSTANTS
+        is_fixed = of_constant or guard.target in (guards.require_type, guards.require_same)
+        return guard.target, key, answer, None if is_fixed else self._writes
+
+    def _answer(self, target: Any, left: Key, right: Key) -> bool | None:
+        """The answer of a comparison of two ints as far as their bounds tell."""
+        one, other = self._range(left), self._range(right)
+        if one is None or other is None:
+            return None
+        if target in (operator.gt, operator.ge, operator.ne):
+            opposite = self._answer(_OPPOSITE[target], left, right)
+            return None if opposite is None else not opposite
+        if target is operator.eq:
+            return self._are_equal(one, other, left == right)
+        if one.high < other.low or (target is operator.le and (one.high == other.low or left == right)):
+            return True
+        if one.low > other.high or (target is operator.lt and (one.low == other.high or left == right)):
+            return False
+        return None
+
+    @staticmethod
+    def _are_equal(one: _Range, other: _Range, are_same: bool) -> bool | None:
+        values = _single(one), _single(other)
+        if are_same or (None not in values and values[0] == values[1]):
+            return True
+        if one.high < other.low or one.low > other.high:
+            return False
+        is_excluded = any(
+            value is not None and not known.holds(value) for value, known in zip(values, (other, one), strict=True)
+        )
+        return False if is_excluded else None
+
+    def _learn_comparison(self, comparison: tuple[Any, Key, Key]) -> None:
+        """Narrow the bounds of either side by those of the other."""
+        target, left, right = comparison
+        for sign, key, other in ((target, left, right), (_MIRRORED[target], right, left)):
+            found, bound = self._integers.get(key), self._range(other)
+            if found is None or bound is None:
+                continue
+            low, high, excluded = found.low, found.high, set(found.excluded)
+            if sign in (operator.eq, operator.le, operator.lt):
+                high = min(high, bound.high - (sign is operator.lt))
+            if sign in (operator.eq, operator.ge, operator.gt):
+                low = max(low, bound.low + (sign is operator.gt))
+            value = _single(bound)
+            if sign is operator.ne and value is not None:
+                excluded.add(value)
+            self._integers[key] = _tightened(low, high, excluded)
+
+
+def _tightened(low: float, high: float, excluded: set[int]) -> _Range:
+    """Bounds that are excluded values move inwards."""
+    while low in excluded:
+        low += 1
+    while high in excluded:
+        high -= 1
+    return _Range(low, high, excluded)
+
+
+def _single(found: _Range | None) -> int | None:
+    """The value of an int of which only one is left."""
+    return int(found.low) if found is not None and found.low == found.high else None
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, Node) and value.target is getattr and value.args[1:] == ("shape",)
+
+
+_OPPOSITE = {operator.eq: operator.ne, operator.ne: operator.eq, operator.lt: operator.ge, operator.ge: operator.lt,
+             operator.le: operator.gt, operator.gt: operator.le}  # fmt: skip
+_MIRRORED = {operator.eq: operator.eq, operator.ne: operator.ne, operator.lt: operator.gt, operator.gt: operator.lt,
+             operator.le: operator.ge, operator.ge: operator.le}  # fmt: skip
