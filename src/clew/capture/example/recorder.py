@@ -123,7 +123,7 @@ class Recorder:
             raise CaptureError("a value of a capture that has ended was used in another one")
         frame = user_frame(2) if self.running else None
         is_call = op in ("call_function", "call_method") and target not in CHECKS
-        if is_call and not never_fails and is_tried(frame, self.executed):
+        if is_call and is_tried(frame, self.executed) and not never_fails:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         node = self.graph.create_node(op, target, args, kwargs)

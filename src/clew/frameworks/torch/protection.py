@@ -14,6 +14,7 @@ import torch
 
 from clew import tree
 from clew.capture.example.guards import CHECKS
+from clew.codegen.blocks import blocks_of
 from clew.errors import GuardError
 from clew.frameworks.torch.rollback import Rollback
 from clew.ir.effects import effect_of, resolve
@@ -35,12 +36,14 @@ class Plan(NamedTuple):
 
 def plan_of(graph: Graph) -> Plan | None:
     """The plan for a graph; None if it does not act before its last guard."""
+    blocks = blocks_of(graph.nodes)
+    undone = {*blocks.ends, *blocks.closing, *blocks.inline}  # a ``with`` block undoes itself when an error leaves it
     acting: list[Node] = []
     before_guard: list[Node] = []
     for node in graph.nodes:
         if node.op == "call_function" and node.target in CHECKS:
             before_guard = list(acting)
-        elif node.op not in ("placeholder", "output") and effect_of(node) is not Effect.NONE:
+        elif node.op not in ("placeholder", "output") and node not in undone and effect_of(node) is not Effect.NONE:
             acting.append(node)
     if not before_guard:
         return None
