@@ -7,6 +7,7 @@ A value that nobody recorded is a constant: a parameter or buffer by its path, a
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from types import CodeType
@@ -14,6 +15,7 @@ from typing import Any
 
 from clew.capture.example.attempts import attempt, attempt_method, is_tried
 from clew.capture.example.guards import CHECKS, require
+from clew.capture.example.variables import variable_for
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
@@ -112,22 +114,40 @@ class Recorder:
 
     # ---- recording -----------------------------------------------------------------------------------------------
 
-    def create(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Node:
+    def create(
+        self,
+        target: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None = None,
+        is_result: bool = False,
+    ) -> Node:
         """Add a call of a function."""
-        return self._create("call_function", target, args, kwargs or {})
+        return self._create("call_function", target, args, kwargs or {}, is_result=is_result)
 
     def _create(
-        self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], never_fails: bool = False
+        self,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        never_fails: bool = False,
+        is_result: bool = False,
     ) -> Node:
+        """Add a node; one that is the result of what the user called just now bears the name of the user's variable."""
         if not self.open:
             raise CaptureError("a value of a capture that has ended was used in another one")
         frame = user_frame(2) if self.running else None
+        source = None if frame is None else source_of_frame(frame)
+        name = None
+        if is_result and frame is not None and source is not None:
+            name = variable_for(frame, source, sys._getframe(1), target)
         is_call = op in ("call_function", "call_method") and target not in CHECKS
         if is_call and is_tried(frame, self.executed) and not never_fails:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
-        node = self.graph.create_node(op, target, args, kwargs)
-        node.source = None if frame is None else source_of_frame(frame)
+        node = self.graph.create_node(op, target, args, kwargs, name)
+        node.source = source
         if self.module_stack:
             node.meta["nn_module_stack"] = dict(self.module_stack)
         return node

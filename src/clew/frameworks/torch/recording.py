@@ -176,9 +176,9 @@ class TorchRecorder(Recorder):
                     self.before_write(tensor)
         value = self._perform(func, args, kwargs)
         if is_method(func):
-            node = self._create("call_method", name, node_args, node_kwargs)
+            node = self._create("call_method", name, node_args, node_kwargs, is_result=True)
         else:
-            node = self._create("call_function", func, node_args, node_kwargs)
+            node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
             self._shapes.clear()
         if name in ("squeeze", "squeeze_"):  # the rank of the result depends on sizes
@@ -226,7 +226,7 @@ class TorchRecorder(Recorder):
             if isinstance(value, torch.Tensor):
                 self.before_write(value)
         value = self._perform(call, args, kwargs)
-        return self.result(value, self._create(op, target, node_args, node_kwargs))
+        return self.result(value, self._create(op, target, node_args, node_kwargs, is_result=True))
 
     def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
@@ -254,7 +254,8 @@ class TorchRecorder(Recorder):
             self.rely("requires_grad")
             return func(tensor)
         if name in ("T", "mT", "H", "mH", "data", "real", "imag", "grad"):
-            return self.result(func(tensor), self.create(getattr, (self.node_of(tensor), name)))
+            node = self.create(getattr, (self.node_of(tensor), name), is_result=True)
+            return self.result(func(tensor), node)
         if name in ("is_leaf", "grad_fn"):
             self.rely("requires_grad")
             self.rely("is_leaf")

@@ -49,7 +49,7 @@ def _compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> 
     result = function(*map(_plain, values))
     if not recorder.open:
         return result
-    node = recorder.create(function, tuple(recorder.argument(value) for value in values))
+    node = recorder.create(function, tuple(recorder.argument(value) for value in values), is_result=True)
     return traced(result, node, recorder)
 
 

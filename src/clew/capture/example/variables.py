@@ -1,0 +1,69 @@
+"""The user's own name for the result of a recorded call: the variable that it is assigned to.
+
+The frame of the user in which the call was made comes in; out comes the name of the local, global or attribute that the
+next instruction stores the result in, or nothing. Read from bytecode, which knows it without the source, once for each
+place in a program. A call that a library makes on the way has no such name: the variable is for the library's result.
+"""
+
+from __future__ import annotations
+
+import dis
+from types import CodeType, FrameType
+from typing import Any
+
+from clew.ir.source import PACKAGE_FOLDER, SourceLine
+
+_STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
+_PAIRS = frozenset({"STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
+_LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_DEREF"})
+_DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
+"""Functions of frameworks that only hand a call on."""
+_own_files: set[str] = set()
+
+
+def variable_for(frame: FrameType, source: SourceLine, inner: FrameType, target: Any) -> str | None:
+    """The variable that gets the result of a call of ``target``, which ``inner``, a frame inside, is recording."""
+    name = source.variable
+    if name is None:
+        name = source.variable = stored_in(frame.f_code, frame.f_lasti)
+    return name if name and _is_direct(inner, frame, target) else None
+
+
+def _is_direct(inner: FrameType | None, user: FrameType, target: Any) -> bool:
+    """Whether nothing but Clew, and the called function itself, stands between the user and the recording."""
+    while inner is not None and inner is not user:
+        code = inner.f_code
+        if code.co_filename not in _own_files and not _belongs(code, target):
+            return False
+        inner = inner.f_back
+    return True
+
+
+def _belongs(code: CodeType, target: Any) -> bool:
+    if code.co_filename.startswith(PACKAGE_FOLDER):
+        _own_files.add(code.co_filename)
+        return True
+    own = target if isinstance(target, str) else getattr(target, "__name__", "")
+    return code.co_name == own or code.co_name in _DISPATCHERS
+
+
+def stored_in(code: CodeType, offset: int) -> str:
+    """The variable that the instruction after the call at ``offset`` assigns to; empty if it does something else."""
+    instructions = list(dis.get_instructions(code))
+    # A frame that waits for a function of Python stands inside of the call's cache entries, behind its own offset.
+    place = sum(instruction.offset <= offset for instruction in instructions)
+    if instructions[place - 1].opname == "PRECALL":  # of Python 3.11, which may make the call already
+        place += 1
+    if instructions[place : place + 1] and instructions[place].opname == "COPY":  # of ``x = y = ...`` and ``x := ...``
+        place += 1
+    following = instructions[place : place + 2]
+    if not following:
+        return ""
+    name = ""
+    if following[0].opname in _STORES:
+        name = following[0].argval
+    elif following[0].opname in _PAIRS:
+        name = following[0].argval[0]
+    elif len(following) == 2 and following[0].opname in _LOADS and following[1].opname == "STORE_ATTR":
+        name = following[1].argval
+    return name if name.strip("_") else ""
