@@ -17,13 +17,13 @@ PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + o
 class SourceLine:
     """One place in a user's program: ``filename``, ``lineno``, ``function``; ``text`` reads the line itself."""
 
-    __slots__ = ("filename", "function", "lineno", "variable")
+    __slots__ = ("filename", "function", "lineno", "_variable")
 
     def __init__(self, filename: str, lineno: int, function: str = "") -> None:
         self.filename = filename
         self.lineno = lineno
         self.function = function
-        self.variable: str | None = None  # what the result of this place is assigned to, once a capture has looked
+        self._variable: str | None = None  # what the result of this place is assigned to, once a capture has looked
 
     @property
     def text(self) -> str:

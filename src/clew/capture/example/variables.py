@@ -23,9 +23,9 @@ _own_files: set[str] = set()
 
 def variable_for(frame: FrameType, source: SourceLine, inner: FrameType, target: Any) -> str | None:
     """The variable that gets the result of a call of ``target``, which ``inner``, a frame inside, is recording."""
-    name = source.variable
+    name = source._variable
     if name is None:
-        name = source.variable = stored_in(frame.f_code, frame.f_lasti)
+        name = source._variable = stored_in(frame.f_code, frame.f_lasti)
     return name if name and _is_direct(inner, frame, target) else None
 
 
