@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clew.ir.arguments import Body, leaves
+from clew.ir.arguments import Body, Reference, leaves
 
 _FLAT = frozenset({int, float, bool, str, type(None)})
 
 
 def bodies_of(node: Any) -> list[Any]:
     """The graphs among the arguments of a node, each once, in order."""
-    found: dict[int, Any] = {}
+    found: list[Any] = []
     for argument in (*node.args, *node.kwargs.values()) if node.kwargs else node.args:
-        if type(argument) not in _FLAT:
-            found.update((id(leaf), leaf) for leaf in leaves(argument) if isinstance(leaf, Body))
-    return list(found.values())
+        if type(argument) in _FLAT or isinstance(argument, Reference):
+            continue
+        for leaf in leaves(argument):
+            if isinstance(leaf, Body) and not any(leaf is body for body in found):
+                found.append(leaf)
+    return found
 
 
 def nested_graphs(graph: Any) -> Iterator[Any]:

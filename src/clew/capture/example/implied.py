@@ -69,17 +69,33 @@ class _Known:
         self._integers: dict[Key, _Range] = {}
         self._numbers: set[Key] = set()
         self._checked: set[Any] = set()
-        self._writes = 0
+        self._calls: list[Node] = []
+        self._writes: dict[Node, bool] = {}
+        self._moments: dict[Key, tuple[int, int]] = {}
 
     # ---- expressions ---------------------------------------------------------------------------------------------
 
     def see(self, node: Node) -> None:
-        """Give the value of a node its key, and count what may change values that are read later."""
+        """Give the value of a node its key, and remember what may change values that are read later."""
         self._keys[node] = self._key(node)
         is_guard = node.op == "call_function" and node.target in guards.CHECKS
         is_block = node.op == "call_method" and node.target in ("__enter__", "__exit__")
-        if not is_guard and not is_block and effect_of(node, self._root) not in (Effect.NONE, Effect.RANDOM):
-            self._writes += 1
+        if node.op.startswith("call_") and not is_guard and not is_block:
+            self._calls.append(node)
+
+    def _now(self, question: Key) -> int:
+        """A number for the moment of a reading: the same as at the last one, if nothing was written in between."""
+        count, moment = self._moments.get(question, (-1, 0))
+        if count < 0 or any(map(self._writes_something, self._calls[count:])):
+            moment += 1
+        self._moments[question] = (len(self._calls), moment)
+        return moment
+
+    def _writes_something(self, node: Node) -> bool:
+        known = self._writes.get(node)
+        if known is None:
+            known = self._writes[node] = effect_of(node, self._root) not in (Effect.NONE, Effect.RANDOM)
+        return known
 
     def _key(self, node: Node) -> Key:
         """The same key for nodes that compute the same; the node itself if nothing is known of it."""
@@ -89,17 +105,17 @@ class _Known:
         if node.op == "call_method":
             if node.target not in _SIZES or (node.target == "size" and len(parts) != 2):
                 return node
-            return self._size((node.target, *parts, self._writes))
+            return self._size(self._read(node.target, parts))
         if node.op != "call_function":
             return node
         target, args = node.target, node.args
         if target is getattr and len(args) == 2 and args[1] in _FACTS:
-            key = (target, *parts, self._writes)
+            key = self._read(target, parts)
             return self._size(key) if args[1] == "ndim" else key
         if target is operator.getitem and _is_shape(args[0]) and type(args[1]) is int:
             return self._size((target, *parts))
         if target in (len, bool):
-            key = (target, *parts, self._writes)
+            key = self._read(target, parts)
             return self._size(key) if target is len else key
         return self._computed(target, parts) or node
 
@@ -108,6 +124,11 @@ class _Known:
         if isinstance(argument, Node):
             return self._keys.get(argument)
         return (type(argument), argument) if type(argument) in _CONSTANTS else None
+
+    def _read(self, target: Any, parts: list[Key]) -> Key:
+        """The key of something that is read of an array or a container now."""
+        question = (target, *parts)
+        return (*question, self._now(question))
 
     def _size(self, key: Key) -> Key:
         self._integers.setdefault(key, _Range(low=0))
@@ -185,7 +206,7 @@ class _Known:
         answer = (type(expected), expected) if type(expected) in _CONSTANTS else id(expected)
         of_constant = guard.target is guards.require and type(expected) in _CONSTANTS
         is_fixed = of_constant or guard.target in (guards.require_type, guards.require_same)
-        return guard.target, key, answer, None if is_fixed else self._writes
+        return guard.target, key, answer, None if is_fixed else self._now((guard.target, key))
 
     def _answer(self, target: Any, left: Key, right: Key) -> bool | None:
         """The answer of a comparison of two ints as far as their bounds tell."""

@@ -169,6 +169,6 @@ class EntryGuards:
                 for name in wanted:
                     self._attribute(node, name, getattr(parameter, name), name)
 
-    def _attribute(self, node: Node, name: str, value: Any, fact: str) -> None:
+    def _attribute(self, node: Node, name: str, value: Any, fact: str = "") -> None:
         found = self.graph.call_function(getattr, (node, name))
         self._require(found, value, f"{expression_of(node)}.{name} == {value}", fact)
