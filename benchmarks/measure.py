@@ -26,9 +26,7 @@ class Row:
         return self.times[other] / self.times["clew"]
 
 
-def compare(
-    section: str, what: str, size: int, contestants: dict[str, Callable[[], object]], turns: int = 5
-) -> Row:
+def compare(section: str, what: str, size: int, contestants: dict[str, Callable[[], object]], turns: int = 5) -> Row:
     """The best of some turns of each contestant, in microseconds per unit of ``size``."""
     best = dict.fromkeys(contestants, float("inf"))
     for _ in range(turns):

@@ -48,6 +48,7 @@ def trace(
     limit: int = 16,
     include_generators: bool = True,
     array_caching: bool = True,
+    opaque: str = "call",
 ) -> Any:
     """Capture a program from an example: it is run once on ``args`` and ``kwargs``, and what it does is recorded.
 
@@ -58,7 +59,8 @@ def trace(
     ``(module, path) -> bool`` otherwise. ``static`` names number arguments that are constants of the capture. A lazy
     graph makes at most ``limit`` captures. Random numbers are drawn anew at each call, or with
     ``include_generators=False`` once and for all, where they depend on no input. With ``array_caching`` what depends on
-    constants alone is computed in the capture.
+    constants alone is computed in the capture. Functions that the capture cannot look into (wrapped ones, those with a
+    backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them.
     """
     if fn is None:
         return functools.partial(
@@ -70,8 +72,9 @@ def trace(
             limit=limit,
             include_generators=include_generators,
             array_caching=array_caching,
+            opaque=opaque,
         )
-    options: dict[str, Any] = {"static": frozenset(static), "leaves": leaves}
+    options: dict[str, Any] = {"static": frozenset(static), "leaves": leaves, "opaque": opaque}
     options |= {"include_generators": include_generators, "array_caching": array_caching}
     if args is None and kwargs is None:
         return LazyGraph(fn, lambda f, a, k: _capture(f, a, k, keep=True, **options), limit)

@@ -67,7 +67,7 @@ def catching(x: torch.Tensor) -> torch.Tensor:
 
 
 def refused(x: torch.Tensor) -> torch.Tensor:
-    return torch.vmap(torch.sin)(x)
+    return torch.func.functionalize(torch.sin)(x)
 
 
 def failing(x: torch.Tensor) -> torch.Tensor:

@@ -86,13 +86,14 @@ def test_opaque_calls() -> None:
 
     found = explain(program, (torch.ones(2),))
     assert len(found.opaque) == 1 and "Twice.apply(x)" in found.opaque[0]["line"]
+    assert found.opaque[0]["why"] == "it has a backward of its own"
 
 
 def test_a_refused_program_is_a_report() -> None:
     found = explain(programs.refused, (torch.ones(2),))
     assert not found.captured
-    assert found.refusal.what.startswith("vmap inside the program")
-    assert "torch.vmap(torch.sin)(x)" in found.refusal.where and found.refusal.why and found.refusal.fixes
+    assert found.refusal.what.startswith("functionalize inside the program")
+    assert "torch.func.functionalize(torch.sin)(x)" in found.refusal.where and found.refusal.why and found.refusal.fixes
     assert "refused is not captured" in str(found) and "what to do" in str(found)
 
 

@@ -22,6 +22,7 @@ from clew.ir.effects import effect_of, resolve
 from clew.ir.format import format_target
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, present
+from clew.ir.nested import all_nodes
 from clew.ir.node import Node
 from clew.ir.source import SourceLine, is_hidden
 from clew.ir.types import type_of
@@ -154,9 +155,17 @@ def _explained(name: str, graph: Graph) -> Explanation:
         effects=[{"effect": effect.value, **_call(node, node.target)} for node, effect in found if effect in kinds],
         constants=_constants(graph, working),
         attempts=[_call(node, node.args[0]) for node in tried],
-        opaque=[_call(node, node.target) for node, effect in found if effect is Effect.UNKNOWN],
+        opaque=_opaque(graph, aside | set(tried)),
         hints=[hint for hint in hints if hint["what to do"]],
     )
+
+
+def _opaque(graph: Graph, aside: set[Node]) -> list[Row]:
+    """The calls, also inside bodies, that the capture did not look into, or whose effect nobody knows; and why."""
+    found = {node: node.meta.get("opaque", "") for node in all_nodes(graph) if node not in aside}
+    unknown = {node: "nobody vouches for it" for node in found if effect_of(node) is Effect.UNKNOWN}
+    rows = [(node, why or unknown.get(node, "")) for node, why in found.items()]
+    return [{"why": why, **_call(node, node.target)} for node, why in rows if why]
 
 
 def _serving_guards(graph: Graph) -> set[Node]:

@@ -14,11 +14,19 @@ from typing import Any
 
 from clew.errors import GuardError
 
+_ENTRANCES = ("clew.frameworks.torch.capture", "clew.frameworks.torch.higher_order")
+"""Files that run the user's program, or the functions that it hands over: what is further out is not the program."""
+
+PASSING: set[type[Exception]] = set()
+"""Errors by which a framework talks to itself, and which are not the program's."""
+
 
 def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The result of a call that did not fail during the capture."""
     try:
         return function(*args, **kwargs)
+    except tuple(PASSING):
+        raise
     except Exception as error:
         raise _refused(getattr(function, "__name__", "a call"), error) from error
 
@@ -27,6 +35,8 @@ def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
     """The result of a method that did not fail during the capture."""
     try:
         return getattr(value, name)(*args, **kwargs)
+    except tuple(PASSING):
+        raise
     except Exception as error:
         raise _refused(name, error) from error
 
@@ -49,7 +59,7 @@ def is_tried(frame: FrameType | None, executed: set[CodeType]) -> bool:
             if start <= frame.f_lasti < end:
                 found = True
         frame = frame.f_back
-        if frame is not None and frame.f_globals.get("__name__") == "clew.frameworks.torch.capture":
+        if frame is not None and frame.f_globals.get("__name__") in _ENTRANCES:
             break
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
+from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
 
@@ -89,4 +90,5 @@ def _shared(graph: Graph) -> set[Node]:
             found.add(node)
             waiting += [value for value in node.args if isinstance(value, Node)][:1] if node.op != "output" else []
             waiting += [value for value in node.kwargs.values() if isinstance(value, Node)]
+            waiting += node.all_input_nodes if bodies_of(node) else []
     return found

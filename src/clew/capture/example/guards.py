@@ -18,6 +18,7 @@ from clew.codegen.checks import written_as_test
 from clew.errors import GuardError
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
+from clew.ir.nested import all_nodes
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
 
@@ -41,7 +42,7 @@ def guards_of(graph: Graph) -> list[Guard]:
     """The guards of a graph, in the order in which they are checked."""
     return [
         Guard(str(node.args[2]), node.source, node)
-        for node in graph.nodes
+        for node in all_nodes(graph)
         if node.op == "call_function" and node.target in CHECKS
     ]
 

@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any
 
 from clew.capture.example.attempts import attempt, attempt_method, is_tried
+from clew.capture.example.bodies import Bodies
 from clew.capture.example.guards import CHECKS, require
 from clew.capture.example.variables import variable_for
 from clew.errors import CaptureError
@@ -50,7 +51,7 @@ class Recorder:
     """Records one run of a program."""
 
     def __init__(self) -> None:
-        self.graph = Graph()
+        self.bodies = Bodies(Graph())
         self.constants: dict[str, Any] = {}
         self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes: dict[int, tuple[str, Any]] = {}
@@ -62,6 +63,11 @@ class Recorder:
         self._guarded: set[tuple[Node, Any]] = set()
         self.executed: set[CodeType] = set()
         self.module_stack: dict[str, tuple[str, Any]] = {}
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that new nodes go into: the program's, or the body of a function that it hands to another one."""
+        return self.bodies.current
 
     # ---- values and nodes ----------------------------------------------------------------------------------------
 
@@ -90,7 +96,8 @@ class Recorder:
             return place
         if place.node is None:
             owner, *rest = place.args
-            place.node = self.create(place.target, (self.resolve(owner), *rest))
+            node = self.resolve(owner)
+            place.node = self._create("call_function", place.target, (node, *rest), {}, node.graph)
         return place.node
 
     def node_of(self, value: Any) -> Node:
@@ -102,7 +109,7 @@ class Recorder:
         path = known[0] if known is not None and known[1] is value else self._new_constant(value)
         node = self._attribute_nodes.get(path)
         if node is None:
-            node = self._attribute_nodes[path] = self._create("get_attr", path, (), {})
+            node = self._attribute_nodes[path] = self._create("get_attr", path, (), {}, self.bodies.outermost)
             self.note_type(node, value)
         return node
 
@@ -130,6 +137,7 @@ class Recorder:
         target: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        graph: Graph | None = None,
         *,
         never_fails: bool = False,
         is_result: bool = False,
@@ -146,7 +154,8 @@ class Recorder:
         if is_call and is_tried(frame, self.executed) and not never_fails:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
-        node = self.graph.create_node(op, target, args, kwargs, name)
+        graph = self.graph if graph is None else graph
+        node = graph.create_node(op, target, *self.bodies.localized((args, kwargs), graph), name)
         node.source = source
         if self.module_stack:
             node.meta["nn_module_stack"] = dict(self.module_stack)
@@ -226,7 +235,7 @@ class Recorder:
         source = user_source() if self.running else None
         expression = describe(node, answer)
         where = "" if source is None else source.describe()
-        self.create(require, (node, answer, expression, where))
+        self._create("call_function", require, (node, answer, expression, where), {}, node.graph)
 
 
 def describe(node: Node, answer: Any) -> str:

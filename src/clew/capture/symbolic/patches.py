@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 _MISSING = object()
@@ -69,6 +70,14 @@ class Patches:
 
         default = getattr(owner, name) if inherited else None
         self._replace(owner, name, lambda: vars(owner).get(name, _MISSING), default, make, put)
+
+    def in_cell(self, cell: CellType, make: Callable[[Any], Any]) -> None:
+        """Replace what a variable of a closure holds."""
+
+        def put(value: Any) -> None:
+            cell.cell_contents = value
+
+        self._replace(cell, "", lambda: cell.cell_contents, None, make, put)
 
     def _replace(
         self,

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.utils.checkpoint
 from torch.nn import functional
 
 from clew.capture.example.recorder import Scalar
@@ -75,10 +74,8 @@ _ATTENTION = "scaled_dot_product_attention"
 def _refused() -> list[tuple[Any, str]]:
     """Functions that the mode does not see through, and that a graph cannot hold yet."""
     names = {
-        torch: ("cond", "vmap", "while_loop", "compile", "set_rng_state", "get_rng_state"),
-        torch.random: ("fork_rng", "set_rng_state", "get_rng_state", "manual_seed", "seed"),
-        torch.func: ("grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap", "functionalize"),
-        torch.utils.checkpoint: ("checkpoint", "checkpoint_sequential"),
+        torch: ("compile",),
+        torch.func: ("functionalize",),
     }
     return [(holder, name) for holder, listed in names.items() for name in listed if name in vars(holder)]
 

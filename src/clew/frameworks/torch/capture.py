@@ -32,7 +32,7 @@ from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import ambient
+from clew.frameworks.torch import ambient, caches, control_flow, makers, streams, transforms
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.places import Modules, watch_classes
@@ -95,11 +95,14 @@ def capture(
     keep: bool = False,
     include_generators: bool = True,
     array_caching: bool = True,
+    opaque: str = "call",
 ) -> Captured:
     """Run ``fn`` on the example and record it; with ``keep`` what the run did stays done.
 
     A run that finds state that it changes is undone, and the capture started over with that state among its inputs.
     """
+    if opaque not in ("call", "error"):
+        raise CaptureError(f"opaque={opaque!r} says nothing", fixes=('give "call" or "error"',))
     if _running.get() is not None:
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
     lifted: dict[Any, Slot] = {}
@@ -108,6 +111,7 @@ def capture(
         run = _Capture(fn, leaf_policy(leaves), static, keep)
         run.nests.plain_kinds += plain_kinds
         run.recorder.folding = Folding(caches=array_caching, bakes=not include_generators)
+        run.recorder.refuses_opaque = opaque == "error"
         captured = run.run(args, kwargs, lifted.values())
         if captured is not None:
             return captured
@@ -132,8 +136,9 @@ class _Capture:
         if not isinstance(self.module, torch.nn.Module):
             self.module = None
         self.paths: dict[Any, str] = {}
+        self._held: dict[Any, list[tuple[str, int]]] = {}
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), static)
-        self.rollback = Rollback()
+        self.rollback = Rollback(self.recorder)
         programs = [fn] if self.module is None else [fn, *self.module.modules(), *_hooks(self.module)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         self.surroundings = Surroundings(self.functions, {type(part) for part in programs})
@@ -151,6 +156,7 @@ class _Capture:
     def _learn_paths(self, module: torch.nn.Module) -> None:
         for path, part in module.named_modules(remove_duplicate=False):
             self.paths.setdefault(part, path)
+            self._held[part] = _tensors_held(part)
             holders = (part._parameters, part._buffers, vars(part))
             for name, value in [item for holder in holders for item in holder.items()]:
                 if isinstance(value, torch.Tensor) and id(value) not in self.recorder.attributes:
@@ -285,6 +291,7 @@ class _Capture:
     def _recording(self) -> Iterator[None]:
         token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
         self.recorder.before_write = self.rollback.save
+        self.recorder.outside = self.rollback.watched
         self.recorder.watch_constant = self.rollback.watch_tensor
         self.recorder.save_generator = self.rollback.save_generator
         try:
@@ -295,6 +302,10 @@ class _Capture:
                 install(patches)
                 ambient.install(patches, _current_recorder, self.surroundings.functions)
                 self.state.install(patches)
+                for part in (transforms, control_flow, streams, makers):
+                    part.install(patches, _current_recorder, self.surroundings.functions)
+                parts = [] if self.module is None else self.module.modules()
+                caches.install(patches, _current_recorder, self.surroundings.functions, parts)
                 with RecordingMode(self.recorder):
                     yield
         finally:
@@ -308,17 +319,22 @@ class _Capture:
         symbolic = any(isinstance(leaf, torch.Tensor) or issubclass(type(leaf), Scalar) for leaf in given)
         if self.recorder.depth or not symbolic:
             return function(*args, **kwargs)
-        return self.recorder.whole("call_function", function, function, args, kwargs, given)
+        return self.recorder.whole("call_function", function, function, args, kwargs, given, "it is wrapped")
 
     def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""
         path = self.paths.get(module)
-        hooked = self.state.entries and (module._forward_hooks or module._forward_pre_hooks)
-        if path is None or module is self.module or hooked or not self.leaves(module, path):
+        entered = self._is_lent(module) or (self.state.entries and (module._forward_hooks or module._forward_pre_hooks))
+        if path is None or module is self.module or entered or not self.leaves(module, path):
             return self._enter_module(original, module, path, args, kwargs)
         pure = module_effect(module) is Effect.NONE
         written = () if pure else (*module.buffers(), *leaves((args, kwargs)))
-        return self.recorder.whole("call_module", path, partial(original, module), args, kwargs, written)
+        why = "it is compiled by torch.jit" if isinstance(module, torch.jit.ScriptModule) else ""
+        return self.recorder.whole("call_module", path, partial(original, module), args, kwargs, written, why)
+
+    def _is_lent(self, module: torch.nn.Module) -> bool:
+        """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""
+        return any(_tensors_held(part) != self._held.get(part) for part in module.modules())
 
     def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
         stack = self.recorder.module_stack
@@ -348,6 +364,12 @@ class _Capture:
         drop_implied(graph, self.module)
         graph.eliminate_dead_code()
         return not self.found
+
+
+def _tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
+    """The names of a module's own parameters and buffers, and which tensors they are."""
+    held = object.__getattribute__(module, "__dict__")  # past the watch on what the program reads
+    return [(name, id(value)) for kind in ("_parameters", "_buffers") for name, value in held[kind].items()]
 
 
 def _signature(target: Any) -> inspect.Signature:
@@ -389,7 +411,8 @@ def _reporting_script(original: Any) -> Any:
         call = original.__get__(function, type(function))
         if recorder is None:
             return call(*args, **kwargs)
-        return recorder.whole("call_function", function, call, args, kwargs, leaves((args, kwargs)))
+        why = "it is compiled by torch.jit"
+        return recorder.whole("call_function", function, call, args, kwargs, leaves((args, kwargs)), why)
 
     return __call__
 
@@ -402,6 +425,7 @@ def _reporting_apply(original: Any) -> Any:
         function = original.__get__(None, cls)
         if recorder is None:
             return function(*args, **kwargs)
-        return recorder.whole("call_function", function, function, args, kwargs, leaves((args, kwargs)))
+        why = "it has a backward of its own"
+        return recorder.whole("call_function", function, function, args, kwargs, leaves((args, kwargs)), why)
 
     return classmethod(apply)

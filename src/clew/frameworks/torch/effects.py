@@ -146,7 +146,8 @@ def _pure_methods() -> frozenset[str]:
     overridable = set(get_overridable_functions()[torch.Tensor])
     pure = {name for method, name in _method_names().items() if not name.startswith("_") or method in overridable}
     hidden = {name for name in pure if name.startswith("_") and not name.startswith("__") and packet(name) is None}
-    return frozenset(pure - hidden - _WRITING_METHODS - _WRITING_DUNDERS)
+    other_names = {"__rdiv__", "__div__"}  # what Python calls __rtruediv__ and __truediv__ has these names in torch
+    return frozenset((pure | other_names) - hidden - _WRITING_METHODS - _WRITING_DUNDERS)
 
 
 def _may_be_set(args: tuple[Any, ...]) -> bool:

@@ -17,9 +17,11 @@ from clew.capture.example.guards import CHECKS
 from clew.codegen.blocks import blocks_of
 from clew.errors import GuardError
 from clew.frameworks.torch.rollback import Rollback
+from clew.frameworks.torch.touches import Undo
 from clew.ir.effects import effect_of, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
+from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node
 
 _SEVERAL = (torch.broadcast_tensors, torch.meshgrid, torch.atleast_1d, torch.atleast_2d, torch.atleast_3d)
@@ -32,6 +34,7 @@ class Plan(NamedTuple):
     attributes: tuple[str, ...]
     arguments: bool
     everything: bool
+    gradients: bool
 
 
 def plan_of(graph: Graph) -> Plan | None:
@@ -43,8 +46,11 @@ def plan_of(graph: Graph) -> Plan | None:
     for node in graph.nodes:
         if node.op == "call_function" and node.target in CHECKS:
             before_guard = list(acting)
-        elif node.op not in ("placeholder", "output") and node not in undone and effect_of(node) is not Effect.NONE:
+            continue
+        if node.op not in ("placeholder", "output") and node not in undone and effect_of(node) is not Effect.NONE:
             acting.append(node)
+        if any(inner.target in CHECKS for body in bodies_of(node) for inner in all_nodes(body)):
+            before_guard = list(acting)
     if not before_guard:
         return None
     effects = [effect_of(node) for node in before_guard]
@@ -53,10 +59,16 @@ def plan_of(graph: Graph) -> Plan | None:
         tuple(sorted(str(source.target) for source in sources if source.op != "placeholder")),
         any(source.op == "placeholder" for source in sources),
         any(
-            effect is Effect.UNKNOWN and node.op != "call_module"
+            (effect is Effect.UNKNOWN and node.op != "call_module") or (bodies_of(node) and effect is not Effect.RANDOM)
             for node, effect in zip(before_guard, effects, strict=True)
         ),
+        any(map(_sets_gradients, before_guard)),
     )
+
+
+def _sets_gradients(node: Node) -> bool:
+    """Whether a call may change the gradients of tensors."""
+    return node.target in ("backward", torch.autograd.backward) or (node.target is setattr and node.args[1] == "grad")
 
 
 def _written(node: Node) -> Iterator[Node]:
@@ -81,18 +93,23 @@ def _written(node: Node) -> Iterator[Node]:
 def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
     """If a guard fails inside, what the plan names and the random state are put back."""
     rollback = Rollback()
-    given = tree.flatten((args, kwargs))[0] if plan.arguments or plan.everything else []
+    everything = plan.everything or plan.gradients
+    given = tree.flatten((args, kwargs))[0] if plan.arguments or everything else []
     tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
-    if plan.everything:
+    if everything:
         tensors += [*root.parameters(), *root.buffers()]
     for path in plan.attributes:
         found = resolve(root, path)
         tensors += [found] if isinstance(found, torch.Tensor) else list(getattr(found, "buffers", list)())
     rollback.watch(tensors)
+    undo = Undo()
     for tensor in tensors:
         rollback.save(tensor)
+        if plan.gradients:
+            undo.keep_gradient(tensor)
     try:
         yield
     except GuardError:
+        undo.run()
         rollback.put_back()
         raise

@@ -22,8 +22,11 @@ from clew.capture.example.folding import Folding
 from clew.capture.example.recorder import Pending, Recorder
 from clew.capture.example.statements import is_only_shown
 from clew.errors import CaptureError
+from clew.frameworks.torch import touches
 from clew.frameworks.torch.effects import function_effect
+from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.scalars import TracedSize, traced
+from clew.frameworks.torch.streams import Streams
 from clew.frameworks.torch.types import tensor_type
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
@@ -44,7 +47,7 @@ _ESCAPES = frozenset(
 _RESHAPING = frozenset(
     "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ set_ as_strided_ apply_ map_".split()
 )
-_REFUSED = frozenset("backward register_hook retain_grad register_post_accumulate_grad_hook share_memory_".split())
+_REFUSED = frozenset("share_memory_".split())
 
 
 class TorchRecorder(Recorder):
@@ -62,6 +65,12 @@ class TorchRecorder(Recorder):
         self.surroundings: Any = None
         self.state: Any = None
         self.finishing = False
+        self.streams = Streams()
+        self.frozen: list[torch.Tensor] = []
+        self.undo = touches.Undo()
+        self._no_return = ""
+        self.outside: Any = None
+        self.refuses_opaque = False
         self.depth = 0
         self._shapes: dict[int, tuple[Any, Any]] = {}
 
@@ -75,8 +84,8 @@ class TorchRecorder(Recorder):
             self.depth -= 1
 
     def is_array(self, value: Any) -> bool:
-        """True for a tensor."""
-        return isinstance(value, torch.Tensor)
+        """True for a tensor, and for a generator that the program has made."""
+        return isinstance(value, (torch.Tensor, MadeGenerator))
 
     def is_end(self, value: Any) -> bool:
         """True for tensors and modules: what is in them is followed by other means."""
@@ -131,6 +140,9 @@ class TorchRecorder(Recorder):
             return tuple(items) if kind is tuple else kind(*items) if hasattr(value, "_fields") else kind(items)
         if kind is list:
             return [self.result(item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value)]
+        if kind is complex:  # no traced number stands for it
+            self.guard(place, value)
+            return value
         if value is None or isinstance(value, (torch.dtype, torch.device, torch.layout, str)):
             return value
         raise CaptureError(
@@ -147,7 +159,7 @@ class TorchRecorder(Recorder):
         if name == "__get__":
             return self._get(func.__self__.__name__, func, args[0])
         if name == "__set__":
-            raise _refusal(f"assigning to the property {func.__self__.__name__} of a tensor")
+            return touches.set_property(self, func, args)
         handler = _HANDLERS.get(name)
         if handler is not None:
             return handler(self, func, args, kwargs)
@@ -170,10 +182,11 @@ class TorchRecorder(Recorder):
             writes = function_effect(func, args, kwargs) is Effect.WRITE
         if writes:
             if name in _RESHAPING:
-                raise _refusal(f"{name}, which changes the shape of a tensor in place,")
+                touches.before_reshaping(self, name, args[0])
             for tensor in leaves((args, kwargs)):
                 if isinstance(tensor, torch.Tensor):
                     self.before_write(tensor)
+            self._check_frozen((args[:1], kwargs.get("out")))
         value = self._perform(func, args, kwargs)
         if is_method(func):
             node = self._create("call_method", name, node_args, node_kwargs, is_result=True)
@@ -187,12 +200,20 @@ class TorchRecorder(Recorder):
             self.guard(self.create(len, (node,)), len(value))
         if type(value) is list:
             self._guard_lengths(node, value)
-        if not writes:
+        if not writes and not self.bodies.open:
             self.folding.add(node, value if can_be_kept(value) else None, node.all_input_nodes)
         return self._aliased(self.result, value, node, args, writes)
 
+    def _check_frozen(self, written: Any) -> None:
+        """The tensors that caches give must not be written to: the next one who asks the cache would see it."""
+        for value in leaves(written) if self.frozen else ():
+            if isinstance(value, torch.Tensor) and any(_share_memory(value, frozen) for frozen in self.frozen):
+                raise _refusal("a write to a tensor that a function with a cache has given")
+
     def _use_generator(self, generator: Any) -> None:
         """A generator must be one that the program's surroundings hold: one made inside would be frozen."""
+        if self.known(generator) is not None:
+            return
         if self.surroundings is not None and not self.surroundings.holds(generator):
             raise _refusal("a torch.Generator that is made inside the program", "the graph would use one for all calls")
         self.save_generator(generator)
@@ -219,14 +240,22 @@ class TorchRecorder(Recorder):
             value = alias
         return result(value, node)
 
-    def whole(self, op: str, target: Any, call: Any, args: Any, kwargs: Any, written: Iterable[Any]) -> Any:
-        """Make a call that stays one node, whatever is inside; ``written`` are the values it may write to."""
+    def whole(
+        self, op: str, target: Any, call: Any, args: Any, kwargs: Any, written: Iterable[Any], opaque: str = ""
+    ) -> Any:
+        """Make a call that stays one node; ``written`` it may write to, ``opaque`` says why nobody looks inside."""
+        if opaque:
+            self.check_opaque(target, opaque)
         node_args, node_kwargs = self.argument(args), self.argument(kwargs)
+        written = [value for value in written if isinstance(value, torch.Tensor)]
+        self._check_frozen(written)
         for value in written:
-            if isinstance(value, torch.Tensor):
-                self.before_write(value)
+            self.before_write(value)
         value = self._perform(call, args, kwargs)
-        return self.result(value, self._create(op, target, node_args, node_kwargs, is_result=True))
+        node = self._create(op, target, node_args, node_kwargs, is_result=True)
+        if opaque:
+            node.meta["opaque"] = opaque
+        return self.result(value, node)
 
     def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
@@ -254,8 +283,10 @@ class TorchRecorder(Recorder):
             self.rely("requires_grad")
             return func(tensor)
         if name in ("T", "mT", "H", "mH", "data", "real", "imag", "grad"):
-            node = self.create(getattr, (self.node_of(tensor), name), is_result=True)
-            return self.result(func(tensor), node)
+            node, value = self.create(getattr, (self.node_of(tensor), name)), func(tensor)
+            if name == "grad":
+                self.guard(self.create(operator.is_, (node, None)), value is None)
+            return self.result(value, node)
         if name in ("is_leaf", "grad_fn"):
             self.rely("requires_grad")
             self.rely("is_leaf")
@@ -278,6 +309,42 @@ class TorchRecorder(Recorder):
         self.rely("rank")
         return int(tensor.ndim)
 
+    def new_mode(self) -> RecordingMode:
+        """The mode once more, for functions of the user's that are run inside a call."""
+        return RecordingMode(self)
+
+    def settle_shapes(self) -> None:
+        """Shapes are about to change: sizes that were asked for until now are read from the tensors now."""
+        for _, size in self._shapes.values():
+            for item in size:
+                self.resolve(item.place)
+        self._shapes.clear()
+
+    def pass_no_return(self, tensor: Any, done: str) -> None:
+        """The program does to a tensor of the outside what a guard that fails later could not take back."""
+        if self.is_outside(tensor):
+            self._no_return = done
+
+    def guard(self, place: Any, answer: Any) -> None:
+        """Note that the program relied on a value; not after a step that a failing guard could not take back."""
+        if self._no_return and (place.node if isinstance(place, Pending) else place) not in self._guarded_nodes():
+            raise _refusal(f"a program that {self._no_return} an argument, and then asks for a value,")
+        super().guard(place, answer)
+
+    def _guarded_nodes(self) -> set[Any]:
+        return {node for node, _ in self._guarded}
+
+    def is_outside(self, tensor: Any) -> bool:
+        """Whether a tensor was there before the program ran."""
+        return any(tensor is known for known in self.outside())
+
+    def check_opaque(self, target: Any, why: str) -> None:
+        """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""
+        if self.refuses_opaque:
+            name = getattr(target, "__qualname__", None) or getattr(target, "__name__", str(target))
+            fixes = ('let it be a call of the graph: opaque="call"',)
+            raise CaptureError(f"{name} would stay one call of the graph", where=_where(), why=why, fixes=fixes)
+
     def rely(self, fact: str) -> None:
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
         if fact not in self.relied:
@@ -292,6 +359,10 @@ def can_be_kept(value: Any) -> bool:
     if type(value) is not torch.Tensor or value.requires_grad or value.is_inference():
         return False
     return not value.is_meta and value.layout is torch.strided and value.numel() <= _MOST_ELEMENTS
+
+
+def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
 
 
 def _where() -> str:
@@ -370,6 +441,10 @@ _HANDLERS = {
     "__format__": _text,
     "__hash__": _hash,
     "__deepcopy__": _copy,
+    "backward": touches.backward,
+    "retain_grad": touches.retain_grad,
+    "register_hook": touches.register_hook,
+    "register_post_accumulate_grad_hook": touches.register_hook,
 }
 
 

@@ -19,7 +19,8 @@ from clew.errors import CaptureError
 class Rollback:
     """What must be as it was when the capture ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Any = None) -> None:
+        self.recorder = recorder
         self._watched: list[tuple[torch.Tensor, int]] = []
         self._storages: dict[int, torch.Tensor] = {}
         self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
@@ -50,6 +51,10 @@ class Rollback:
             self._flags.append((tensor, tensor.requires_grad))
             self._storages.setdefault(_storage(tensor), tensor)
 
+    def watched(self) -> list[torch.Tensor]:
+        """The tensors that were there before the program ran, as far as it has used them."""
+        return [tensor for tensor, _ in self._watched]
+
     def save_generator(self, generator: torch.Generator) -> None:
         """Remember the state of a generator before the program first draws from it."""
         if all(known is not generator for known, _ in self._generators):
@@ -64,7 +69,7 @@ class Rollback:
 
     def check_unseen(self) -> None:
         """Raise if the program changed something that no node of the graph changes."""
-        if random.getstate() != self._python_random or _numpy_changed(self._numpy_random):
+        if self.recorder.streams.moved_unseen():
             raise CaptureError(
                 "the program draws random numbers from Python or NumPy",
                 why="they would be frozen in the graph",
@@ -83,6 +88,8 @@ class Rollback:
 
     def put_back(self) -> None:
         """Let everything be as it was."""
+        if self.recorder is not None:
+            self.recorder.undo.run()
         torch.set_rng_state(self._torch_random)
         for generator, state in self._generators:
             generator.set_state(state)
@@ -100,13 +107,7 @@ class Rollback:
             vars(tensor).update(before)
 
 
-def _numpy_changed(before: Any) -> bool:
-    if before is None:
-        return False
-    now = sys.modules["numpy.random"].get_state()
-    pairs = zip(now, before, strict=True)
-    return any(bool((left != right).any()) if hasattr(left, "any") else left != right for left, right in pairs)
-
-
 def _storage(tensor: torch.Tensor) -> int:
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # inside vmap or grad
+        tensor = torch._C._functorch.get_unwrapped(tensor)
     return id(tensor) if tensor.is_meta or tensor.layout is not torch.strided else tensor.untyped_storage().data_ptr()

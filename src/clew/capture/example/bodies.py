@@ -1,0 +1,74 @@
+"""Programs inside a program: a function that is handed to another one is recorded into a graph of its own.
+
+While it runs, new nodes go into its body. A value of the program around it that it uses becomes a parameter of the
+body, and the node outside becomes an operand of the call; so a body never refers to nodes of another graph. A value
+made inside a body that is used after the body has ended is refused: outside there is nothing that it could be.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clew.errors import CaptureError
+from clew.ir.arguments import map_arg
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+
+
+class OpenBody:
+    """A body that is being recorded: its graph, and the parameter for each value that comes from outside."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.free: dict[Node, Node] = {}
+
+    def parameter(self, outer: Node) -> Node:
+        """The parameter that stands for a node of the graph around; those come before the parameters of its own."""
+        known = self.free.get(outer)
+        if known is None:
+            taken = set(self.free.values())
+            first = next((node for node in self.graph.nodes if node not in taken), None)
+            with self.graph.inserting_after() if first is None else self.graph.inserting_before(first):
+                known = self.free[outer] = self.graph.placeholder(outer.name)
+        return known
+
+
+class Bodies:
+    """The graph that is being recorded, and those of the bodies that are open inside it, the innermost last."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.outermost = graph
+        self.open: list[OpenBody] = []
+        self._used = False
+
+    @property
+    def current(self) -> Graph:
+        """The graph that new nodes go into."""
+        return self.open[-1].graph if self.open else self.outermost
+
+    def localized(self, value: Any, graph: Graph) -> Any:
+        """The arguments of a node of ``graph``: nodes of the graphs around it become parameters of the bodies."""
+        return map_arg(value, lambda node: self._local(node, graph)) if self._used else value
+
+    def begin(self) -> OpenBody:
+        """Open a body: from now on new nodes go there."""
+        self._used = True
+        self.open.append(OpenBody())
+        return self.open[-1]
+
+    def end(self) -> OpenBody:
+        """Close the innermost body."""
+        return self.open.pop()
+
+    def _local(self, node: Node, graph: Graph) -> Node:
+        levels = [self.outermost, *(body.graph for body in self.open)]
+        home = next((level for level, found in enumerate(levels) if found is node.graph), None)
+        if home is None:
+            raise CaptureError(
+                f"{node.name}, a value made inside a function that was handed to torch, is used outside of it",
+                why="the value belongs to each single run of that function",
+                fixes=("return the value from the function",),
+            )
+        for body in self.open[home : levels.index(graph)]:
+            node = body.parameter(node)
+        return node

@@ -1,0 +1,159 @@
+"""Functions with ``functools.lru_cache`` in a torch program: their bodies are recorded, not what the cache holds.
+
+A cache that an earlier call has filled gives tensors that nobody saw being made. During a capture such a function is
+run again, and recorded, if its arguments are numbers and objects; its result must be what the cache gives. Where the
+body reads state or has effects, cache and body may differ later, and the program is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from types import CellType, FunctionType
+from typing import Any
+
+import torch
+
+from clew import tree
+from clew.capture.example.guards import CHECKS, Variable
+from clew.capture.example.recorder import Scalar
+from clew.capture.symbolic.patches import Patches
+from clew.errors import CaptureError
+from clew.frameworks.torch.higher_order import refusal
+from clew.ir.effects import effect_of
+from clew.ir.guests import Effect
+from clew.ir.source import is_hidden
+
+Current = Callable[[], Any]
+_MODES = (torch._C._set_grad_enabled, "__enter__", "__exit__")
+_CACHED = type(functools.lru_cache(lambda: None))
+
+
+def install(patches: Patches, current: Current, functions: Iterable[Any], modules: Iterable[Any] = ()) -> None:
+    """Let cached functions that the program can reach report to the capture that ``current`` names."""
+    kinds = {kind for module in modules for kind in type(module).__mro__}
+    for kind in [kind for kind in kinds if not kind.__module__.startswith(("torch.", "builtins"))]:
+        for name, value in list(vars(kind).items()):
+            if isinstance(value, _CACHED) and _is_users(value):
+                patches.on_class(kind, name, functools.partial(_recording, current=current))
+            _in_closure(patches, value, current)
+    for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
+        for name, value in list(names.items()):
+            if isinstance(value, _CACHED) and _is_users(value):
+                patches.in_dict(names, name, functools.partial(_recording, current=current))
+            _in_closure(patches, value, current)
+    for function in functions:
+        _in_closure(patches, function, current)
+
+
+def _is_users(cached: Any) -> bool:
+    code = getattr(cached.__wrapped__, "__code__", None)
+    return code is not None and not is_hidden(code)
+
+
+def _in_closure(patches: Patches, value: Any, current: Current) -> None:
+    """A decorator of the user's may keep the cached function in a variable of its own."""
+    inner = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+    for cell in (inner.__closure__ or ()) if isinstance(inner, FunctionType) else ():
+        held = _contents(cell)
+        if isinstance(held, _CACHED) and _is_users(held):
+            patches.in_cell(cell, functools.partial(_recording, current=current))
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+def _recording(cached: Any, current: Current) -> Callable[..., Any]:
+    @functools.wraps(cached)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return cached(*args, **kwargs)
+        return _call(recorder, cached, args, kwargs)
+
+    for name in ("cache_info", "cache_clear", "cache_parameters"):
+        setattr(call, name, getattr(cached, name))
+    return call
+
+
+def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    for holder, name in recorder.surroundings.add(cached.__wrapped__):
+        recorder.state.watch_variable(Variable(holder, name))
+    given = list(_leaves((args, kwargs)))
+    if any(isinstance(leaf, torch.Tensor) for leaf in given):
+        return cached(*args, **kwargs)  # remembered by identity, whatever the tensor holds by now
+    if not any(issubclass(type(leaf), Scalar) for leaf in given):
+        hits = cached.cache_info().hits
+        last = recorder.graph._root._prev
+        known = cached(*args, **kwargs)
+        if not any(isinstance(leaf, torch.Tensor) for leaf in _leaves(known)):
+            return known
+        if cached.cache_info().hits == hits:
+            _check_constant(recorder, cached, last)
+            _freeze(recorder, known)
+            return known
+    else:
+        with recorder.paused():
+            known = cached(*recorder.concrete(args), **recorder.concrete(kwargs))
+        if not any(isinstance(leaf, torch.Tensor) for leaf in _leaves(known)):
+            return cached(*args, **kwargs)
+    return _again(recorder, cached, args, kwargs, known)
+
+
+def _again(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
+    """Run the body of a function whose result the cache has."""
+    last = recorder.graph._root._prev
+    result = cached.__wrapped__(*args, **kwargs)
+    _check_constant(recorder, cached, last)
+    with recorder.paused():
+        before, after = list(_leaves(known)), list(_leaves(recorder.concrete(result)))
+        same = len(before) == len(after) and all(map(_same, before, after))
+    if not same:
+        raise _refusal(cached, "what its cache holds is not what it computes now")
+    _freeze(recorder, result)
+    return result
+
+
+def _freeze(recorder: Any, result: Any) -> None:
+    """A write to what a cache gives would be seen by the next one who asks the cache."""
+    recorder.frozen += [leaf for leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
+
+
+def _check_constant(recorder: Any, cached: Any, last: Any) -> None:
+    """What was recorded since the node ``last`` must give the same for the same arguments, always."""
+    made: set[Any] = set()
+    node = last._next
+    while node is not recorder.graph._root:
+        made.add(node)
+        if not _stays_inside(node, made):
+            raise _refusal(cached, f"{node.name} in its body acts only when the cache has no result yet")
+        if any(source.op == "get_attr" for source in node.all_input_nodes):
+            raise _refusal(cached, "it reads tensors that may change while its cache stays as it is")
+        node = node._next
+
+
+def _stays_inside(node: Any, made: set[Any]) -> bool:
+    """Whether a node of a cached body does nothing that could be seen outside: it may write to what the body made."""
+    effect = effect_of(node)
+    if effect is Effect.NONE or node.target in CHECKS or node.target in _MODES:
+        return True
+    return effect is Effect.WRITE and not node.kwargs and bool(node.args) and node.args[0] in made
+
+
+def _refusal(cached: Any, why: str) -> CaptureError:
+    return refusal(f"{cached.__wrapped__.__name__}, a function with a cache,", why)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    yield from tree.flatten(value)[0]
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        alike = (left.dtype, left.device, left.shape) == (right.dtype, right.device, right.shape)
+        return alike and torch.equal(left.nan_to_num(), right.nan_to_num())
+    return type(left) is type(right) and bool(left is right or left == right)

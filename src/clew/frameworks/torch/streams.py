@@ -1,0 +1,162 @@
+"""Random numbers of Python and NumPy in a torch program: each draw is a call of its own in the graph.
+
+Module-level functions that give a number, or a list of numbers, are recorded; so the graph draws afresh at each call,
+from the same stream, and follows ``random.seed``. A draw by any other means moves a stream without a node: it is
+noticed, and refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy.random
+
+from clew.capture.example.recorder import Scalar
+from clew.capture.symbolic.patches import Patches
+
+Current = Callable[[], Any]
+
+_PYTHON = (
+    "random uniform triangular randint randrange gauss normalvariate lognormvariate expovariate vonmisesvariate "
+    "gammavariate betavariate paretovariate weibullvariate getrandbits seed"
+).split()
+_NUMPY = (
+    "rand randn random random_sample ranf sample uniform normal standard_normal randint beta gamma exponential poisson "
+    "binomial laplace lognormal seed"
+).split()
+_NUMBERS = (int, float)
+
+
+def draw(package: str, name: str, *args: Any, **kwargs: Any) -> Any:
+    """A draw from the stream of ``random`` or ``numpy.random`` by the function of this name."""
+    return getattr(sys.modules[package], name)(*args, **kwargs)
+
+
+def shuffled(items: list[Any]) -> list[Any]:
+    """The items in another order, drawn from Python's stream."""
+    order = list(items)
+    random.shuffle(order)
+    return order
+
+
+def states() -> tuple[Any, Any]:
+    """Where the streams of Python and NumPy stand."""
+    return random.getstate(), numpy.random.get_state(legacy=True)
+
+
+def same_states(left: tuple[Any, Any], right: tuple[Any, Any]) -> bool:
+    """Whether the streams stand where they stood."""
+    pairs = zip(left[1], right[1], strict=True)
+    same = all(bool((one == other).all()) if hasattr(one, "all") else one == other for one, other in pairs)
+    return same and bool(left[0] == right[0])
+
+
+class Streams:
+    """The streams during one capture: where they stood before it, and where they stand after the last recorded draw."""
+
+    def __init__(self) -> None:
+        self.expected = states()
+
+    def moved_unseen(self) -> bool:
+        """Whether something else than a recorded draw has moved a stream."""
+        return not same_states(states(), self.expected)
+
+    def record(self, recorder: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a draw and record it; draws that nobody saw before it stay visible as such."""
+        known = not self.moved_unseen()
+        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
+        value = recorder._perform(target, args, kwargs)
+        if known:
+            self.expected = states()
+        return recorder.result(value, recorder.create(target, node_args, node_kwargs))
+
+
+def install(patches: Patches, current: Current, functions: Iterable[Any]) -> None:
+    """Let draws report to the capture that ``current`` names, if one is recording."""
+    makers: dict[int, Callable[[Any], Any]] = {}
+    for home, names in ((random, _PYTHON), (numpy.random, _NUMPY)):
+        for name in names:
+            make = functools.partial(_drawing, package=home.__name__, name=name, current=current)
+            makers[id(getattr(home, name))] = make
+            patches.in_dict(vars(home), name, make)
+    for name, maker in (("choice", _choosing), ("shuffle", _shuffling), ("sample", _sampling)):
+        make = functools.partial(maker, current=current)
+        makers[id(getattr(random, name))] = make
+        patches.in_dict(vars(random), name, make)
+    replace_by_name(patches, functions, makers)
+
+
+def replace_by_name(patches: Patches, functions: Iterable[Any], makers: dict[int, Callable[[Any], Any]]) -> None:
+    """Replace functions where the program's modules have imported them by name; ``makers`` by identity of each."""
+    for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
+        for own in [own for own, value in names.items() if id(value) in makers]:
+            patches.in_dict(names, own, makers[id(names[own])])
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or type(value) in _NUMBERS or issubclass(type(value), Scalar)
+
+
+def _drawing(original: Callable[..., Any], package: str, name: str, current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        is_scalar = all(map(_is_number, (*args, *kwargs.values()))) and kwargs.get("size") is None
+        if recorder is None or not is_scalar or (package == "numpy.random" and _has_size(name, args)):
+            return original(*args, **kwargs)
+        return recorder.streams.record(recorder, draw, (package, name, *args), kwargs)
+
+    return function
+
+
+_PLACE_OF_SIZE = {"rand": 0, "randn": 0, "random": 0, "random_sample": 0, "ranf": 0, "sample": 0, "standard_normal": 0}
+_PLACE_OF_SIZE |= {"exponential": 1, "poisson": 1, "seed": 1, "gamma": 2}
+
+
+def _has_size(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether NumPy is asked for an array."""
+    return any(arg is not None for arg in args[_PLACE_OF_SIZE.get(name, 2) :])
+
+
+def _choosing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """One of several objects: the place is drawn and guarded."""
+
+    @functools.wraps(original)
+    def choice(items: Any) -> Any:
+        recorder = current()
+        if recorder is None or not len(items):
+            return original(items)
+        place = recorder.streams.record(recorder, draw, ("random", "randrange", len(items)), {})
+        return items[int(place)]
+
+    return choice
+
+
+def _shuffling(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def shuffle(items: Any) -> None:
+        recorder = current()
+        if recorder is None or type(items) is not list or not all(map(_is_number, items)):
+            return original(items)
+        items[:] = recorder.streams.record(recorder, shuffled, (items,), {})
+        return None
+
+    return shuffle
+
+
+def _sampling(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def sample(population: Any, k: Any, *, counts: Any = None) -> Any:
+        recorder = current()
+        plain = type(population) is range or (
+            isinstance(population, (list, tuple)) and all(map(_is_number, population))
+        )
+        if recorder is None or not plain or counts is not None:
+            return original(population, k, counts=counts)
+        return recorder.streams.record(recorder, draw, ("random", "sample", population, int(k)), {})
+
+    return sample

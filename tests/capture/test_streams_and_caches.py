@@ -1,0 +1,130 @@
+"""Random numbers of Python and NumPy are drawn by the graph; functions with a cache are recorded, not their caches."""
+
+from __future__ import annotations
+
+import functools
+import random
+from random import uniform
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import clew
+from clew.errors import CaptureError
+
+
+def drawn(x: torch.Tensor) -> Any:
+    order = list(range(4))
+    random.shuffle(order)
+    factor = random.random() + uniform(1, 2) + np.random.rand() + random.randint(0, x.shape[0])
+    return x * factor, x[order], random.sample(range(10), 2)
+
+
+def test_draws_follow_the_seed() -> None:
+    random.seed(3)
+    np.random.seed(3)
+    before = random.getstate()
+    captured = clew.trace(drawn, (torch.ones(4),))
+    assert random.getstate() == before
+    for size in (4, 7):
+        results = []
+        for function in (captured, drawn):
+            random.seed(5)
+            np.random.seed(5)
+            results.append(function(torch.arange(float(size))))
+        torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)
+
+
+def test_a_failing_guard_puts_the_stream_back() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x if random.random() < 0.5 else -x
+
+    lazy = clew.trace(program)
+    random.seed(1)
+    mine = [float(lazy(torch.ones(()))) for _ in range(12)]
+    random.seed(1)
+    assert mine == [float(program(torch.ones(()))) for _ in range(12)]
+    assert len(lazy.captures) == 2
+
+
+def test_a_draw_that_is_not_seen_is_refused() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x * random.random() * random.choices([1.0, 2.0])[0]
+
+    with pytest.raises(CaptureError, match="random numbers"):
+        clew.trace(program, (torch.ones(2),))
+
+
+@functools.lru_cache
+def positions(length: int) -> torch.Tensor:
+    return torch.arange(length) * 2.0
+
+
+@functools.lru_cache
+def noise(length: int) -> torch.Tensor:
+    return torch.randn(length)
+
+
+@functools.lru_cache
+def marker() -> object:
+    return object()
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_a_cached_function_is_recorded(filled: bool) -> None:
+    positions.cache_clear()
+    if filled:
+        positions(4)
+    captured = clew.trace(lambda x: x + positions(x.shape[0]), (torch.ones(4),))
+    assert torch.equal(captured(torch.zeros(3)), torch.tensor([0.0, 2.0, 4.0]))
+
+
+def test_what_a_cache_would_hide_is_refused() -> None:
+    with pytest.raises(CaptureError, match="a function with a cache"):
+        clew.trace(lambda x: x + noise(3), (torch.ones(3),))
+    with pytest.raises(CaptureError, match="a write to a tensor"):
+        clew.trace(lambda x: positions(4).add_(x), (torch.ones(4),))
+
+
+def test_objects_from_a_cache_stay_the_same_ones() -> None:
+    captured = clew.trace(lambda x: x + (marker() is marker()), (torch.ones(1),))
+    assert float(captured(torch.ones(1))) == 2.0
+
+
+def test_a_generator_made_inside() -> None:
+    def program(x: torch.Tensor, seed: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        return x * torch.randperm(len(x), generator=generator)
+
+    captured = clew.trace(program, (torch.ones(6), 1))
+    for size, seed in ((6, 2), (9, 1)):
+        assert torch.equal(captured(torch.ones(size), seed), program(torch.ones(size), seed))
+    assert isinstance(torch.Generator(), torch.Generator) and type(torch.Generator()) is torch._C.Generator
+
+
+def test_a_forked_stream() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        with torch.random.fork_rng():
+            noise = torch.rand(x.shape)
+        return x + noise + torch.rand(x.shape)
+
+    captured = clew.trace(program, (torch.ones(3),))
+    results = []
+    for function in (captured, program):
+        torch.manual_seed(2)
+        results.append(function(torch.ones(5)))
+    assert torch.equal(*results)
+
+
+def test_a_layer_made_inside() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.Linear(x.shape[-1], 2)(x)
+
+    captured = clew.trace(program, (torch.ones(2, 3),))
+    results = []
+    for function in (captured, program):
+        torch.manual_seed(2)
+        results.append(function(torch.ones(5, 3)))
+    assert torch.equal(*results)
