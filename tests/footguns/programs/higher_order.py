@@ -218,6 +218,56 @@ def _():
     )
 
 
+@program("asks_after_backward", kind="higher_order")
+def _():
+    def f(x, weight):
+        loss = (x * weight).sum()
+        loss.backward()
+        return weight.grad * 2 if loss > 3 else weight.grad.clone()
+
+    return Case(
+        f,
+        example=lambda: call(torch.ones(2), leaf(1.0, 2.0)),
+        others=[lambda: call(torch.ones(2) * 4, leaf(1.0, 2.0)), lambda: call(torch.ones(2), leaf(3.0, 2.0))],
+    )
+
+
+@program("asks_after_hooking_its_argument", kind="higher_order")
+def _():
+    def f(x):
+        x.register_hook(lambda gradient: gradient * 2)
+        return x * 2 if x.sum() > 0 else x * 3
+
+    return Case(f, example=lambda: call(leaf(1.0)), others=[lambda: call(leaf(-1.0))], gradients=True)
+
+
+@program("asks_after_transposing_its_argument", kind="higher_order")
+def _():
+    def f(x):
+        x.t_()
+        return x * 2 if x.sum() > 0 else x * 3
+
+    return Case(f, example=lambda: call(torch.ones(2, 3)), others=[lambda: call(-torch.ones(2, 3))])
+
+
+@program("checkpoint_asks_after_writing", kind="higher_order")
+def _():
+    class Norm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(2)
+
+        def forward(self, x):
+            hidden = checkpoint(lambda part: self.norm(part), x, use_reentrant=False)
+            return hidden * 2 if x.sum() > 0 else hidden
+
+    return Case(
+        make=Norm,
+        example=lambda: call(torch.rand(3, 2)),
+        others=[lambda: call(-torch.rand(3, 2)), lambda: call(torch.rand(4, 2))],
+    )
+
+
 @program("gradient_present_or_not", kind="higher_order")
 def _():
     def with_gradient():

@@ -327,12 +327,10 @@ class TorchRecorder(Recorder):
 
     def guard(self, place: Any, answer: Any) -> None:
         """Note that the program relied on a value; not after a step that a failing guard could not take back."""
-        if self._no_return and (place.node if isinstance(place, Pending) else place) not in self._guarded_nodes():
+        known = (self.resolve(place), (type(answer), answer)) in self._guarded
+        if self._no_return and not known:
             raise _refusal(f"a program that {self._no_return} an argument, and then asks for a value,")
         super().guard(place, answer)
-
-    def _guarded_nodes(self) -> set[Any]:
-        return {node for node, _ in self._guarded}
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""
