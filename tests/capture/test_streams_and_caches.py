@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
+import os
 import random
+import time
 from random import uniform
 from typing import Any
 
@@ -91,6 +94,38 @@ def test_what_a_cache_would_hide_is_refused() -> None:
 def test_objects_from_a_cache_stay_the_same_ones() -> None:
     captured = clew.trace(lambda x: x + (marker() is marker()), (torch.ones(1),))
     assert float(captured(torch.ones(1))) == 2.0
+
+
+def test_clocks_are_read_again() -> None:
+    def program(x: torch.Tensor) -> Any:
+        return x * 2, time.perf_counter()
+
+    captured = clew.trace(program, (torch.ones(1),))
+    first, second = captured(torch.ones(1))[1], captured(torch.ones(1))[1]
+    assert type(first) is float and first < second
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x * np.random.default_rng().random(),
+        lambda x: x * np.random.RandomState().rand(),
+        lambda x: x * random.Random().random(),
+        lambda x: x * os.urandom(1)[0],
+        lambda x: x * datetime.datetime.now().year,
+    ],
+    ids=["numpy", "state", "python", "system", "date"],
+)
+def test_what_cannot_be_seeded_is_refused(program: Any) -> None:
+    with pytest.raises(CaptureError, match="cannot be captured"):
+        clew.trace(program, (torch.ones(1),))
+
+
+def test_seeded_generators_are_the_same_at_each_call() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x * random.Random(3).random() * np.random.default_rng(3).random()
+
+    assert torch.equal(clew.trace(program, (torch.ones(1),))(torch.ones(2)), program(torch.ones(2)))
 
 
 def test_a_generator_made_inside() -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import random
+import time
 
 import numpy as np
 import torch
@@ -364,3 +365,22 @@ def _():
         return x * random.random() + random.gauss(0, 1)
 
     return Case(f, example=lambda: call(torch.ones(2), 1), others=[lambda: call(torch.ones(2), 2)])
+
+
+@program("reads_a_clock", kind="higher_order")
+def _():
+    def f(x):
+        started = time.perf_counter()
+        y = x * 2
+        late = time.perf_counter() - started > 1e6
+        return -y if late else y
+
+    return Case(f, example=lambda: call(torch.ones(2)), others=[lambda: call(torch.ones(3))])
+
+
+@program("clock_in_the_result", kind="higher_order")
+def _():
+    def f(x):
+        return x, time.time() > 1, time.time_ns() // 10**30
+
+    return Case(f, example=lambda: call(torch.ones(2)), others=[lambda: call(torch.ones(3))])

@@ -32,7 +32,7 @@ from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import ambient, caches, control_flow, makers, streams, transforms
+from clew.frameworks.torch import ambient, caches, clocks, control_flow, makers, streams, transforms
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.places import Modules, watch_classes
@@ -302,7 +302,7 @@ class _Capture:
                 install(patches)
                 ambient.install(patches, _current_recorder, self.surroundings.functions)
                 self.state.install(patches)
-                for part in (transforms, control_flow, streams, makers):
+                for part in (transforms, control_flow, streams, clocks, makers):
                     part.install(patches, _current_recorder, self.surroundings.functions)
                 parts = [] if self.module is None else self.module.modules()
                 caches.install(patches, _current_recorder, self.surroundings.functions, parts)
