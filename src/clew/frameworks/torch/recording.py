@@ -93,8 +93,9 @@ class TorchRecorder(Recorder):
 
     def note_type(self, node: Node, array: Any) -> None:
         """Note dtype, shape and device of a tensor on its node, past all that watches edits: the graph is new."""
-        with torch._C.DisableTorchFunction():
-            object.__setattr__(node, "value_type", tensor_type(array))
+        if isinstance(array, torch.Tensor):
+            with torch._C.DisableTorchFunction():
+                object.__setattr__(node, "value_type", tensor_type(array))
 
     def concrete_tuple(self, value: Any) -> Any:
         """A tuple with plain numbers; a traced size becomes a plain one."""

@@ -19,6 +19,7 @@ from torch.autograd import functional
 from clew.capture.example.attempts import PASSING
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.higher_order import Current, call_with, record, transform_with
+from clew.frameworks.torch.streams import replace_by_name
 
 PASSING.add(torch.utils.checkpoint._StopRecomputationError)
 _checkpoint: Any = torch.utils.checkpoint.checkpoint
@@ -35,19 +36,15 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
         patches.in_dict(vars(eager_transforms), name, functools.partial(_grad, transform=transform, current=current))
     patches.in_dict(vars(eager_transforms), "_vjp_with_argnums", lambda original: _vjp(original, current))
     patches.in_dict(vars(eager_transforms), "_jvp_with_argnums", lambda original: _jvp(original, current))
-    for name in _FUNCTIONALS:
-        _everywhere(patches, functional, name, functions, lambda original: _taking(original, original, current))
-    for name in _JACOBIANS:
-        _everywhere(patches, torch.func, name, functions, lambda original: _transforming(original, current))
-
-
-def _everywhere(patches: Patches, home: Any, name: str, functions: list[Any], make: Callable[[Any], Any]) -> None:
-    """Replace a function in its module, and where the program's own modules have imported it by name."""
-    original = getattr(home, name)
-    patches.in_dict(vars(home), name, make)
-    for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
-        for own in [own for own, value in names.items() if value is original]:
-            patches.in_dict(names, own, make)
+    makers: dict[int, Callable[[Any], Any]] = {}
+    for home, names, make in (
+        (functional, _FUNCTIONALS, lambda original: _taking(original, original, current)),
+        (torch.func, _JACOBIANS, lambda original: _transforming(original, current)),
+    ):
+        for name in names:
+            makers[id(getattr(home, name))] = make
+            patches.in_dict(vars(home), name, make)
+    replace_by_name(patches, functions, makers)
 
 
 def _taking(original: Callable[..., Any], target: Callable[..., Any], current: Current) -> Callable[..., Any]:
