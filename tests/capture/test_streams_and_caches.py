@@ -60,6 +60,23 @@ def test_a_draw_that_is_not_seen_is_refused() -> None:
         clew.trace(program, (torch.ones(2),))
 
 
+def jittered(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.from_numpy(np.random.rand(x.shape[0]))
+
+
+clew.wrap("jittered")
+
+
+def test_a_wrapped_function_may_draw() -> None:
+    captured = clew.trace(lambda x: jittered(x) * random.random(), (torch.ones(2),))
+    results = []
+    for function in (captured, lambda x: jittered(x) * random.random()):
+        random.seed(1)
+        np.random.seed(1)
+        results.append(function(torch.ones(3)))
+    assert torch.equal(*results)
+
+
 @functools.lru_cache
 def positions(length: int) -> torch.Tensor:
     return torch.arange(length) * 2.0

@@ -293,6 +293,19 @@ def _():
     return Case(f, example=lambda: call(torch.ones(2, 3)), others=[lambda: call(torch.ones(4, 5))])
 
 
+@program("shape_asked_before_a_write_and_a_change", kind="higher_order")
+def _():
+    def f(x):
+        y = x.clone()
+        before = y.shape
+        y.add_(1)
+        torch.vmap(lambda row: row * row.shape[0])(y)
+        y.t_()
+        return y * before[0], before
+
+    return Case(f, example=lambda: call(torch.ones(2, 3)), others=[lambda: call(torch.ones(4, 5))])
+
+
 @program("cached_table", kind="higher_order")
 def _():
     @functools.lru_cache

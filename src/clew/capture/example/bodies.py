@@ -50,6 +50,10 @@ class Bodies:
         """The arguments of a node of ``graph``: nodes of the graphs around it become parameters of the bodies."""
         return map_arg(value, lambda node: self._local(node, graph)) if self._used else value
 
+    def is_open(self, graph: Graph) -> bool:
+        """Whether nodes can be added to a graph: the outermost one, or a body that has not ended."""
+        return graph is self.outermost or any(body.graph is graph for body in self.open)
+
     def begin(self) -> OpenBody:
         """Open a body: from now on new nodes go there."""
         self._used = True

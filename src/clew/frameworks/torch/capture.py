@@ -319,7 +319,8 @@ class _Capture:
         symbolic = any(isinstance(leaf, torch.Tensor) or issubclass(type(leaf), Scalar) for leaf in given)
         if self.recorder.depth or not symbolic:
             return function(*args, **kwargs)
-        return self.recorder.whole("call_function", function, function, args, kwargs, given, "it is wrapped")
+        with self.recorder.streams.followed():
+            return self.recorder.whole("call_function", function, function, args, kwargs, given, "it is wrapped")
 
     def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""

@@ -69,6 +69,7 @@ class TorchRecorder(Recorder):
         self.frozen: list[torch.Tensor] = []
         self.undo = touches.Undo()
         self._no_return = ""
+        self._asked: list[tuple[Any, Any]] = []
         self.outside: Any = None
         self.refuses_opaque = False
         self.depth = 0
@@ -303,6 +304,7 @@ class TorchRecorder(Recorder):
         place = Pending(getattr, (self.node_of(tensor), "shape"))
         size = self.result(tensor.shape, place)
         self._shapes[id(tensor)] = (weakref.ref(tensor), size)
+        self._asked.append((place.args[0], size))
         return size
 
     def _rank(self, tensor: Any) -> int:
@@ -316,9 +318,11 @@ class TorchRecorder(Recorder):
 
     def settle_shapes(self) -> None:
         """Shapes are about to change: sizes that were asked for until now are read from the tensors now."""
-        for _, size in self._shapes.values():
-            for item in size:
-                self.resolve(item.place)
+        for owner, size in self._asked:
+            if self.bodies.is_open(owner.graph):
+                for item in size:
+                    self.resolve(item.place)
+        self._asked.clear()
         self._shapes.clear()
 
     def pass_no_return(self, tensor: Any, done: str) -> None:

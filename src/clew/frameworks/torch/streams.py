@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import random
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy.random
@@ -65,13 +66,19 @@ class Streams:
         """Whether something else than a recorded draw has moved a stream."""
         return not same_states(states(), self.expected)
 
-    def record(self, recorder: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Make a draw and record it; draws that nobody saw before it stay visible as such."""
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        """Draws inside belong to a call of the graph, which draws them again."""
         known = not self.moved_unseen()
-        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
-        value = recorder._perform(target, args, kwargs)
+        yield
         if known:
             self.expected = states()
+
+    def record(self, recorder: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a draw and record it; draws that nobody saw before it stay visible as such."""
+        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
+        with self.followed():
+            value = recorder._perform(target, args, kwargs)
         return recorder.result(value, recorder.create(target, node_args, node_kwargs))
 
 
