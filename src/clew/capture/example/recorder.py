@@ -155,7 +155,8 @@ class Recorder:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         graph = self.graph if graph is None else graph
-        node = graph.create_node(op, target, *self.bodies.localized((args, kwargs), graph), name)
+        args, kwargs = self.bodies.localized((args, kwargs), graph)
+        node = graph.create_node(op, target, args, kwargs, name)
         node.source = source
         if self.module_stack:
             node.meta["nn_module_stack"] = dict(self.module_stack)
