@@ -7,9 +7,11 @@ so that a change anywhere below it can be seen, and undone.
 
 from __future__ import annotations
 
+import contextvars
 import enum
 import functools
 import math
+import threading
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -26,13 +28,14 @@ _FOREIGN = frozenset(
     "torch numpy jax jaxlib tensorflow keras builtins types functools logging threading weakref re inspect enum clew "
     "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing".split()
 )
+_AMBIENT = (contextvars.ContextVar, threading.local)
 _MOST = 20_000
 
 
 def follows(value: Any) -> bool:
     """Whether the parts of a value are looked at: those of containers, and of plain objects of users' classes."""
     kind: Any = type(value)
-    return _is_followed(kind)
+    return _is_followed(kind) or isinstance(value, _AMBIENT)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -57,6 +60,8 @@ def contents(value: Any) -> Contents:
         found = {(ITEM, place): part for place, part in enumerate(value)}
     elif isinstance(value, set):
         found = {(MEMBER, id(part)): part for part in value}
+    elif isinstance(value, contextvars.ContextVar):
+        found = {(ITEM, "value"): value.get(None)}
     else:
         found = {}
     if has_attributes(value):
@@ -76,6 +81,8 @@ def refill(value: Any, parts: Contents) -> None:
     elif isinstance(value, set):
         set.clear(value)
         set.update(value, [part for (way, _), part in parts.items() if way == MEMBER])
+    elif isinstance(value, contextvars.ContextVar):
+        value.set(parts[ITEM, "value"])
     if has_attributes(value):
         vars(value).clear()
         vars(value).update({key: part for (way, key), part in parts.items() if way == ATTRIBUTE})
@@ -123,8 +130,10 @@ def same_contents(now: Contents, before: Contents) -> bool:
 class Memory:
     """Containers and objects as they were; each is remembered once, under the first value that led to it."""
 
-    def __init__(self, is_end: Callable[[Any], bool]) -> None:
+    def __init__(self, is_end: Callable[[Any], bool], most: int = _MOST) -> None:
         self._is_end = is_end
+        self._most = most
+        self.ends: dict[int, Any] = {}
         self._seen: dict[int, Any] = {}
         self._kept: list[tuple[Any, Contents]] = []
 
@@ -136,7 +145,10 @@ class Memory:
 
     def _remember(self, value: Any, depth: int) -> None:
         kind = type(value)
-        if kind in SIMPLE or depth == 0 or len(self._kept) >= _MOST or self._is_end(value):
+        if kind in SIMPLE or depth == 0 or len(self._kept) >= self._most:
+            return
+        if self._is_end(value):
+            self.ends[id(value)] = value
             return
         if issubclass(kind, tuple):
             for part in value:
@@ -165,6 +177,10 @@ class Memory:
     def changed(self, added: tuple[int, int]) -> bool:
         """Whether any of it is not as it was."""
         return next(self.changes(added), None) is not None
+
+    def has_changed(self) -> bool:
+        """Whether anything is not as it was."""
+        return any(not same_contents(contents(value), parts) for value, parts in self._kept)
 
     def put_back(self) -> None:
         """Let everything hold what it held."""

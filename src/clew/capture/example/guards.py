@@ -8,12 +8,12 @@ generated code the call stands behind a cheap test.
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass
 from types import CellType
 from typing import Any
 
 from clew.capture.example import inline
+from clew.capture.example.contents import Memory
 from clew.codegen.checks import written_as_test
 from clew.errors import GuardError
 from clew.ir.effects import pure
@@ -114,25 +114,16 @@ def require_array(value: Any, expected: type, assumption: str, place: str = "") 
         )
 
 
-def picture(value: Any) -> Any:
-    """What a plain container holds, by identity of its items, and the items; None for anything else."""
-    if isinstance(value, (list, set, deque)):
-        return ("items", [item if isinstance(item, _SIMPLE) else id(item) for item in value], list(value))
-    if isinstance(value, dict) and type(value).__module__ in ("builtins", "collections"):
-        return ("entries", [(id(key), id(item)) for key, item in value.items()], list(value.items()))
-    return None
-
-
 class Variable:
     """A variable outside of the program: in a dict of globals, a cell of a closure, or an attribute of an object."""
 
     __slots__ = ("expected", "held", "holder", "name")
 
-    def __init__(self, holder: Any, name: str, expected: Any = None) -> None:
+    def __init__(self, holder: Any, name: str, expected: Any = None, held: Memory | None = None) -> None:
         self.holder = holder
         self.name = name
         self.expected = expected
-        self.held = picture(expected)
+        self.held = held
 
     def get(self) -> Any:
         """The value now; ``MISSING`` if there is none."""
@@ -159,12 +150,15 @@ class Variable:
         elif self.name in vars(self.holder):
             delattr(self.holder, self.name)
 
+    def __repr__(self) -> str:
+        return self.name
+
     def is_as_before(self) -> bool:
         """True when the variable still has this value: the same object, or an equal plain one."""
         now = self.get()
         if now is not self.expected:
             return type(now) in _SIMPLE and same_answer(now, self.expected)
-        return self.held is None or picture(now)[1] == self.held[1]
+        return self.held is None or not self.held.has_changed()
 
 
 def require_variable(variable: Variable, name: str, assumption: str) -> None:

@@ -9,6 +9,7 @@ import inspect
 from typing import Any
 
 from clew.capture.example import guards
+from clew.capture.example.contents import follows
 from clew.capture.example.nests import Nests
 from clew.ir.node import Node
 
@@ -59,15 +60,26 @@ def _as_passed(
 def _placeholder(nests: Nests, name: str, parameter: inspect.Parameter) -> Node:
     stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
     stars = "**" if parameter.kind is parameter.VAR_KEYWORD else stars
-    default = () if parameter.default is parameter.empty else (parameter.default,)
+    value = parameter.default
+    default = () if value is parameter.empty else (Default(value) if follows(value) else value,)
     kind = {"keyword_only": True} if parameter.kind is parameter.KEYWORD_ONLY else {}
     return nests.recorder.graph.create_node("placeholder", stars + name, default, kind, name)
+
+
+class Default:
+    """Stands for a default value that is one object, which may be changed: a list, say."""
+
+    def __init__(self, value: Any) -> None:
+        self.text = repr(value)
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def _check_nothing_given(nests: Nests, node: Node, name: str, parameter: inspect.Parameter) -> None:
     """A parameter that was left to its default must be left so again: the program saw the plain default."""
     if parameter.default is not parameter.empty:
-        nests.default(parameter.default, node, name)
+        nests.default(node.args[0], node, name)
     elif parameter.kind is parameter.VAR_POSITIONAL:
         nests.checks.append((guards.require_length, node, 0))
     elif parameter.kind is parameter.VAR_KEYWORD:

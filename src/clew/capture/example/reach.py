@@ -11,8 +11,9 @@ from __future__ import annotations
 import dis
 import functools
 import sys
+import weakref
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from clew.ir.source import is_hidden
@@ -62,6 +63,11 @@ class Reach:
             latest = [one for one in dict.fromkeys(latest) if one in self.functions and one not in found]
             found.update(dict.fromkeys(latest))
         return found
+
+    def own_classes(self) -> list[type]:
+        """The program's own classes and their bases, frameworks' left out."""
+        bases = dict.fromkeys(base for kind in self._own for base in kind.__mro__)
+        return [base for base in bases if _package(base) not in _FOREIGN]
 
     def add_own_class(self, kind: type) -> None:
         """Let the methods of one of the program's own classes be reached by name."""
@@ -130,7 +136,12 @@ def _named_functions(function: FunctionType, methods: dict[str, list[FunctionTyp
         yield from (one for one in inside if isinstance(one, FunctionType))
 
 
-_ALWAYS = frozenset({"__call__", "__init__", "__post_init__", "__getattr__", "__enter__", "__exit__", "__getitem__"})
+_ALWAYS = frozenset(
+    (
+        "__call__ __init__ __post_init__ __getattr__ __enter__ __exit__ __getitem__ __setitem__ __len__ __iter__ "
+        "forward"
+    ).split(" ")
+)
 """Methods that Python calls without naming them."""
 
 _NOTHING: frozenset[str] = frozenset()
@@ -181,14 +192,38 @@ def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
             yield cell, name, cell.cell_contents
         except ValueError:  # a cell that is not filled yet
             continue
+        yield from _inside(cell.cell_contents, function.__code__)
     around = function.__globals__
     for name in global_names(function.__code__):
         if name in around:
             yield around, name, around[name]
+            yield from _inside(around[name], function.__code__)
     for name, value in (function.__kwdefaults__ or {}).items():
         yield function.__kwdefaults__, name, value
-    for place, value in enumerate(function.__defaults__ or ()):
-        yield {str(place): value}, str(place), value
+    if function.__defaults__:
+        held = _defaults.setdefault(function, {})
+        names = function.__code__.co_varnames[: function.__code__.co_argcount][-len(function.__defaults__) :]
+        held.update(zip(names, function.__defaults__, strict=True))
+        for name, value in held.items():
+            yield held, name, value
+
+
+_defaults: weakref.WeakKeyDictionary[FunctionType, dict[str, Any]] = weakref.WeakKeyDictionary()
+"""A dict for the default values of each function, the same at each reading."""
+
+
+def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
+    """Variables of a module, or attributes of a class, that a function reaches through one it names."""
+    if not isinstance(value, (ModuleType, type)) or _package(value) in _FOREIGN:
+        return
+    holder = vars(value) if isinstance(value, ModuleType) else value
+    for name in attribute_names(code) & vars(value).keys():
+        part = vars(value)[name]
+        if not isinstance(part, _CODE) and not hasattr(part, "__get__"):
+            yield holder, name, part
+
+
+_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
 class _Scan(NamedTuple):
@@ -197,33 +232,40 @@ class _Scan(NamedTuple):
     globals: tuple[str, ...]
     stored: tuple[str, ...]
     asks_for_identity: bool
+    compares_objects: bool
 
 
 @functools.lru_cache(maxsize=16384)
 def _scan(code: CodeType) -> _Scan:
     """Read the instructions of a function, and of those inside it, once; ``dis`` itself takes ten times as long."""
-    names, stored, identity = set(), set(), False
-    extended, before = 0, None
+    names, stored, identity, objects = set(), set(), False, False
+    extended, before = 0, _UNKNOWN
     instructions = code.co_code
     for place in range(0, len(instructions), 2):
         operation, argument = instructions[place], extended | instructions[place + 1]
         extended = argument << 8 if operation == _EXTENDED else 0
         if operation == _LOAD_GLOBAL:
             names.add(code.co_names[argument >> 1])
-        elif operation == _STORE_GLOBAL:
+        elif operation in (_STORE_GLOBAL, _STORE_ATTR):
             stored.add(code.co_names[argument])
-        elif operation == _IS and isinstance(before, bool):
-            identity = True
+        elif operation == _IS:
+            identity, objects = identity or isinstance(before, bool), objects or before is _UNKNOWN
         if operation != _EXTENDED:
-            before = code.co_consts[argument] if operation == _LOAD_CONST else None
+            before = code.co_consts[argument] if operation == _LOAD_CONST else _UNKNOWN
     inner = [_scan(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     stored.update(name for one in inner for name in one.stored)
     names.update(stored, (name for one in inner for name in one.globals))
-    return _Scan(tuple(sorted(names)), tuple(stored), identity or any(one.asks_for_identity for one in inner))
+    return _Scan(
+        tuple(sorted(names)),
+        tuple(stored),
+        identity or any(one.asks_for_identity for one in inner),
+        objects or "id" in code.co_names or any(one.compares_objects for one in inner),
+    )
 
 
-_EXTENDED, _LOAD_GLOBAL, _STORE_GLOBAL, _IS, _LOAD_CONST = (
-    dis.opmap[name] for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "IS_OP", "LOAD_CONST")
+_UNKNOWN: Any = object()
+_EXTENDED, _LOAD_GLOBAL, _STORE_GLOBAL, _STORE_ATTR, _IS, _LOAD_CONST = (
+    dis.opmap[name] for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "STORE_ATTR", "IS_OP", "LOAD_CONST")
 )
 
 
@@ -233,10 +275,15 @@ def global_names(code: CodeType) -> tuple[str, ...]:
 
 
 def stored_names(code: CodeType) -> tuple[str, ...]:
-    """The global variables that a function, or one inside it, sets."""
+    """The global variables and attributes that a function, or one inside it, sets."""
     return _scan(code).stored
 
 
 def asks_for_identity(code: CodeType) -> bool:
     """Whether a function asks ``is True`` or ``is False``, which only the plain values answer rightly."""
     return _scan(code).asks_for_identity
+
+
+def compares_objects(code: CodeType) -> bool:
+    """Whether a function asks if two values are the same object, which may be two of its arguments."""
+    return _scan(code).compares_objects

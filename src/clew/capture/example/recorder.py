@@ -274,6 +274,8 @@ def expression_of(value: Any, depth: int = 0) -> str:
         return f"{_in_parentheses(parts[0])}.{name}({', '.join(parts[1:])})"
     if name == "bool" and len(parts) == 1:
         return parts[0]
+    if name == "read_variable":
+        return str(value.args[0])
     return f"{name}({', '.join(parts)})"
 
 

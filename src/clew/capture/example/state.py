@@ -28,6 +28,13 @@ _WHOLE = frozenset({"__dict__", "_buffers", "_parameters"})
 """Attributes through which all others can be read."""
 
 
+def arrays_of(module: Any) -> Iterator[Any]:
+    """The parameters and buffers of a module; of an array none."""
+    for name in ("parameters", "buffers"):
+        if hasattr(module, name):
+            yield from getattr(module, name)()
+
+
 class _Group(NamedTuple):
     """The attributes of one object, as they were; ``below`` says what was remembered under each."""
 
@@ -40,10 +47,12 @@ class _Group(NamedTuple):
 
     def key(self, name: str) -> tuple[int, str]:
         """The key of the place of one attribute."""
-        return id(self.owner if self.path is None else self.holder), name
+        return id(self.holder if self.path is not None or self.owner is None else self.owner), name
 
     def slot(self, name: str) -> Slot:
         """The place of one attribute."""
+        if self.path is None and self.owner is None:
+            return Slot(Variable(self.holder, name))
         if self.path is None:
             return Slot(Variable(self.owner, name), self.owner)
         return Slot(Variable(self.holder, name), self.owner, f"{self.path}.{name}" if self.path else name)
@@ -185,6 +194,10 @@ class State:
         if found is not None and found[0] is part:
             self._wanted[found[1].key] = found[1]
         return found is not None
+
+    def is_in_module(self, array: Any) -> bool:
+        """Whether an array belongs to a module that lies in some container of the state."""
+        return any(array is held for end in self.memory.ends.values() for held in arrays_of(end))
 
     def had(self, part: Any) -> bool:
         """Whether some place, or a container below one, held this very object before the run."""

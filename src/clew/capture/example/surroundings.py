@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from clew.capture.example.guards import Variable
 from clew.capture.example.reach import Reach, stored_names, variables
 from clew.errors import CaptureError
 
@@ -25,7 +26,7 @@ class _Known(NamedTuple):
     reach: Reach
     near: dict[FunctionType, None]
     around: list[tuple[Any, str, FunctionType]]
-    stored: set[tuple[int, str]]
+    stored: set[str]
     code: list[tuple[dict[str, Any], str, Any]]
 
 
@@ -54,9 +55,9 @@ def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> _Known:
     return made
 
 
-def _stored(functions: Iterable[FunctionType]) -> set[tuple[int, str]]:
-    """The global variables that some functions set."""
-    return {(id(function.__globals__), name) for function in functions for name in stored_names(function.__code__)}
+def _stored(functions: Iterable[FunctionType]) -> set[str]:
+    """The names that some functions set, as global variables or as attributes, of a Python module say."""
+    return {name for function in functions for name in stored_names(function.__code__)}
 
 
 class Surroundings:
@@ -80,7 +81,7 @@ class Surroundings:
 
     def _add(self, around: Iterable[tuple[Any, str, FunctionType]]) -> None:
         for holder, name, function in around:
-            value = holder.get(name) if isinstance(holder, dict) else holder.cell_contents
+            value = Variable(holder, name).get()
             if (id(holder), name) not in self._seen:
                 if _is_stream(value):
                     self._add_stream(name, value, function in self._near)
@@ -89,7 +90,7 @@ class Surroundings:
 
     def _may_change(self, holder: Any, name: str, value: Any) -> bool:
         """Whether the program can change a variable: it sets it, or its value can be changed in place."""
-        if isinstance(holder, dict) and (id(holder), name) not in self._stored:
+        if isinstance(holder, dict) and name not in self._stored:
             return not isinstance(value, (*_SIMPLE, *_CODE))
         return True
 
@@ -98,10 +99,19 @@ class Surroundings:
         """All functions whose variables are looked at."""
         return list(self._reach.functions)
 
+    def classes(self) -> list[type]:
+        """The program's own classes, and those that they derive from."""
+        return self._reach.own_classes()
+
     def values(self) -> Iterator[tuple[str, Any]]:
         """The variables by name."""
         for _, name, value in self._cells:
             yield name, value
+
+    def ran(self, executed: set[CodeType]) -> dict[FunctionType, None]:
+        """The functions that were seen running, and those that they may have called."""
+        seen = [function for function in self._reach.functions if function.__code__ in executed]
+        return {**self._near, **self._reach.near(seen)}
 
     def holds(self, wanted: Any) -> bool:
         """Whether some variable, or a container or object that one holds, is or has this very object."""
@@ -134,9 +144,7 @@ class Surroundings:
     def variables(self, executed: set[CodeType]) -> Iterator[tuple[Any, str, Any]]:
         """The variables that may be set to something else between calls, and whose value the program may have used:
         those that functions name which were seen running, or which these may have called."""
-        ran = [function for function in self._reach.functions if function.__code__ in executed]
-        near = {**self._near, **self._reach.near(ran)}
-        used = {(id(holder), name) for function in near for holder, name, _ in variables(function)}
+        used = {(id(one[0]), one[1]) for function in self.ran(executed) for one in variables(function)}
         for holder, name, value in self._cells:
             is_variable = not isinstance(value, _CODE) and (not isinstance(holder, dict) or "__name__" in holder)
             if is_variable and (id(holder), name) in used:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,7 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
         patches.in_dict(vars(holder), name, lambda original: _refusing(original, current))
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
     contexts.install(patches, current)
+    patches.on_class(type(os.environ), "__getitem__", lambda original: _environment(original, current))
     for function in functions:
         names = function.__code__.co_names
         if "type" in names and "type" not in function.__globals__:
@@ -133,6 +135,19 @@ def _length(current: Current) -> Callable[[Any], Any]:
         return builtins.len(value)
 
     return length
+
+
+def _environment(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A variable of the environment is looked up, by ``get`` too: its value is guarded at the entrance."""
+
+    def __getitem__(self: Any, key: str) -> str:
+        recorder = current()
+        if recorder is not None and self is os.environ and recorder.running:
+            recorder.environment.add(key)
+        found: str = original(self, key)
+        return found
+
+    return __getitem__
 
 
 def _question(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

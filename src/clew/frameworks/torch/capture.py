@@ -35,7 +35,7 @@ from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import ambient, caches, clocks, control_flow, makers, streams, transforms
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.modules import module_effect
-from clew.frameworks.torch.places import Modules, watch_classes
+from clew.frameworks.torch.places import Modules, watch_classes, watch_modules_around
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
@@ -139,7 +139,9 @@ class _Capture:
         self._held: dict[Any, list[tuple[str, int]]] = {}
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), static)
         self.rollback = Rollback(self.recorder)
-        programs = [fn] if self.module is None else [fn, *self.module.modules(), *_hooks(self.module)]
+        programs = _behind(fn)
+        if self.module is not None:
+            programs += [*self.module.modules(), *_hooks(self.module)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         self.surroundings = Surroundings(self.functions, {type(part) for part in programs})
         self.state = State(self.nests)
@@ -206,10 +208,11 @@ class _Capture:
             self.state.watch(owner, owner.__dict__)
         if self.modules is not None:
             self.modules.watch(self.state)
-        owners = [self.fn, getattr(self.fn, "__self__", None), *(self.module.modules() if self.module else ())]
+        owners = [*_behind(self.fn), *(self.module.modules() if self.module else ())]
         watch_classes(self.state, {type(owner) for owner in owners})
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
+        watch_modules_around(self.state, () if self.module is None else self.module.modules())
         self.rollback.watch([] if self.modules is None else self.modules.tensors)
 
     def _enter(self, lifted: Iterable[Slot]) -> None:
@@ -272,7 +275,7 @@ class _Capture:
 
     def _plain_owners(self) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""
-        owners = [self.fn, getattr(self.fn, "__self__", None), getattr(self.fn, "__wrapped__", None), *self.functions]
+        owners = [*_behind(self.fn), *self.functions]
         plain = [owner for owner in owners if not isinstance(owner, (torch.nn.Module, type))]
         return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
 
@@ -380,6 +383,20 @@ def _signature(target: Any) -> inspect.Signature:
     if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
         return own
     return inspect.signature(target)
+
+
+def _behind(fn: Any) -> list[Any]:
+    """A callable and the objects that it consists of: of a method its object, of a partial what it holds."""
+    found: list[Any] = []
+    waiting = [fn]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and not any(one is known for known in found):
+            found.append(one)
+            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
+            if isinstance(one, partial):
+                waiting += [one.func, *one.args, *one.keywords.values()]
+    return found
 
 
 def _hooks(module: torch.nn.Module) -> list[Any]:

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import logging
 import operator
+import os
+from collections.abc import Iterable
+from types import FunctionType
 from typing import Any
 
 import torch
 
 from clew.capture.example import guards, inline
+from clew.capture.example.contents import SIMPLE, Memory, follows
 from clew.capture.example.nests import Nests
+from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
@@ -21,6 +26,7 @@ from clew.frameworks.torch.recording import TorchRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
+_OWN = frozenset(vars(torch.nn.Module()))
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 """Classes whose instances carry attributes only if a user put them there."""
 
@@ -46,6 +52,12 @@ def attribute_at(owner: Any, path: str) -> Any:
 def defaults() -> tuple[Any, ...]:
     """What a call of torch with constant arguments hangs on besides them."""
     return torch.get_default_dtype(), torch.get_default_device(), torch.is_autocast_enabled()
+
+
+@pure
+def environment(name: str) -> str | None:
+    """A variable of the environment."""
+    return os.environ.get(name)
 
 
 @pure
@@ -75,9 +87,14 @@ class EntryGuards:
         with self.graph.inserting_before(after._next):
             self._inputs()
             self._gradients()
+            ran = self.surroundings.ran(self.recorder.executed)
             self._variables()
-            self._modules_around()
+            self._environment()
+            self._classes(ran)
+            self._modules_around(ran)
             self._same_objects()
+            if any(compares_objects(function.__code__) for function in ran):
+                self._different_objects()
             self._parameters()
             if self.module is not None and any(True for _ in self.module.children()):
                 mode = self.module.training
@@ -114,8 +131,21 @@ class EntryGuards:
                 continue
             if isinstance(value, logging.Logger):
                 self._level(name, value)
-            variable = guards.Variable(holder, name, value)
-            self.graph.call_function(guards.require_variable, (variable, name, f"{name} is what it was"))
+            self._variable(holder, name, value, f"{holder.__name__}.{name}" if isinstance(holder, type) else name)
+
+    def _environment(self) -> None:
+        for key in sorted(self.recorder.environment):
+            found = self.graph.call_function(environment, (key,))
+            self._require(found, os.environ.get(key), f"os.environ.get({key!r}) == {os.environ.get(key)!r}")
+
+    def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
+        """A variable must be what it was, and hold what it held."""
+        held = None
+        if follows(value) or isinstance(value, tuple):
+            held = Memory(self.recorder.is_end, most=200)
+            held.remember(value, depth=3)
+        variable = guards.Variable(holder, name, value, held)
+        self.graph.call_function(guards.require_variable, (variable, name, f"{label or name} is what it was"))
 
     def constants(self, sources: set[str], after: Node) -> None:
         """Constants that were computed in the capture hold while what they came from is the same."""
@@ -131,13 +161,47 @@ class EntryGuards:
             level = self.graph.call_function(level_of, (logger,))
             self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
 
-    def _modules_around(self) -> None:
-        """A function may use modules around it: their mode, and the parameters that it read, must still be theirs."""
-        for name, module in self.surroundings.values():
-            if isinstance(module, torch.nn.Module) and module is not self.module:
-                mode = self.graph.call_function(getattr, (module, "training"))
-                self._require(mode, module.training, f"{name}.training is {module.training}")
-                self._parameters_of(name, module)
+    def _classes(self, ran: Iterable[FunctionType]) -> None:
+        """Attributes that the program's own classes hold for all their instances."""
+        names = {name for function in ran for name in attribute_names(function.__code__)}
+        lifted = {entry.slot.key for entry in self.state.entries}
+        for kind in self.surroundings.classes():
+            for name in sorted(names & vars(kind).keys()):
+                value = vars(kind)[name]
+                plain = type(value) in SIMPLE or (follows(value) and not callable(value))
+                if plain and not name.startswith("__") and (id(kind), name) not in lifted:
+                    self._variable(kind, name, value, f"{kind.__name__}.{name}")
+
+    def _modules_around(self, ran: Iterable[FunctionType]) -> None:
+        """A program may use modules that are no parts of it: their mode, their settings, and the parameters that it
+        read must still be theirs."""
+        names = {name for function in ran for name in attribute_names(function.__code__)}
+        around = [(name, value) for name, value in self.surroundings.values() if isinstance(value, torch.nn.Module)]
+        hidden = [module for module in self.state.memory.ends.values() if isinstance(module, torch.nn.Module)]
+        parts = set() if self.module is None else set(self.module.modules())
+        for name, module in [*around, *((type(module).__name__, module) for module in hidden)]:
+            if module not in parts:
+                parts.update(module.modules())
+                self._module_around(name, module, names)
+
+    def _module_around(self, name: str, module: torch.nn.Module, names: set[str]) -> None:
+        mode = self.graph.call_function(getattr, (module, "training"))
+        self._require(mode, module.training, f"{name}.training is {module.training}")
+        self._parameters_of(name, module)
+        for path, part in module.named_modules():
+            if type(part).__module__.startswith("torch."):
+                continue
+            for key in names & vars(part).keys() - _OWN:
+                value = vars(part)[key]
+                if type(value) in SIMPLE or follows(value):
+                    self._variable(part, key, value, ".".join(filter(None, (name, path, key))))
+
+    def _different_objects(self) -> None:
+        """A program that compares objects was shown different tensors, and must be again."""
+        nodes = {id(tensor): self.recorder.resolve(place) for tensor, place in self.inputs.arrays}
+        if len(nodes) > 1:
+            different = self.graph.call_function(guards.are_distinct, tuple(nodes.values()))
+            self._require(different, True, "the tensors among the arguments are different objects")
 
     def _parameters_of(self, name: str, module: torch.nn.Module) -> None:
         held = {id(value): path for path, value in (*module.named_parameters(), *module.named_buffers())}

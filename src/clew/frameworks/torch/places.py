@@ -74,3 +74,16 @@ def watch_classes(state: State, kinds: Iterable[type]) -> None:
             for name, value in vars(kind).items():
                 if type(value) in _HELD_BY_CLASSES and not name.startswith("__"):
                     state.watch_variable(Variable(kind, name))
+
+
+def watch_modules_around(state: State, parts: Iterable[torch.nn.Module]) -> None:
+    """Remember the attributes and buffers of modules that the program reaches and that are no parts of it."""
+    known = set(parts)
+    for module in [found for found in state.memory.ends.values() if isinstance(found, torch.nn.Module)]:
+        for part in module.modules():
+            if part not in known:
+                known.add(part)
+                if not type(part).__module__.startswith("torch.nn.modules"):
+                    state.watch(part, vars(part), skip=_OWN)
+                for holder in (part._buffers, part._parameters):
+                    state.watch(None, holder)

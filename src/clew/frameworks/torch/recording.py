@@ -62,6 +62,7 @@ class TorchRecorder(Recorder):
         self.save_generator: Any = None
         self.failure: tuple[str, str] | None = None
         self.folding = Folding(caches=True, bakes=False)
+        self.environment: set[str] = set()
         self.surroundings: Any = None
         self.state: Any = None
         self.finishing = False
@@ -107,6 +108,7 @@ class TorchRecorder(Recorder):
     def _new_constant(self, value: Any) -> str:
         """A constant is only what the program's surroundings hold: anything else was made by means nobody saw."""
         held = self.surroundings is None or self.surroundings.holds(value) or self.state.want(value)
+        held = held or self.state.is_in_module(value)
         if self.finishing:  # by now the program may have put there what a call made that nobody looks into
             held = self.state.had(value)
         if not held:
