@@ -8,32 +8,38 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import torch
-import transformers
-
+SUITES = {"transformers": "Architectures of transformers", "zoo": "Models in plain torch"}
 RAN = ("general", "guarded", "WRONG", "failed", "refused", "timeout")
-HEAD = "| name | class | outcome | example | values | batch | one | length | size "
-HEAD += "| nodes | guards | eager ms | capture ms |"
+VARIED = ("example", "values", "batch", "one", "length", "size", "padded")
+HEAD = f"| name | class | outcome | {' | '.join(VARIED)} | nodes | guards | eager ms | capture ms |"
 
 
-def counts(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """How many architectures were tried, ran eagerly, and came to each outcome."""
+def counts(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """How many architectures were tried, ran eagerly, and came to each outcome, with its share of those that ran."""
     outcomes = Counter(row["outcome"] for row in rows)
+    ran = sum(outcomes[outcome] for outcome in RAN)
+
+    def share(count: int) -> str:
+        return f"{count} ({count / ran:.1%})" if ran else str(count)
+
     return {
-        "tried": len(rows),
-        "eager ok": sum(outcomes[outcome] for outcome in RAN),
-        "captured": sum("nodes" in row for row in rows),
-        "equal on the example": sum(row.get("example") == "equal" for row in rows),
-        "general": outcomes["general"],
-        "guarded": outcomes["guarded"],
-        "refused": outcomes["refused"],
-        "failed": outcomes["failed"],
-        "out of time": outcomes["timeout"],
-        "wrong": outcomes["WRONG"],
-        "blind (the result does not depend on the input, or is not finite)": sum("blind" in row for row in rows),
+        "tried": str(len(rows)),
+        "ran eagerly": str(ran),
+        "captured": share(sum("nodes" in row for row in rows)),
+        "equal on the example": share(sum(row.get("example") == "equal" for row in rows)),
+        "general": share(outcomes["general"]),
+        "guarded": share(outcomes["guarded"]),
+        "refused": share(outcomes["refused"]),
+        "failed": share(outcomes["failed"]),
+        "out of time": share(outcomes["timeout"]),
+        "wrong": share(outcomes["WRONG"]),
+        "padded masks equal": str(sum(row.get("padded") == "general" for row in rows)),
+        "padded masks guarded": str(sum(row.get("padded") == "guarded" for row in rows)),
+        "blind (the result does not depend on the input, or is not finite)": str(sum("blind" in row for row in rows)),
     }
 
 
@@ -44,29 +50,46 @@ def summary(rows: list[dict[str, Any]]) -> str:
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The whole page."""
-    rows = sorted(rows, key=lambda row: row["name"])
-    ran = [row for row in rows if row["outcome"] in RAN]
-    skipped = [row for row in rows if row["outcome"] not in RAN]
-    versions = f"Python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}"
+    versions = ", ".join(f"{name} {_version(name)}" for name in ("torch", "transformers"))
     parts = [
-        "# Coverage of transformers",
-        "Every architecture of the installed transformers that runs from a shrunk random configuration, captured by\n"
-        "`clew.trace` from one example. `general`: right at other batch sizes and lengths without a new capture;\n"
-        "`guarded`: refused there by a guard; `n/a`: the model itself does not take that size.\n"
-        f"Made by `python -m benchmarks.coverage` with {versions}; processor time, best of two.",
-        "\n".join(f"- {name}: {count}" for name, count in counts(rows).items()),
-        "\n".join([HEAD, "|" + " --- |" * 13, *map(_line, ran)]),
-        "## Not captured, guarded or wrong: why",
-        "\n".join(_reason(row) for row in ran if row["outcome"] != "general"),
-        "## Skipped: did not run eagerly from a shrunk configuration",
-        "\n".join(_reason(row) for row in skipped),
+        "# Coverage",
+        "What `clew.trace` captures from one example: architectures with small random weights, each called afterwards\n"
+        "with other values, at two other batch sizes (`one` is a batch of one), at another length of text, at another\n"
+        "size of images or sound, and with a padded attention mask, all without a new capture. `general`: the same\n"
+        "result, bit for bit; `guarded`: refused by a guard; `n/a`: the model itself does not take that input.\n"
+        f"Made by `python -m benchmarks.coverage` with Python {platform.python_version()}, {versions};\n"
+        "processor time, best of two.",
     ]
+    for suite, title in SUITES.items():
+        part = [row for row in rows if row.get("suite", "transformers") == suite]
+        if part:
+            parts += _section(title, sorted(part, key=lambda row: str(row["name"])))
     return "\n\n".join(parts) + "\n"
+
+
+def _section(title: str, rows: list[dict[str, Any]]) -> list[str]:
+    ran = [row for row in rows if row["outcome"] in RAN]
+    others = [row for row in ran if row["outcome"] != "general"]
+    skipped = [row for row in rows if row["outcome"] not in RAN]
+    parts = [f"## {title}", "\n".join(f"- {name}: {count}" for name, count in counts(rows).items())]
+    parts.append("\n".join([HEAD, "|" + " --- |" * HEAD.count(" | ") + " --- |", *map(_line, ran)]))
+    if others:
+        parts += ["### Not captured, guarded or wrong: why", "\n".join(map(_reason, others))]
+    if skipped:
+        parts += ["### Skipped: did not run eagerly from a shrunk configuration", "\n".join(map(_reason, skipped))]
+    return parts
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"
 
 
 def _line(row: dict[str, Any]) -> str:
     shown = [row["name"], row.get("class", ""), row["outcome"]]
-    shown += [row.get(key, "") for key in ("example", "values", "batch", "one", "length", "size", "nodes")]
+    shown += [row.get(key, "") for key in (*VARIED, "nodes")]
     shown += [len(row["guards"]) if "guards" in row else "", row.get("eager_ms", ""), row.get("capture_ms", "")]
     return "| " + " | ".join(map(str, shown)) + " |"
 

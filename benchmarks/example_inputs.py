@@ -20,7 +20,7 @@ from transformers import PreTrainedConfig
 TEXT = ("input_ids", "attention_mask", "decoder_input_ids", "bbox")
 MORE = ("pixel_values", "input_values", "input_features", "pixel_mask", "past_values", "input_points")
 GRIDS = ("grid_thw", "image_grid_thw")
-STEP = 32
+PADDING = 3
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,15 @@ class Recipe:
     layout: str
     size: int
 
-    def make(self, model: nn.Module, batch: int, length: int, grow: int = 0, seed: int = 0) -> dict[str, Any]:
+    def make(
+        self, model: nn.Module, batch: int, length: int, grow: int = 0, seed: int = 0, padded: bool = False
+    ) -> dict[str, Any]:
         """The keyword arguments at this batch size; ``length`` is of text, ``grow`` enlarges images and sound."""
         torch.manual_seed(seed)
-        return {name: self._one(name, model, batch, length, grow) for name in self.names}
+        made = {name: self._one(name, model, batch, length, grow) for name in self.names}
+        if padded and "attention_mask" in made:
+            made["attention_mask"][0, -PADDING:] = 0
+        return made
 
     def _one(self, name: str, model: nn.Module, batch: int, length: int, grow: int) -> Tensor:
         if name in ("input_ids", "decoder_input_ids"):

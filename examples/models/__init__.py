@@ -154,3 +154,4 @@ OTHERS: dict[str, Entry] = {
 }
 
 zoo: dict[str, Entry] = {**VISION, **LANGUAGE, **OTHERS}
+captured_zoo: dict[str, Entry] = zoo
