@@ -60,15 +60,9 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
     contexts.install(patches, current)
     patches.on_class(type(os.environ), "__getitem__", lambda original: _environment(original, current))
     for function in functions:
-        names = function.__code__.co_names
-        if "type" in names and "type" not in function.__globals__:
+        if "type" in function.__code__.co_names and "type" not in function.__globals__:
             patches.in_dict(function.__globals__, "type", lambda original: _type_question, default=builtins.type)
-        if "len" in names and "len" not in function.__globals__ and _PLAIN_INTS_ONLY.isdisjoint(names):
-            patches.in_dict(function.__globals__, "len", lambda original: _length(current), default=builtins.len)
 
-
-_PLAIN_INTS_ONLY = frozenset({"np", "numpy", "random", "range"})
-"""Names in a function that make a plain length the better answer: what they stand for takes nothing else."""
 
 _ATTENTION = "scaled_dot_product_attention"
 
@@ -121,20 +115,6 @@ def _with_plain_flags(original: Callable[..., Any], current: Current) -> Callabl
         return original(*args, **kwargs)
 
     return attend
-
-
-def _length(current: Current) -> Callable[[Any], Any]:
-    """Stands for ``len`` in the globals of a traced function: the length of a tensor is a size like any other."""
-
-    def length(value: Any) -> Any:
-        recorder = current()
-        if recorder is not None and isinstance(value, torch.Tensor):
-            with recorder.paused():  # so that asking for the shape is not itself recorded
-                if value.dim() > 0:
-                    return recorder.shape(value)[0]
-        return builtins.len(value)
-
-    return length
 
 
 def _environment(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

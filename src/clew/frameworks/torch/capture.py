@@ -32,7 +32,7 @@ from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import ambient, caches, clocks, control_flow, makers, streams, transforms
+from clew.frameworks.torch import ambient, caches, clocks, control_flow, makers, numbers, streams, transforms
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.places import Modules, watch_classes, watch_modules_around
@@ -183,7 +183,7 @@ class _Capture:
             if "Traced" in str(error) and not self.plain_kinds:
                 raise CaptureError(
                     f"a number that comes from an input went where only a plain one can go: {error}",
-                    fixes=("force it with int(), which guards its value",),
+                    fixes=("force it with operator.index(), which guards its value",),
                 ) from error
             if not self.plain_kinds:
                 raise
@@ -305,7 +305,7 @@ class _Capture:
                 install(patches)
                 ambient.install(patches, _current_recorder, self.surroundings.functions)
                 self.state.install(patches)
-                for part in (transforms, control_flow, streams, clocks, makers):
+                for part in (transforms, control_flow, streams, clocks, makers, numbers):
                     part.install(patches, _current_recorder, self.surroundings.functions)
                 parts = [] if self.module is None else self.module.modules()
                 caches.install(patches, _current_recorder, self.surroundings.functions, parts)

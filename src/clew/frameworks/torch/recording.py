@@ -19,7 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from clew.capture.example.folding import Folding
-from clew.capture.example.recorder import Pending, Recorder
+from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.statements import is_only_shown
 from clew.errors import CaptureError
 from clew.frameworks.torch import touches
@@ -41,6 +41,7 @@ _FACT_METHODS = frozenset("is_floating_point is_complex element_size is_signed t
 _VARYING = frozenset(
     "unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk".split()
 )
+_RANKED = frozenset({"squeeze", "squeeze_", "flatten", "tensordot"})
 _ESCAPES = frozenset(
     "numpy __array__ data_ptr untyped_storage storage __dlpack__ _typed_storage __cuda_array_interface__".split()
 )
@@ -198,7 +199,7 @@ class TorchRecorder(Recorder):
             node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
             self._shapes.clear()
-        if name in ("squeeze", "squeeze_"):  # the rank of the result depends on sizes
+        if name in _RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
         if name in _VARYING:  # and so does the number of parts here
             self.guard(self.create(len, (node,)), len(value))
@@ -368,6 +369,10 @@ def can_be_kept(value: Any) -> bool:
 
 def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
+
+
+def _has_number(arguments: Any) -> bool:
+    return any(issubclass(type(leaf), Scalar) for leaf in leaves(arguments))
 
 
 def _where() -> str:

@@ -44,7 +44,7 @@ def _plain(value: Any) -> Any:
     return value.plain if isinstance(type(value), type) and issubclass(type(value), Scalar) else value
 
 
-def _compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> Any:
+def compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> Any:
     """Apply a function to numbers, some of them traced, and record that."""
     result = function(*map(_plain, values))
     if not recorder.open:
@@ -62,14 +62,14 @@ def _binary(function: Callable[..., Any], reflected: bool) -> Callable[[Any, Any
         if not _is_number(other):
             return NotImplemented
         left, right = (other, self) if reflected else (self, other)
-        return _compute(self.recorder, function, left, right)
+        return compute(self.recorder, function, left, right)
 
     return method
 
 
 def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
-        return _compute(self.recorder, function, self)
+        return compute(self.recorder, function, self)
 
     return method
 
@@ -85,6 +85,15 @@ def _shown(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return method
 
 
+def _truth(self: Any) -> bool:
+    """Python asks whether a number is true: only that is relied on, not the number itself."""
+    answer = bool(self.plain)
+    if self.recorder.open:
+        place = self.place if type(self.plain) is bool else self.recorder.create(bool, (self.recorder.argument(self),))
+        self.recorder.guard(place, answer)
+    return answer
+
+
 def _forced(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Python wants the plain value: the capture relies on it from now on."""
 
@@ -96,7 +105,7 @@ def _forced(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _round(self: Any, digits: Any = None) -> Any:
-    return _compute(self.recorder, round, self) if digits is None else _compute(self.recorder, round, self, digits)
+    return compute(self.recorder, round, self) if digits is None else compute(self.recorder, round, self, digits)
 
 
 def _format(self: Any, spec: str) -> str:
@@ -135,10 +144,11 @@ def _class_members(spoofed: type) -> dict[str, Any]:
         members[f"__{name}__"] = _unary(getattr(operator, name))
     for name in ("ceil", "floor", "trunc"):
         members[f"__{name}__"] = _unary(getattr(math, name))
-    forced: dict[str, Callable[[Any], Any]] = {"__bool__": bool, "__index__": operator.index, "__int__": int}
+    forced: dict[str, Callable[[Any], Any]] = {"__index__": operator.index, "__int__": int}
     forced |= {"__float__": float, "__hash__": hash}
     forced["__complex__"] = complex
     members |= {name: _forced(function) for name, function in forced.items()}
+    members["__bool__"] = _truth
     members |= {"__repr__": _shown(repr), "__str__": _shown(str)}
     members["__array__"] = _array
     members |= {"__round__": _round, "__format__": _format, "__divmod__": _divmod}

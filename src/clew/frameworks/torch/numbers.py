@@ -1,0 +1,169 @@
+"""Builtins and functions of ``math`` that keep a traced number traced: ``int(n)``, ``max(a, b)``, ``math.sqrt(n)``.
+
+Python's own would force the number into a plain one, and so freeze it. For the time of a capture, calls in the
+program's functions come here instead. A value that is no traced number goes on to the original, in every thread.
+What always holds: the result is the one of the original, and the graph holds the same call on nodes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from clew.capture.example.call_sites import PREFIX, neighbours, redirected
+from clew.capture.example.recorder import Scalar
+from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.scalars import TracedFloat, TracedInt, compute, traced
+
+Current = Callable[[], Any]
+
+_NAMES = (
+    "sqrt exp log log2 log10 log1p expm1 pow sin cos tan asin acos atan atan2 sinh cosh tanh fmod fabs copysign hypot "
+    "isqrt gcd lcm isnan isinf isfinite degrees radians"
+)
+_MATH = {name: getattr(math, name) for name in _NAMES.split()}
+_PLAIN_INTS_ONLY = frozenset({"np", "numpy", "random"})
+"""Names in a function that make a plain number the better answer: what they stand for takes nothing else."""
+
+
+def install(patches: Patches, current: Current, functions: list[FunctionType]) -> None:
+    """Lead the calls in these functions, and in the modules around them, to the functions of this file."""
+    for name in _MATH:
+        patches.in_dict(vars(math), name, _keeping)
+    kept = _builtins(current)
+    names = frozenset(kept)
+    for function in neighbours(functions):
+        code = function.__code__
+        for name in _MATH.keys() & code.co_names:  # one that was imported by its own name
+            if function.__globals__.get(name) is _MATH[name]:
+                patches.in_dict(function.__globals__, name, _keeping)
+        if not _PLAIN_INTS_ONLY.isdisjoint(code.co_names):
+            continue
+        new = redirected(function, names)
+        if new is not None and new is not code:
+            for name in kept:
+                patches.in_dict(function.__globals__, PREFIX + name, lambda original: original, default=kept[name])
+            patches.on_function(function, new)
+
+
+def _builtins(current: Current) -> dict[str, Callable[..., Any]]:
+    """What stands for each builtin."""
+    return {
+        "int": _converting(int, TracedInt, current),
+        "float": _converting(float, TracedFloat, current),
+        "max": _choosing(max),
+        "min": _choosing(min),
+        "range": _range,
+        "len": _length(current),
+    }
+
+
+def _is_traced(value: Any) -> bool:
+    return issubclass(type(value), Scalar)
+
+
+def _keeping(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numbers that is recorded when one of them is traced."""
+
+    @functools.wraps(original)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        number = next((value for value in args if issubclass(type(value), Scalar)), None)
+        if number is None or kwargs:
+            return original(*args, **kwargs)
+        return compute(number.recorder, original, *args)
+
+    return function
+
+
+def _converting(kind: type, own: Any, current: Current) -> Callable[..., Any]:
+    """``int`` or ``float``: a traced number of that kind is itself, another one or a tensor is converted by a call."""
+
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        value: Any = args[0] if len(args) == 1 and not kwargs else None
+        if _is_traced(value):
+            return value if type(value) is own else compute(value.recorder, kind, value)
+        recorder = current() if isinstance(value, torch.Tensor) else None
+        if recorder is None:
+            return kind(*args, **kwargs)
+        with recorder.paused():
+            plain = kind(value)
+        return traced(plain, recorder.create(kind, (recorder.node_of(value),)), recorder)
+
+    return convert
+
+
+def _choosing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``max`` or ``min``: recorded for numbers of one kind, of which some are traced."""
+
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        values = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+        number = next((value for value in values if _is_traced(value)), None)
+        if number is None or kwargs or len(values) < 2 or len({value.__class__ for value in values}) > 1:
+            return original(*args, **kwargs)
+        return compute(number.recorder, original, *values)
+
+    return choose
+
+
+def _range(*args: Any) -> Any:
+    """``range``: the number of steps is relied on, but where they begin and how wide they are stays general."""
+    number = next((value for value in args if _is_traced(value)), None)
+    if number is None or not number.recorder.open or not all(_is_integer(value) for value in args):
+        return builtins.range(*args)
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    recorder = number.recorder
+    plain = builtins.range(*recorder.concrete((start, stop, step)))
+    if type(start) is int and type(step) is int and step == 1 and len(plain) > 0:
+        recorder.guard(stop.place, stop.plain)
+        return plain
+    steps = recorder.create(builtins.range, recorder.argument(args))
+    recorder.guard(recorder.create(len, (steps,)), len(plain))
+    return Steps(start, step, len(plain))
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int or type(value) is TracedInt
+
+
+class Steps:
+    """A range of which some numbers are traced: it can be walked, counted and indexed."""
+
+    __class__ = property(lambda self: range)  # type: ignore[assignment, misc]
+
+    def __init__(self, start: Any, step: Any, count: int) -> None:
+        self._items = [start + step * index for index in builtins.range(count)]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._items[index]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._items
+
+
+def _length(current: Current) -> Callable[[Any], Any]:
+    """``len``: the length of a tensor is a size like any other."""
+
+    def length(value: Any) -> Any:
+        recorder = current()
+        if recorder is not None and isinstance(value, torch.Tensor):
+            with recorder.paused():  # so that asking for the shape is not itself recorded
+                if value.dim() > 0:
+                    return recorder.shape(value)[0]
+        return builtins.len(value)
+
+    return length

@@ -1,0 +1,225 @@
+"""Sizes that a program computes with stay general: one capture is right at several shapes, and no guard freezes one.
+
+Each program is captured once and then called at other shapes, where it must give what the original gives. Programs that
+truly take another way at another shape must raise instead.
+"""
+
+import math
+from collections.abc import Callable
+from math import sqrt
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+import clew
+from clew.errors import GuardError
+
+Program = Callable[..., Any]
+SHAPES = ((3, 4), (5, 2), (1, 7), (2, 1), (1, 1))
+
+
+def int_of_size(x: Tensor) -> Any:
+    return x * int(x.shape[0])
+
+
+def int_of_float(x: Tensor) -> Any:
+    return x.new_zeros(int(x.shape[0] * 2.5), int(x.shape[1] / 2) + 1)
+
+
+def float_of_size(x: Tensor) -> Any:
+    return x / float(x.shape[1]) ** 0.5
+
+
+def int_of_tensor(x: Tensor) -> Any:
+    return torch.arange(int(x.abs().sum()) + 1)
+
+
+def largest_and_smallest(x: Tensor) -> Any:
+    return x.new_ones(max(x.shape[0], 3), min(x.shape[1], x.shape[0], 4)), max(x.shape), min(list(x.shape))
+
+
+def roots_and_logarithms(x: Tensor) -> Any:
+    return x * math.sqrt(x.shape[0]) + math.log(x.shape[1]) * math.log2(x.shape[0] + 1), math.gcd(*x.shape)
+
+
+def root_by_its_own_name(x: Tensor) -> Any:
+    return x * sqrt(x.shape[0])
+
+
+def roundings(x: Tensor) -> Any:
+    return x.new_zeros(math.ceil(x.shape[0] / 2) * 2, math.floor(x.shape[1] / 2) + 1), round(x.shape[0] / 3)
+
+
+def products(x: Tensor) -> Any:
+    return x.reshape(math.prod(x.shape)) * sum(x.shape)
+
+
+def truth_of_sizes(x: Tensor) -> Any:
+    return x + 1 if all(x.shape) and x.shape[0] else x
+
+
+def one_chunk(x: Tensor) -> Any:
+    return torch.cat([x[start : start + 100] for start in range(0, x.shape[0], 100)])
+
+
+def chunks_as_wide_as_the_whole(x: Tensor) -> Any:
+    return [x[start : start + x.shape[0]] + start for start in range(0, x.shape[0], x.shape[0])]
+
+
+def int_in_a_comprehension(x: Tensor) -> Any:
+    return x.new_zeros([int(size) + 1 for size in x.shape]), [float(size) for size in x.shape]
+
+
+def length_beside_a_range(x: Tensor) -> Any:
+    for _ in range(2):
+        x = x * len(x)
+    return x
+
+
+def image_size_by_int(x: Tensor) -> Any:
+    return functional.interpolate(x[None, None], size=(int(x.shape[0] * 2), int(x.shape[1] * 3)))
+
+
+def class_beside_a_call(x: Tensor) -> Any:
+    size = int(x.shape[0])
+    assert isinstance(size, int) and type(size) is int and isinstance(size, (int, float))
+    return x * size + torch.zeros(1, dtype=int)  # type: ignore[call-overload]
+
+
+GENERAL = [
+    int_of_size,
+    int_of_float,
+    float_of_size,
+    int_of_tensor,
+    largest_and_smallest,
+    roots_and_logarithms,
+    root_by_its_own_name,
+    roundings,
+    products,
+    truth_of_sizes,
+    one_chunk,
+    chunks_as_wide_as_the_whole,
+    int_in_a_comprehension,
+    length_beside_a_range,
+    image_size_by_int,
+    class_beside_a_call,
+]
+
+
+def example(*shape: int) -> Tensor:
+    return torch.arange(math.prod(shape), dtype=torch.float32).reshape(shape) / 7 - 1
+
+
+def assert_same(expected: Any, actual: Any) -> None:
+    if isinstance(expected, Tensor):
+        assert torch.equal(expected, actual)
+    elif isinstance(expected, (list, tuple)):
+        assert len(expected) == len(actual)
+        for mine, other in zip(expected, actual, strict=True):
+            assert_same(mine, other)
+    else:
+        assert type(expected) is type(actual)
+        assert expected == actual
+
+
+@pytest.mark.parametrize("program", GENERAL, ids=lambda program: program.__name__)
+def test_one_capture_holds_at_every_shape(program: Program) -> None:
+    captured = clew.trace(program, args=(example(3, 4),))
+    for shape in SHAPES:
+        assert_same(program(example(*shape)), captured(example(*shape)))
+
+
+@pytest.mark.parametrize("program", GENERAL, ids=lambda program: program.__name__)
+def test_no_guard_freezes_a_size(program: Program) -> None:
+    captured = clew.trace(program, args=(example(3, 4),))
+    frozen = [f"x.shape[{dim}] == {size}" for dim, size in enumerate((3, 4))]
+    assert not {str(guard) for guard in captured.guards} & set(frozen)
+
+
+@pytest.mark.parametrize("program", GENERAL, ids=lambda program: program.__name__)
+def test_the_program_is_as_it_was(program: Program) -> None:
+    code, names = program.__code__, set(program.__globals__)
+    clew.trace(program, args=(example(3, 4),))
+    assert program.__code__ is code
+    assert set(program.__globals__) == names
+
+
+def rows_one_by_one(x: Tensor) -> Any:
+    return [x[row].sum() for row in range(x.shape[0])]
+
+
+def chunk_by_chunk(x: Tensor) -> Any:
+    return [x[start : start + 2].sum() for start in range(0, x.shape[0], 2)]
+
+
+def empty_or_not(x: Tensor) -> Any:
+    return x + 1 if all(x.shape) else x - 1
+
+
+def chosen_of_two_kinds(x: Tensor) -> Any:
+    return x * max(x.shape[0], 2.5)
+
+
+def rank_by_size(x: Tensor) -> Any:
+    y = x.flatten(x.shape[0] - 3)
+    return y + 1 if y.ndim == 1 else y - 1
+
+
+@pytest.mark.parametrize(
+    ("program", "same", "other"),
+    [
+        (rows_one_by_one, (3, 9), (4, 4)),
+        (chunk_by_chunk, (4, 9), (5, 4)),
+        (empty_or_not, (9, 9), (0, 4)),
+        (chosen_of_two_kinds, (9, 9), (2, 4)),
+        (rank_by_size, (3, 9), (4, 4)),
+    ],
+)
+def test_a_way_that_depends_on_a_size_is_guarded(
+    program: Program, same: tuple[int, ...], other: tuple[int, ...]
+) -> None:
+    captured = clew.trace(program, args=(example(3, 4),))
+    assert_same(program(example(*same)), captured(example(*same)))
+    with pytest.raises(GuardError):
+        captured(example(*other))
+
+
+def test_a_guard_on_a_loop_names_the_size() -> None:
+    captured = clew.trace(rows_one_by_one, args=(example(3, 4),))
+    assert "x.shape[0] == 3" in [str(guard) for guard in captured.guards]
+
+
+class Pooling(torch.nn.Module):
+    """A method that is called by another one, and not named in the forward's globals."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pooled(x) * self.scale
+
+    def pooled(self, x: Tensor) -> Tensor:
+        return functional.adaptive_avg_pool1d(x, int(max(x.shape[1] // 2, 1)))
+
+    @property
+    def scale(self) -> float:
+        return float(2)
+
+
+def test_methods_are_general_too() -> None:
+    module = Pooling()
+    captured = clew.trace(module, args=(example(3, 4),))
+    for shape in SHAPES:
+        assert_same(module(example(*shape)), captured(example(*shape)))
+
+
+def test_a_function_that_uses_numpy_gets_plain_numbers() -> None:
+    np = pytest.importorskip("numpy")
+
+    def program(x: Tensor) -> Tensor:
+        return x * float(np.sqrt(len(x)))
+
+    captured = clew.trace(program, args=(example(4, 4),))
+    assert_same(program(example(4, 2)), captured(example(4, 2)))
+    with pytest.raises(GuardError):
+        captured(example(9, 4))
