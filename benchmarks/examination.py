@@ -124,8 +124,7 @@ def _examine(suite: Suite, name: str, row: dict[str, Any]) -> None:
     row["example"] = _same(model, captured, inputs, row)
     for key, variation in VARIATIONS.items():
         row[key] = _vary(model, captured, found.make(variation), row)
-    padded = found.make(PADDED)
-    row["padded"] = _vary(model, captured, padded, row) if difference(padded, found.make(Variation())) else "n/a"
+    row["padded"] = _padded(model, captured, found, row)
     row["outcome"] = _outcome(row)
 
 
@@ -187,7 +186,7 @@ def _same(model: nn.Module, captured: Any, inputs: Any, row: dict[str, Any]) -> 
 
 def _vary(model: nn.Module, captured: Any, inputs: Any, row: dict[str, Any]) -> str:
     """The same on other inputs; ``n/a`` where the model itself does not take them, or no size varies."""
-    if _shapes(inputs) == row["inputs"] and "values" in row and "size" not in row:
+    if _shapes(inputs) == row["inputs"] and "values" in row:
         return "n/a"
     try:
         _run(model, inputs)
@@ -195,6 +194,17 @@ def _vary(model: nn.Module, captured: Any, inputs: Any, row: dict[str, Any]) -> 
         return "n/a"
     found = _same(model, captured, inputs, row)
     return "general" if found == "equal" else found
+
+
+def _padded(model: nn.Module, captured: Any, found: Candidate, row: dict[str, Any]) -> str:
+    """What becomes of a padded mask; why is kept apart from the other reasons, unless it is a finding."""
+    inputs = found.make(PADDED)
+    if not difference(inputs, found.make(VARIATIONS["values"])):
+        return "n/a"
+    notes: dict[str, Any] = {"inputs": row["inputs"]}
+    outcome = _vary(model, captured, inputs, notes)
+    row.update(notes if outcome in ("WRONG", "failed") else {"padded_reason": notes.get("reason", "")})
+    return outcome
 
 
 def _outcome(row: dict[str, Any]) -> str:

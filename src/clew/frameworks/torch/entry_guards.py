@@ -112,8 +112,10 @@ class EntryGuards:
             text = f"type({expression_of(node)}) is {type(tensor).__name__}"
             check = guards.require_array if type(tensor) in PLAIN_TENSORS else guards.require_type
             self.graph.call_function(check, (node, type(tensor), text))
+            # A class of its own, such as that of fake tensors, answers for its device without asking torch.
+            relied = self.recorder.relied if type(tensor) in PLAIN_TENSORS else self.recorder.relied | {"device"}
             for fact, name in _FACTS.items():
-                if fact in self.recorder.relied:
+                if fact in relied:
                     self._attribute(node, name, getattr(tensor, name), fact)
 
     def _gradients(self) -> None:
