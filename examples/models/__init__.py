@@ -1,8 +1,9 @@
-"""A zoo of models in plain `torch.nn` style, all of which can be traced symbolically.
+"""A zoo of models in plain `torch.nn` style.
 
-`zoo` maps a name to an `Entry`: `build()` gives a tiny model with the structure of the real one, in training mode
-as torch.nn leaves it, and `inputs()` gives the positional arguments of one call. Both give equal things every time
-and leave the global random state as it was.
+The models of `zoo` can all be traced symbolically; `captured_zoo` has more, which need an example. Both map a name
+to an `Entry`: `build()` gives a tiny model with the structure of the real one, in training mode as torch.nn leaves it,
+and `inputs()` gives the positional arguments of one call. They give equal things every time and leave the global random
+state as it was.
 """
 
 from collections.abc import Callable
@@ -14,9 +15,11 @@ from torch import Tensor, nn
 
 from . import (
     assorted,
+    audio,
     autoencoder,
     convnext,
     densenet,
+    detection,
     efficientnet,
     gpt,
     inception,
@@ -65,6 +68,10 @@ def images(size: int) -> Callable[[], tuple[Tensor]]:
 
 def tokens(length: int, *, streams: int = 1, limit: int = 20) -> Callable[[], tuple[Tensor, ...]]:
     return lambda: tuple(torch.randint(0, limit, (2, length)) for _ in range(streams))
+
+
+def waves(samples: int) -> Callable[[], tuple[Tensor]]:
+    return lambda: (torch.randn(2, samples),)
 
 
 def rows(width: int, streams: int = 1) -> Callable[[], tuple[Tensor, ...]]:
@@ -154,4 +161,18 @@ OTHERS: dict[str, Entry] = {
 }
 
 zoo: dict[str, Entry] = {**VISION, **LANGUAGE, **OTHERS}
-captured_zoo: dict[str, Entry] = zoo
+
+# These compute with the sizes of their input, or branch on its rank inside torch: only an example can tell.
+BY_EXAMPLE: dict[str, Entry] = {
+    "detr": Entry(lambda: detection.Detr(16, 5, 3, 2, 1), images(32)),
+    "yolo": Entry(lambda: detection.Yolo(4, 3), images(32)),
+    "conv_tasnet": Entry(lambda: audio.ConvTasNet(8, 8, 3), waves(90)),
+    "wave_features": Entry(lambda: audio.WaveFeatures(16, 2), waves(200)),
+    "conformer": Entry(lambda: audio.Conformer(12, 16, 2), lambda: (torch.randn(2, 21, 12),)),
+    "spectrogram_cnn": Entry(lambda: audio.SpectrogramCNN(), waves(400)),
+    "crnn": Entry(
+        lambda: audio.CRNN(8),
+        lambda: (torch.randn(2, 1, 16, 40), torch.randint(1, 12, (2, 4))),
+    ),
+}
+captured_zoo: dict[str, Entry] = {**zoo, **BY_EXAMPLE}
