@@ -24,13 +24,40 @@ LEVELS = ("full", "sections", "half_sections", "gentle", "none")
 SECTIONS = {"full": [2, 3, 3], "sections": [2, 3, 3], "half_sections": [1, 1, 2]}
 # What a configuration leaves open although its model needs it.
 UNSET = {"vocab_size": VOCABULARY, "head_dim": HEAD_DIM, "prediction_length": 8, "pad_token_id": 1}
-UNSET["n_routed_experts"] = 4
+UNSET |= {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 2 * WIDTH}
+UNSET |= {"num_key_value_heads": HEADS, "sliding_window": 8}
+
+LARGEST_IMAGE = 512
+SMALL_RESNET = {"embedding_size": 16, "hidden_sizes": [16, 16, 32, 32], "depths": [1, 1, 1, 1], "layer_type": "basic"}
+SMALL_RESNET["out_features"] = ["stage2", "stage3", "stage4"]
+# What the rules cannot know: numbers that must fit each other, by the type of the configuration.
+PARTICULARS: dict[str, dict[str, Any]] = {
+    "chameleon": {"vocabulary_map": {"<image>": 280}},
+    "emu3": {"vocabulary_map": {"<image>": 280}},
+    "mamba2": {"num_heads": 8, "n_groups": 2},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"]},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "cohere_compass_text": {"layer_types": ["sliding_attention", "full_attention"]},
+    "gemma3n_text": {"num_kv_shared_layers": 0},
+    "glm5_next_text": {"index_kpool": 4},
+    "muse_spark_audio": {"num_hidden_layers": 4},
+    "nemotron_h": {"n_groups": 2, "mamba_num_heads": 4},
+    "ernie4_5_vl_moe_text": {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [3, 3, 2]}
+    },
+    "qwen4_exp_text": {"token_budget": 8, "compress_ratio": 2},
+    "sam_prompt_encoder_config": {"image_size": 128, "image_embedding_size": 8},
+    "slanet": {"max_text_length": 8},
+    "molmo2_adapter": {"vision_feature_layer": [1, 0]},
+}
 
 # The first rule whose pattern matches the whole name of a number gives its new value, if that is smaller.
 RULES: list[tuple[str, int]] = [
     (r"num_(codebooks|quantizers)|n_codes", 2),
     (r".*(num_key_value_heads|num_kv_heads)|multi_query_group_num", 2),
     (r".*(attention_heads|num_heads|n_heads?|num_attention_heads|_heads)", HEADS),
+    (r"qk_head_dim", 2 * HEAD_DIM),
     (r"(attention_)?head_dim|d_kv|dim_head|d_head|head_size|v_head_dim|kv_channels|.*_head_dim", HEAD_DIM),
     (r"qk_(rope|nope)_head_dim|q_lora_rank|kv_lora_rank|.*rotary_dim", HEAD_DIM),
     (r".*(experts_per_tok(en)?|moe_topk|moe_k|num_selected_experts|top_k)", 2),
@@ -43,6 +70,9 @@ RULES: list[tuple[str, int]] = [
     (r"dim|out_hidden_size|width|.*pooler_output_size|.*projection_size|hidden_size_per_layer_input", WIDTH),
     (r"num_queries|num_query_tokens|.*num_latents|.*n_latents", 10),
     (r"num_frames", 4),
+    (r"upsample_groups", WIDTH),
+    (r"max_text_length", 8),
+    (r"context_length", 256),
     (r"index_topk", 8),
     (r"context_size", 32),
     (r"max_position_embeddings|n_positions|max_target_positions|max_source_positions", 64),
@@ -56,10 +86,10 @@ def names() -> list[str]:
     return sorted(name for name in CONFIG_MAPPING_NAMES if next(_auto_tables(name), None) is not None)
 
 
-def build(name: str, level: str) -> nn.Module:
-    """A small model of this type; ``level``, one of ``LEVELS``, says how much is shrunk."""
+def build(name: str, level: str, choice: int = 0) -> nn.Module:
+    """A small model of this type; ``level``, one of ``LEVELS``, says how much is shrunk, ``choice`` which class."""
     config = shrunk(CONFIG_MAPPING[name](), level)
-    model_class = _model_class(name, config)
+    model_class = _model_classes(name, config)[choice]
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in model_class(config).parameters())
     if size > PARAMETER_LIMIT:
@@ -81,7 +111,9 @@ def shrunk(config: PreTrainedConfig, level: str) -> PreTrainedConfig:
     """The configuration made anew with smaller numbers, so that what it derives from them is derived again."""
     if level == "none":
         return config
-    changes = dict(_changes(config, level))
+    if config.model_type == "timm_backbone":
+        return CONFIG_MAPPING["resnet"](**SMALL_RESNET)
+    changes = dict(_changes(config, level)) | PARTICULARS.get(config.model_type, {})
     return type(config)(**changes)
 
 
@@ -107,8 +139,15 @@ def _changes(config: PreTrainedConfig, level: str) -> Iterator[tuple[str, Any]]:
             yield name, _rope(value, SECTIONS[level], level != "full")
         elif isinstance(value, list) and len(value) == old_layers and not name.startswith("_"):
             yield name, value[:layers]
+        elif name == "image_size" and isinstance(value, int) and value > LARGEST_IMAGE and level in SECTIONS:
+            yield name, 8 * (_plain_number(config, "patch_size") or 16)
         elif isinstance(value, int) and not isinstance(value, bool):
             yield from _number(config, name, value, level, per_stage)
+
+
+def _plain_number(config: PreTrainedConfig, name: str) -> int | None:
+    value = getattr(config, name, None)
+    return value if isinstance(value, int) else None
 
 
 def _layer_kinds(config: PreTrainedConfig) -> list[str]:
@@ -152,6 +191,13 @@ def _auto_tables(name: str) -> Iterator[Any]:
             yield getattr(modeling_auto, key.removesuffix("_NAMES"))
 
 
-def _model_class(name: str, config: PreTrainedConfig) -> Any:
-    found = next(_auto_tables(name))[type(config)]
-    return found[0] if isinstance(found, (list, tuple)) else found
+def model_classes(name: str) -> int:
+    """How many model classes there are to try for this type."""
+    return len(_model_classes(name, CONFIG_MAPPING[name]()))
+
+
+def _model_classes(name: str, config: PreTrainedConfig) -> list[Any]:
+    """The classes of this type that can be called, the bare model first."""
+    found = [table[type(config)] for table in _auto_tables(name)]
+    flat = [cls for entry in found for cls in (entry if isinstance(entry, (list, tuple)) else [entry])]
+    return [cls for cls in dict.fromkeys(flat) if cls.forward.__name__ != "_forward_unimplemented"]

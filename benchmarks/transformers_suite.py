@@ -19,6 +19,9 @@ from benchmarks.example_inputs import Recipe, recipes
 transformers.logging.set_verbosity_error()
 
 
+CLASSES = 4  # of one type are tried, when the bare model does not run
+
+
 class TransformersSuite:
     """Every model type of transformers."""
 
@@ -28,9 +31,12 @@ class TransformersSuite:
 
     def candidates(self, name: str, reasons: list[str]) -> Iterator[Candidate]:
         """Small models of this type with inputs, the most shrunk and the plainest first."""
-        for level in architectures.LEVELS:
+        classes = min(architectures.model_classes(name), CLASSES)
+        tries = [(0, level) for level in architectures.LEVELS]
+        tries += [(choice, level) for choice in range(1, classes) for level in architectures.LEVELS[:2]]
+        for choice, level in tries:
             try:
-                model = architectures.build(name, level)
+                model = architectures.build(name, level, choice)
                 found = list(recipes(model))
             except Exception as error:
                 reasons.append(f"{level}: build: {first_line(error)}")

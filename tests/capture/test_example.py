@@ -385,3 +385,30 @@ def test_a_model_of_fake_tensors_is_captured() -> None:
     with FakeTensorMode():
         captured = clew.trace(Block(), args=(torch.randn(2, 3, 4),))
     assert targets(captured.graph, "call_module") == ["first", "second.0", "second.1"]
+
+
+class MovesItself(nn.Module):
+    """Sees to it that a layer has the dtype of its input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.layer = self.layer.to(x.dtype)
+        return self.layer(x)
+
+
+def test_a_module_that_is_there_already_need_not_be_moved() -> None:
+    module = MovesItself()
+    captured = clew.trace(module, args=(torch.ones(3, 2),))
+    assert torch.equal(module(torch.ones(1, 2)), captured(torch.ones(1, 2)))
+    with pytest.raises(GuardError):
+        captured(torch.ones(3, 2, dtype=torch.float64))
+
+
+def test_moving_a_module_is_refused() -> None:
+    module = MovesItself()
+    with pytest.raises(CaptureError, match="moving a module"):
+        clew.trace(module, args=(torch.ones(3, 2, dtype=torch.float64),))
+    assert module.layer.weight.dtype is torch.float32

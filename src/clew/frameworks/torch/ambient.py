@@ -59,6 +59,7 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
     contexts.install(patches, current)
     patches.on_class(type(os.environ), "__getitem__", lambda original: _environment(original, current))
+    patches.on_class(torch.nn.Module, "to", lambda original: _staying(original, current))
     for function in functions:
         if "type" in function.__code__.co_names and "type" not in function.__globals__:
             patches.in_dict(function.__globals__, "type", lambda original: _type_question, default=builtins.type)
@@ -128,6 +129,38 @@ def _environment(original: Callable[..., Any], current: Current) -> Callable[...
         return found
 
     return __getitem__
+
+
+def _staying(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """``module.to(...)`` inside the program: nothing happens where all is there already; anything else is refused."""
+
+    @functools.wraps(original)
+    def to(module: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(module, *args, **kwargs)
+        held = [*module.parameters(), *module.buffers()]
+        with recorder.paused(), torch.no_grad():
+            device, dtype = torch._C._nn._parse_to(*recorder.concrete(args), **recorder.concrete(kwargs))[:2]
+            moved = [value for value in held if _would_move(value, device, dtype)]
+        if moved:
+            _refuse("moving a module to another dtype or device", "the graph would not move it again")
+        recorder.rely("dtype")
+        recorder.rely("device")
+        return module
+
+    return to
+
+
+def _would_move(tensor: torch.Tensor, device: Any, dtype: Any) -> bool:
+    other_dtype = dtype is not None and tensor.dtype != dtype and (tensor.is_floating_point() or tensor.is_complex())
+    return other_dtype or (device is not None and tensor.device != device)
+
+
+def _refuse(what: str, why: str) -> None:
+    source = user_source()
+    where = "" if source is None else source.describe()
+    raise CaptureError(f"{what} inside the program cannot be captured", where=where, why=why)
 
 
 def _question(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

@@ -113,7 +113,7 @@ class EntryGuards:
             check = guards.require_array if type(tensor) in PLAIN_TENSORS else guards.require_type
             self.graph.call_function(check, (node, type(tensor), text))
             # A class of its own, such as that of fake tensors, answers for its device without asking torch.
-            relied = self.recorder.relied if type(tensor) in PLAIN_TENSORS else self.recorder.relied | {"device"}
+            relied = {*self.recorder.relied, *(() if type(tensor) in PLAIN_TENSORS else ("device",))}
             for fact, name in _FACTS.items():
                 if fact in relied:
                     self._attribute(node, name, getattr(tensor, name), fact)
