@@ -9,34 +9,42 @@ from __future__ import annotations
 
 import dis
 import functools
-import inspect
 import weakref
-from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
-from typing import Any
-
-from clew.ir.source import is_hidden
+from typing import NamedTuple
 
 PREFIX = "__clew_"
 _NESTED = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _MOST_NAMES = 127  # a name beyond it would need a longer instruction
-_neighbours: dict[str, tuple[int, list[weakref.ref[FunctionType]]]] = {}
 
 
-def redirected(function: FunctionType, names: frozenset[str]) -> CodeType | None:
-    """The code of a function with its calls of these builtins led elsewhere; None where it has none."""
-    code = function.__code__
-    if names.isdisjoint(code.co_names) and not any(isinstance(part, CodeType) for part in code.co_consts):
-        return None
-    new = _redirected(code, names)
-    shadowed = {name for name in _used(new) if name in function.__globals__} if new is not code else set()
-    return _redirected(code, names - shadowed) if shadowed else new
+class Redirection(NamedTuple):
+    """What a function shall run instead of its ``old`` code; None where it calls none of the builtins."""
+
+    old: CodeType
+    new: CodeType | None
+    names: frozenset[str]
 
 
-def _used(code: CodeType) -> set[str]:
-    inner = [_used(part) for part in code.co_consts if isinstance(part, CodeType)]
+_known: weakref.WeakKeyDictionary[FunctionType, Redirection] = weakref.WeakKeyDictionary()
+
+
+def redirection(function: FunctionType, names: frozenset[str]) -> Redirection:
+    """The code of a function with its calls of these builtins led elsewhere, and which of them it calls."""
+    known = _known.get(function)
+    if known is None or known.old is not function.__code__:
+        new = _redirected(function.__code__, names)
+        changed = None if new is function.__code__ else new
+        known = _known[function] = Redirection(function.__code__, changed, _used(new) if changed else frozenset())
+    shadowed = [name for name in known.names if name in function.__globals__]
+    if shadowed:  # a global variable of that name is no builtin
+        return Redirection(known.old, _redirected(known.old, names.difference(shadowed)), known.names - set(shadowed))
+    return known
+
+
+def _used(code: CodeType) -> frozenset[str]:
     own = {name.removeprefix(PREFIX) for name in code.co_names if name.startswith(PREFIX)}
-    return own.union(*inner)
+    return frozenset(own).union(*(_used(part) for part in code.co_consts if isinstance(part, CodeType)))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -65,38 +73,3 @@ def _calls(code: CodeType, names: frozenset[str]) -> list[tuple[int, str]]:
         return []
     loads = [one for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL" and one.argval in names]
     return [(one.offset, one.argval) for one in loads if one.arg is not None and one.arg & 1]
-
-
-def neighbours(functions: Iterable[FunctionType]) -> list[FunctionType]:
-    """These functions, and all functions and methods of the modules that they are defined in."""
-    found = dict.fromkeys(functions)
-    spaces = {id(function.__globals__): function.__globals__ for function in found}
-    for space in spaces.values():
-        name, size = str(space.get("__name__")), len(space)
-        known = _neighbours.get(name)
-        if known is None or known[0] != size:
-            known = _neighbours[name] = (size, [weakref.ref(function) for function in dict.fromkeys(_defined(space))])
-        found.update((function, None) for reference in known[1] if (function := reference()) is not None)
-    return list(found)
-
-
-def _defined(space: dict[str, Any]) -> Iterator[FunctionType]:
-    name = space.get("__name__")
-    for value in list(space.values()):
-        if isinstance(value, type):
-            if value.__module__ == name:
-                for member in list(vars(value).values()):
-                    yield from _unwrapped(member)
-        else:
-            yield from _unwrapped(value)
-
-
-def _unwrapped(value: Any) -> Iterator[FunctionType]:
-    """The functions behind a value: itself, and those that decorators have wrapped."""
-    if isinstance(value, (staticmethod, classmethod)):
-        value = value.__func__
-    value = value.fget if isinstance(value, property) else value
-    while isinstance(value, FunctionType):
-        if not is_hidden(value.__code__):
-            yield value
-        value = inspect.getattr_static(value, "__wrapped__", None)

@@ -6,6 +6,7 @@ when the last one is done. What is put in place behaves like the original for ev
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
@@ -81,11 +82,19 @@ class Patches:
 
     def on_function(self, function: FunctionType, code: CodeType) -> None:
         """Let a function run this code."""
-
-        def put(value: Any) -> None:
-            function.__code__ = value
-
-        self._replace(function, "__code__", lambda: function.__code__, None, lambda original: code, put)
+        key = (id(function), "__code__")
+        with _lock:
+            place = _places.get(key)
+            if place is not None:
+                if key not in self._held:
+                    place.count += 1
+                    self._held.append(key)
+                return
+            _places[key] = _Place(
+                function.__code__, functools.partial(setattr, function, "__code__", function.__code__)
+            )
+            function.__code__ = code
+            self._held.append(key)
 
     def _replace(
         self,

@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.call_sites import PREFIX, neighbours, redirected
+from clew.capture.example.call_sites import PREFIX, redirection
+from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.scalars import TracedFloat, TracedInt, compute, traced
@@ -33,23 +34,32 @@ _PLAIN_INTS_ONLY = frozenset({"np", "numpy", "random"})
 
 
 def install(patches: Patches, current: Current, functions: list[FunctionType]) -> None:
-    """Lead the calls in these functions, and in the modules around them, to the functions of this file."""
+    """Lead the calls in these functions to the functions of this file."""
     for name in _MATH:
         patches.in_dict(vars(math), name, _keeping)
     kept = _builtins(current)
     names = frozenset(kept)
-    for function in neighbours(functions):
-        code = function.__code__
-        for name in _MATH.keys() & code.co_names:  # one that was imported by its own name
-            if function.__globals__.get(name) is _MATH[name]:
-                patches.in_dict(function.__globals__, name, _keeping)
-        if not _PLAIN_INTS_ONLY.isdisjoint(code.co_names):
+    wanted: dict[int, tuple[dict[str, Any], set[str]]] = {}
+    for function in functions:
+        known = attribute_names(function.__code__)
+        if not known.isdisjoint(_MATH):
+            _by_own_name(patches, function, known)
+        if known.isdisjoint(names) or not known.isdisjoint(_PLAIN_INTS_ONLY):
             continue
-        new = redirected(function, names)
-        if new is not None and new is not code:
-            for name in kept:
-                patches.in_dict(function.__globals__, PREFIX + name, lambda original: original, default=kept[name])
-            patches.on_function(function, new)
+        change = redirection(function, names)
+        if change.new is not None:
+            wanted.setdefault(id(function.__globals__), (function.__globals__, set()))[1].update(change.names)
+            patches.on_function(function, change.new)
+    for space, used in wanted.values():
+        for name in used:
+            patches.in_dict(space, PREFIX + name, lambda original: original, default=kept[name])
+
+
+def _by_own_name(patches: Patches, function: FunctionType, names: frozenset[str]) -> None:
+    """Functions of ``math`` that were imported by their own names."""
+    for name in names & _MATH.keys():
+        if function.__globals__.get(name) is _MATH[name]:
+            patches.in_dict(function.__globals__, name, _keeping)
 
 
 def _builtins(current: Current) -> dict[str, Callable[..., Any]]:
