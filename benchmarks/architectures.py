@@ -47,7 +47,10 @@ PARTICULARS: dict[str, dict[str, Any]] = {
         "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [3, 3, 2]}
     },
     "qwen4_exp_text": {"token_budget": 8, "compress_ratio": 2},
-    "sam_prompt_encoder_config": {"image_size": 128, "image_embedding_size": 8},
+    "SamPromptEncoderConfig": {"image_size": 128, "image_embedding_size": 8},
+    "SamHQPromptEncoderConfig": {"image_size": 128, "image_embedding_size": 8},
+    "Sam2PromptEncoderConfig": {"image_size": 128},
+    "Sam2VisionConfig": {"backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]]},
     "slanet": {"max_text_length": 8},
     "molmo2_adapter": {"vision_feature_layer": [1, 0]},
 }
@@ -72,6 +75,8 @@ RULES: list[tuple[str, int]] = [
     (r"num_frames", 4),
     (r"upsample_groups", WIDTH),
     (r"max_text_length", 8),
+    (r"output_channels", WIDTH),
+    (r"num_pos_feats", WIDTH // 2),
     (r"context_length", 256),
     (r"index_topk", 8),
     (r"context_size", 32),
@@ -113,7 +118,8 @@ def shrunk(config: PreTrainedConfig, level: str) -> PreTrainedConfig:
         return config
     if config.model_type == "timm_backbone":
         return CONFIG_MAPPING["resnet"](**SMALL_RESNET)
-    changes = dict(_changes(config, level)) | PARTICULARS.get(config.model_type, {})
+    particular = PARTICULARS.get(config.model_type) or PARTICULARS.get(type(config).__name__, {})
+    changes = dict(_changes(config, level)) | particular
     return type(config)(**changes)
 
 

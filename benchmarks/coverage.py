@@ -71,7 +71,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--again", nargs="+", metavar="OUTCOME", help="measure those with these outcomes again")
     parser.add_argument("--results", type=Path, default=Path("coverage.jsonl"), help="the resumable results file")
     parser.add_argument("--limit", type=int, help="at most this many architectures in this run")
-    parser.add_argument("--seconds", type=int, default=60, help="the time limit of each architecture")
+    parser.add_argument("--seconds", type=int, default=120, help="the time limit of each architecture")
     parser.add_argument("--workers", type=int, default=1, help="processes that work side by side")
     parser.add_argument("--table", type=Path, default=Path("docs/coverage.md"), help="where the table is written")
     return parser.parse_args()

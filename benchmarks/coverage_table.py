@@ -37,6 +37,8 @@ def counts(rows: list[dict[str, Any]]) -> dict[str, str]:
         "failed": share(outcomes["failed"]),
         "out of time": share(outcomes["timeout"]),
         "wrong": share(outcomes["WRONG"]),
+        "other image or sound sizes equal": str(sum(row.get("size") == "general" for row in rows)),
+        "other image or sound sizes guarded": str(sum(row.get("size") == "guarded" for row in rows)),
         "padded masks equal": str(sum(row.get("padded") == "general" for row in rows)),
         "padded masks guarded": str(sum(row.get("padded") == "guarded" for row in rows)),
         "blind (the result does not depend on the input, or is not finite)": str(sum("blind" in row for row in rows)),
@@ -56,7 +58,9 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "What `clew.trace` captures from one example: architectures with small random weights, each called afterwards\n"
         "with other values, at two other batch sizes (`one` is a batch of one), at another length of text, at another\n"
         "size of images or sound, and with a padded attention mask, all without a new capture. `general`: the same\n"
-        "result, bit for bit; `guarded`: refused by a guard; `n/a`: the model itself does not take that input.\n"
+        "result, bit for bit; `guarded`: refused by a guard; `n/a`: the model itself does not take that input. An\n"
+        "architecture counts as general when it is at all batch sizes and lengths, of text or of sound; images of\n"
+        "another size and padded masks have columns and counts of their own.\n"
         f"Made by `python -m benchmarks.coverage` with Python {platform.python_version()}, {versions};\n"
         "processor time, best of two.",
     ]

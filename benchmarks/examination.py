@@ -208,11 +208,21 @@ def _padded(model: nn.Module, captured: Any, found: Candidate, row: dict[str, An
 
 
 def _outcome(row: dict[str, Any]) -> str:
-    found = [row["example"], *(row[variation] for variation in VARIATIONS)]
-    for outcome in ("WRONG", "failed", "guarded"):
-        if outcome in found or (row["padded"] == outcome != "guarded"):
+    """The worst that was found; that another image size or a padded mask is guarded has columns of its own."""
+    found = [row["example"], *(row[variation] for variation in (*VARIATIONS, "padded"))]
+    for outcome in ("WRONG", "failed"):
+        if outcome in found:
             return outcome
-    return "general"
+    counted = [key for key in VARIATIONS if key != "size" or not _has_images(row["inputs"])]
+    return "guarded" if any(row[key] == "guarded" for key in ("example", *counted)) else "general"
+
+
+def _has_images(shapes: Any) -> bool:
+    """Whether some input is an image or a film: it has height, width and channels, or patches of those."""
+    if isinstance(shapes, dict):
+        return any("pixel" in str(key) or _has_images(value) for key, value in shapes.items())
+    is_nest = isinstance(shapes, list) and not all(isinstance(size, int) for size in shapes)
+    return any(map(_has_images, shapes)) if is_nest else isinstance(shapes, list) and len(shapes) > 3
 
 
 def _shapes(inputs: Any) -> Any:

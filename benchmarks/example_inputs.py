@@ -22,7 +22,7 @@ from benchmarks.more_inputs import config_number, configs_of, number_of
 TEXT = ("input_ids", "attention_mask", "decoder_input_ids", "bbox")
 MORE = ("pixel_values", "input_values", "input_features", "pixel_mask", "past_values", "input_points", "audio_mel")
 GRIDS = ("grid_thw", "image_grid_thw")
-BINS = ("num_mel_bins", "input_feat_per_channel", "feature_size", "input_feat_size", "input_dim")
+BINS = ("input_dim", "num_mel_bins", "input_feat_per_channel", "feature_size", "input_feat_size")
 PADDING = 3
 
 
@@ -95,7 +95,8 @@ def _argument_sets(main: str, accepted: list[str], needed: list[str]) -> list[tu
     sets = [chosen(main, *text), chosen(main), chosen(main, *text, "pixel_values"), chosen("pixel_values", *TEXT)]
     sets += [chosen(main, *text, "input_features"), chosen(main, *text, "input_values")]
     sets += [chosen("pixel_values", "input_points"), chosen(main, *TEXT, *MORE), chosen("input_ids")]
-    sets += [chosen(main, *extra), chosen(main, *TEXT, *extra), chosen(main, "pixel_values", *TEXT, *extra)]
+    sets += [chosen(main, "encoder_hidden_states"), chosen(main, *extra), chosen(main, *TEXT, *extra)]
+    sets += [chosen(main, "pixel_values", *TEXT, *extra)]
     return [names for names in dict.fromkeys(sets) if names]
 
 

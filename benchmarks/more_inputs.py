@@ -144,6 +144,7 @@ MAKERS: dict[str, Callable[[nn.Module, Sizes], Tensor]] = {
     "context_hidden_states": _embedded(),
     "encoder_hidden_states": _embedded("encoder_hidden_size"),
     "action_embeds": _embedded(),
+    "latents": lambda model, sizes: _embedded()(model, sizes).transpose(1, 2).contiguous(),
     "task_inputs": _words,
     "visual_feats": _regions,
     "visual_pos": lambda model, sizes: torch.rand(sizes.batch, 7, 4),
