@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 import clew
-from clew.errors import GuardError
+from clew.errors import CaptureError, GuardError
 
 Program = Callable[..., Any]
 SHAPES = ((3, 4), (5, 2), (1, 7), (2, 1), (1, 1))
@@ -223,3 +223,75 @@ def test_a_function_that_uses_numpy_gets_plain_numbers() -> None:
     assert_same(program(example(4, 2)), captured(example(4, 2)))
     with pytest.raises(GuardError):
         captured(example(9, 4))
+
+
+def logarithm_or_nothing(x: Tensor, n: int) -> Any:
+    try:
+        return x * math.log(n)
+    except ValueError:
+        return x
+
+
+def quotient_or_nothing(x: Tensor, n: int) -> Any:
+    try:
+        return x * (10 // n)
+    except ZeroDivisionError:
+        return x
+
+
+@pytest.mark.parametrize("program", [logarithm_or_nothing, quotient_or_nothing])
+def test_an_error_in_arithmetic_that_the_program_catches(program: Program) -> None:
+    with pytest.raises(CaptureError, match="catches"):
+        clew.trace(program, args=(example(2), 0))
+    captured = clew.trace(program, args=(example(2), 3))
+    assert_same(program(example(2), 7), captured(example(2), 7))
+    with pytest.raises(GuardError):
+        captured(example(2), 0)
+
+
+def number_or_nothing(x: Tensor) -> Any:
+    try:
+        return x * int(x)
+    except (ValueError, RuntimeError):
+        return x
+
+
+def true_or_nothing(x: Tensor) -> Any:
+    try:
+        return x * 2 if x else x
+    except RuntimeError:
+        return x
+
+
+@pytest.mark.parametrize("program", [number_or_nothing, true_or_nothing])
+def test_a_tensor_that_is_no_number(program: Program) -> None:
+    with pytest.raises(CaptureError, match="catches"):
+        clew.trace(program, args=(example(2),))
+    captured = clew.trace(program, args=(example(1),))
+    with pytest.raises(GuardError):
+        captured(example(2))
+
+
+def steps_of_a_range(x: Tensor, n: int) -> Any:
+    steps = range(0, n, 2)
+    return x, isinstance(steps, range), len(steps), steps[1], list(reversed(steps)), steps[:1], steps == range(0, n, 2)
+
+
+def text_of_a_range(x: Tensor, n: int) -> Any:
+    return x, f"{range(0, n, 2)}", range(n).stop, range(0, n, 2).count(2)
+
+
+@pytest.mark.parametrize("program", [steps_of_a_range, text_of_a_range])
+def test_a_range_is_one(program: Program) -> None:
+    captured = clew.trace(program, args=(example(2), 4))
+    assert_same(program(example(2), 4), captured(example(2), 4))
+    with pytest.raises(GuardError):
+        captured(example(2), 6)
+
+
+def test_a_global_function_of_that_name_is_no_builtin() -> None:
+    space: dict[str, Any] = {"__name__": "elsewhere", "max": lambda *values: values[0]}
+    exec("def program(x): return x * max(x.shape[0], x.shape[1])", space)
+    captured = clew.trace(space["program"], args=(example(3, 4),))
+    for shape in SHAPES:
+        assert_same(space["program"](example(*shape)), captured(example(*shape)))

@@ -57,6 +57,7 @@ class Recorder:
         self.attributes: dict[int, tuple[str, Any]] = {}
         self.objects: dict[int, tuple[Any, Any]] = {}
         self.open = True
+        self.failure: tuple[str, str] | None = None
         self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._attribute_nodes: dict[str, Node] = {}
@@ -223,6 +224,12 @@ class Recorder:
     def is_end(self, value: Any) -> bool:
         """True for values whose inside is never looked at: arrays, modules of the framework."""
         return self.is_array(value)
+
+    def note_failure(self, error: Exception) -> None:
+        """A call has failed: that is the program's own error, but one that catches it cannot be captured."""
+        if self.failure is None and self.open:
+            source = user_source()
+            self.failure = (type(error).__name__, "" if source is None else source.describe())
 
     # ---- guards --------------------------------------------------------------------------------------------------
 

@@ -284,7 +284,7 @@ class _Capture:
         if self.recorder.failure is not None:
             kind, where = self.recorder.failure
             raise CaptureError(
-                f"the program catches a {kind} that a call of torch raised",
+                f"the program catches a {kind} that one of its calls raised",
                 where=where,
                 why="whether it is raised may depend on the input",
                 fixes=("test the condition instead of catching the error",),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -20,7 +21,7 @@ from clew.capture.example.call_sites import PREFIX, redirection
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.scalars import TracedFloat, TracedInt, compute, traced
+from clew.frameworks.torch.scalars import TracedFloat, TracedInt, compute
 
 Current = Callable[[], Any]
 
@@ -101,9 +102,7 @@ def _converting(kind: type, own: Any, current: Current) -> Callable[..., Any]:
         recorder = current() if isinstance(value, torch.Tensor) else None
         if recorder is None:
             return kind(*args, **kwargs)
-        with recorder.paused():
-            plain = kind(value)
-        return traced(plain, recorder.create(kind, (recorder.node_of(value),)), recorder)
+        return recorder.whole("call_function", kind, kind, (value,), {}, ())
 
     return convert
 
@@ -134,7 +133,7 @@ def _range(*args: Any) -> Any:
         return plain
     steps = recorder.create(builtins.range, recorder.argument(args))
     recorder.guard(recorder.create(len, (steps,)), len(plain))
-    return Steps(start, step, len(plain))
+    return Steps(start, stop, step, len(plain))
 
 
 def _is_integer(value: Any) -> bool:
@@ -142,12 +141,16 @@ def _is_integer(value: Any) -> bool:
 
 
 class Steps:
-    """A range of which some numbers are traced: it can be walked, counted and indexed."""
+    """A range of which some numbers are traced: it can be walked, counted and indexed; all else forces the numbers."""
 
     __class__ = property(lambda self: range)  # type: ignore[assignment, misc]
 
-    def __init__(self, start: Any, step: Any, count: int) -> None:
+    def __init__(self, start: Any, stop: Any, step: Any, count: int) -> None:
+        self.start, self.stop, self.step = start, stop, step
         self._items = [start + step * index for index in builtins.range(count)]
+
+    def _plain(self) -> range:
+        return builtins.range(*map(operator.index, (self.start, self.stop, self.step)))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._items)
@@ -159,10 +162,22 @@ class Steps:
         return len(self._items)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._items[index]
+        return self._plain()[index] if isinstance(index, slice) else self._items[index]
 
     def __contains__(self, value: object) -> bool:
         return value in self._items
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain(), name)
+
+    def __repr__(self) -> str:
+        return repr(self._plain())
+
+    def __eq__(self, other: object) -> bool:
+        return self._plain() == (other._plain() if type(other) is Steps else other)
+
+    def __hash__(self) -> int:
+        return hash(self._plain())
 
 
 def _length(current: Current) -> Callable[[Any], Any]:

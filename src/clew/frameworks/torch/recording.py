@@ -61,7 +61,6 @@ class TorchRecorder(Recorder):
         self.before_write: Any = None
         self.watch_constant: Any = None
         self.save_generator: Any = None
-        self.failure: tuple[str, str] | None = None
         self.folding = Folding(caches=True, bakes=False)
         self.environment: set[str] = set()
         self.surroundings: Any = None
@@ -268,8 +267,7 @@ class TorchRecorder(Recorder):
         try:
             return func(*self.concrete(args), **self.concrete(kwargs))
         except Exception as error:
-            if self.failure is None:
-                self.failure = (type(error).__name__, _where())
+            self.note_failure(error)
             raise
         finally:
             self.depth -= 1
@@ -411,7 +409,7 @@ def _asked(function: Any) -> Any:
     """Python forces a tensor into a plain value: the value is recorded and guarded."""
 
     def handler(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        value = func(*args)
+        value = recorder._perform(func, args, {})
         recorder.guard(recorder.create(function, (recorder.node_of(args[0]),)), value)
         return value
 

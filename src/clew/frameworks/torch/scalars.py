@@ -46,7 +46,11 @@ def _plain(value: Any) -> Any:
 
 def compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> Any:
     """Apply a function to numbers, some of them traced, and record that."""
-    result = function(*map(_plain, values))
+    try:
+        result = function(*map(_plain, values))
+    except Exception as error:
+        recorder.note_failure(error)
+        raise
     if not recorder.open:
         return result
     node = recorder.create(function, tuple(recorder.argument(value) for value in values), is_result=True)
