@@ -5,6 +5,7 @@ truly take another way at another shape must raise instead.
 """
 
 import math
+import threading
 from collections.abc import Callable
 from math import sqrt
 from typing import Any
@@ -89,7 +90,15 @@ def class_beside_a_call(x: Tensor) -> Any:
     return x * size + torch.zeros(1, dtype=int)  # type: ignore[call-overload]
 
 
+def inner_functions(x: Tensor) -> Any:
+    def half(size: int) -> int:
+        return int(max(size / 2, 1.0))
+
+    return x.new_zeros(half(x.shape[0]), (lambda size: int(size) + 1)(x.shape[1]))
+
+
 GENERAL = [
+    inner_functions,
     int_of_size,
     int_of_float,
     float_of_size,
@@ -295,3 +304,44 @@ def test_a_global_function_of_that_name_is_no_builtin() -> None:
     captured = clew.trace(space["program"], args=(example(3, 4),))
     for shape in SHAPES:
         assert_same(space["program"](example(*shape)), captured(example(*shape)))
+
+
+def test_a_function_made_inside_outlives_the_capture() -> None:
+    made = []
+
+    def program(x: Tensor) -> Tensor:
+        made.append(lambda value: int(value) + max(value, 2))
+        return x * made.pop()(x.shape[0])
+
+    kept: list[Any] = []
+
+    def keeping(x: Tensor) -> Tensor:
+        def double(value: float) -> int:
+            return int(value) * 2
+
+        kept[:] = [double]
+        return x * double(x.shape[0])
+
+    assert_same(program(example(3)), clew.trace(program, args=(example(3),))(example(3)))
+    assert_same(keeping(example(3)), clew.trace(keeping)(example(3)))
+    assert kept[0](2.7) == 4
+
+
+def test_another_thread_may_run_the_program_meanwhile() -> None:
+    started, ended, results = threading.Event(), threading.Event(), []
+
+    def program(x: Tensor, wait: Any) -> Tensor:
+        wait()
+        return x * int(x.shape[0])
+
+    def during() -> None:
+        started.wait(10)
+        results.append(program(example(3), lambda: ended.wait(10)))
+
+    thread = threading.Thread(target=during)
+    thread.start()
+    captured = clew.trace(lambda x: program(x, started.set), args=(example(2),))
+    ended.set()
+    thread.join()
+    assert_same(program(example(3), list), results[0])
+    assert_same(program(example(5), list), captured(example(5)))

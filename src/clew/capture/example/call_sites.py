@@ -1,75 +1,89 @@
 """Direct calls of builtins such as ``int(n)`` in the program's own functions, led to other functions for a while.
 
 A function's code says apart whether a global is loaded to be called or as a value: only the calls are led elsewhere, so
-``isinstance(n, int)``, ``type(n) is int`` and ``dtype=int`` mean what they meant. In come functions; out come the new
-codes, whose calls read a private global variable that the caller provides. Nothing is changed here.
+``isinstance(n, int)``, ``type(n) is int`` and ``dtype=int`` mean what they meant. In come functions; out come codes
+that hold what they call instead as constants, so that a frame may go on with one in another thread, and a function made
+inside may outlive the capture. Nothing is changed here.
 """
 
 from __future__ import annotations
 
 import dis
-import functools
+import sys
 import weakref
+from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-PREFIX = "__clew_"
-_NESTED = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
-_MOST_NAMES = 127  # a name beyond it would need a longer instruction
+Substitutes = Mapping[str, Callable[..., Any]]
+
+_MOST_CONSTANTS = 240  # an index beyond it would need a longer instruction
+_NOP, _CACHE = dis.opmap["NOP"], dis.opmap["CACHE"]
 
 
-class Redirection(NamedTuple):
-    """What a function shall run instead of its ``old`` code; None where it calls none of the builtins."""
+class _Known(NamedTuple):
+    """What a function runs by itself, what it shall run instead, and which builtins it calls."""
 
     old: CodeType
     new: CodeType | None
     names: frozenset[str]
 
 
-_known: weakref.WeakKeyDictionary[FunctionType, Redirection] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[FunctionType, _Known] = weakref.WeakKeyDictionary()
 
 
-def redirection(function: FunctionType, names: frozenset[str]) -> Redirection:
-    """The code of a function with its calls of these builtins led elsewhere, and which of them it calls."""
+def redirected(function: FunctionType, substitutes: Substitutes) -> CodeType | None:
+    """The code of a function with its calls of these builtins led elsewhere; None where it calls none of them."""
     known = _known.get(function)
-    if known is None or known.old is not function.__code__:
-        new = _redirected(function.__code__, names)
+    if known is None or (function.__code__ is not known.old and function.__code__ is not known.new):
+        new = _with_substitutes(function.__code__, substitutes)
         changed = None if new is function.__code__ else new
-        known = _known[function] = Redirection(function.__code__, changed, _used(new) if changed else frozenset())
-    shadowed = [name for name in known.names if name in function.__globals__]
-    if shadowed:  # a global variable of that name is no builtin
-        return Redirection(known.old, _redirected(known.old, names.difference(shadowed)), known.names - set(shadowed))
-    return known
-
-
-def _used(code: CodeType) -> frozenset[str]:
-    own = {name.removeprefix(PREFIX) for name in code.co_names if name.startswith(PREFIX)}
-    return frozenset(own).union(*(_used(part) for part in code.co_consts if isinstance(part, CodeType)))
-
-
-@functools.lru_cache(maxsize=4096)
-def _redirected(code: CodeType, names: frozenset[str]) -> CodeType:
-    consts = tuple(
-        _redirected(part, names) if isinstance(part, CodeType) and part.co_name in _NESTED else part
-        for part in code.co_consts
+        known = _known[function] = _Known(function.__code__, changed, _called(function.__code__, substitutes))
+    if known.new is None or not any(name in function.__globals__ for name in known.names):
+        return known.new
+    # A global variable of that name is no builtin.
+    return _with_substitutes(
+        known.old, {name: value for name, value in substitutes.items() if name not in function.__globals__}
     )
-    called = _calls(code, names)
-    if not called:
-        changed = any(new is not old for new, old in zip(consts, code.co_consts, strict=True))
-        return code.replace(co_consts=consts) if changed else code
-    new_names = list(code.co_names)
+
+
+def _called(code: CodeType, substitutes: Substitutes) -> frozenset[str]:
+    inner = [part for part in code.co_consts if isinstance(part, CodeType)]
+    own = {name for _, name in _calls(code, substitutes)}
+    return frozenset(own).union(*(_called(part, substitutes) for part in inner))
+
+
+def _with_substitutes(code: CodeType, substitutes: Substitutes) -> CodeType:
+    constants = [
+        _with_substitutes(part, substitutes) if isinstance(part, CodeType) else part for part in code.co_consts
+    ]
+    calls = _calls(code, substitutes)
     raw = bytearray(code.co_code)
-    for offset, name in called:
-        private = PREFIX + name
-        if private not in new_names:
-            new_names.append(private)
-        raw[offset + 1] = new_names.index(private) << 1 | 1
-    return code.replace(co_consts=consts, co_names=tuple(new_names), co_code=bytes(raw))
+    places: dict[str, int] = {}
+    for offset, name in calls:
+        if name not in places:
+            places[name] = len(constants)
+            constants.append(substitutes[name])
+        _load_constant(raw, offset, places[name])
+    changed = calls or any(new is not old for new, old in zip(constants, code.co_consts, strict=False))
+    return code.replace(co_consts=tuple(constants), co_code=bytes(raw)) if changed else code
 
 
-def _calls(code: CodeType, names: frozenset[str]) -> list[tuple[int, str]]:
+def _load_constant(raw: bytearray, offset: int, index: int) -> None:
+    """Put the loading of a constant where the loading of a global is; what that leaves over does nothing."""
+    loads = [(dis.opmap["PUSH_NULL"], 0), (dis.opmap["LOAD_CONST"], index)]
+    if sys.version_info >= (3, 13):  # the mark of a call lies above what is called from there on
+        loads.reverse()
+    end = offset + 2
+    while end < len(raw) and raw[end] == _CACHE:
+        end += 2
+    loads += [(_NOP, 0)] * ((end - offset) // 2 - len(loads))
+    raw[offset:end] = bytes(byte for load in loads for byte in load)
+
+
+def _calls(code: CodeType, substitutes: Substitutes) -> list[tuple[int, str]]:
     """Where a global is loaded together with the mark that a call follows, and which."""
-    if names.isdisjoint(code.co_names) or len(code.co_names) + len(names) > _MOST_NAMES:
+    if substitutes.keys().isdisjoint(code.co_names) or len(code.co_consts) > _MOST_CONSTANTS:
         return []
-    loads = [one for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL" and one.argval in names]
-    return [(one.offset, one.argval) for one in loads if one.arg is not None and one.arg & 1]
+    loads = [one for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL" and one.argval in substitutes]
+    return [(one.offset, one.argval) for one in loads if one.arg is not None and one.arg & 1 and one.arg < 256]

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.call_sites import PREFIX, redirection
+from clew.capture.example.call_sites import redirected
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
@@ -38,22 +38,16 @@ def install(patches: Patches, current: Current, functions: list[FunctionType]) -
     """Lead the calls in these functions to the functions of this file."""
     for name in _MATH:
         patches.in_dict(vars(math), name, _keeping)
-    kept = _builtins(current)
-    names = frozenset(kept)
-    wanted: dict[int, tuple[dict[str, Any], set[str]]] = {}
+    substitutes = _builtins(current)
     for function in functions:
         known = attribute_names(function.__code__)
         if not known.isdisjoint(_MATH):
             _by_own_name(patches, function, known)
-        if known.isdisjoint(names) or not known.isdisjoint(_PLAIN_INTS_ONLY):
+        if substitutes.keys().isdisjoint(known) or not known.isdisjoint(_PLAIN_INTS_ONLY):
             continue
-        change = redirection(function, names)
-        if change.new is not None:
-            wanted.setdefault(id(function.__globals__), (function.__globals__, set()))[1].update(change.names)
-            patches.on_function(function, change.new)
-    for space, used in wanted.values():
-        for name in used:
-            patches.in_dict(space, PREFIX + name, lambda original: original, default=kept[name])
+        code = redirected(function, substitutes)
+        if code is not None:
+            patches.on_function(function, code)
 
 
 def _by_own_name(patches: Patches, function: FunctionType, names: frozenset[str]) -> None:
@@ -63,6 +57,7 @@ def _by_own_name(patches: Patches, function: FunctionType, names: frozenset[str]
             patches.in_dict(function.__globals__, name, _keeping)
 
 
+@functools.cache
 def _builtins(current: Current) -> dict[str, Callable[..., Any]]:
     """What stands for each builtin."""
     return {
