@@ -20,7 +20,7 @@ from benchmarks import more_inputs
 from benchmarks.more_inputs import config_number, configs_of, number_of
 
 TEXT = ("input_ids", "attention_mask", "decoder_input_ids", "bbox")
-MORE = ("pixel_values", "input_values", "input_features", "pixel_mask", "past_values", "input_points", "audio_mel")
+MORE = ("pixel_values", "input_values", "input_features", "pixel_mask", "past_values", "input_points")
 GRIDS = ("grid_thw", "image_grid_thw")
 BINS = ("input_dim", "num_mel_bins", "input_feat_per_channel", "feature_size", "input_feat_size")
 PADDING = 3

@@ -115,7 +115,7 @@ def _regions(model: nn.Module, sizes: Sizes) -> Tensor:
 
 def _frames(model: nn.Module, sizes: Sizes) -> Tensor:
     bins = config_number(model, "input_feat_size", 0) or config_number(model, "num_mel_bins", 80)
-    return torch.randn(sizes.batch, sizes.side or 64, bins)
+    return torch.randn(sizes.batch, 64 + sizes.side, bins)
 
 
 MAKERS: dict[str, Callable[[nn.Module, Sizes], Tensor]] = {
@@ -136,7 +136,7 @@ MAKERS: dict[str, Callable[[nn.Module, Sizes], Tensor]] = {
     "flattened_patches": _flat_patches,
     "input_features_mask": _ones("side"),
     "audio_mel": _frames,
-    "audio_mel_mask": lambda model, sizes: torch.zeros(sizes.batch, sizes.side or 64, dtype=torch.bool),
+    "audio_mel_mask": lambda model, sizes: torch.zeros(sizes.batch, 64 + sizes.side, dtype=torch.bool),
     "query_embeds": _embedded(),
     "hidden_states": _embedded(),
     "inputs_embeds": _embedded(),
