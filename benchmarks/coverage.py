@@ -11,6 +11,7 @@ import argparse
 import functools
 import json
 import logging
+import pkgutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,19 +23,19 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 
 from benchmarks import coverage_table, workers
 from benchmarks.examination import Suite, examine
-from benchmarks.zoo_suite import ZooSuite
 
-SUITES = ("transformers", "zoo")
+# By name, so that transformers is imported only where it is asked for.
+SUITES = {
+    "transformers": "benchmarks.transformers_suite:TransformersSuite",
+    "zoo": "benchmarks.zoo_suite:ZooSuite",
+}
 GRACE = 20  # seconds that a process may go on past the limit before it is ended
 
 
 def suite_named(name: str) -> Suite:
-    """The suite; transformers is imported only where it is asked for."""
-    if name == "zoo":
-        return ZooSuite()
-    from benchmarks.transformers_suite import TransformersSuite
-
-    return TransformersSuite()
+    """The suite of this name."""
+    suite: Suite = pkgutil.resolve_name(SUITES[name])()
+    return suite
 
 
 def prepare(suite: str, seconds: int) -> Callable[[str], dict[str, Any]]:
