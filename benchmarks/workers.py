@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -39,7 +40,8 @@ class _Worker:
     def give(self, name: str) -> None:
         self.name, self.since = name, time.monotonic()
         self.done += 1
-        self.connection.send(name)
+        with suppress(BrokenPipeError):  # a process that is gone answers nothing, which ``answer`` sees
+            self.connection.send(name)
 
     def answer(self, seconds: float) -> Row | None:
         """The row of the task in hand; None while it is being worked on."""
@@ -47,7 +49,7 @@ class _Worker:
             try:
                 row: Row = self.connection.recv()
                 return row
-            except EOFError:
+            except (EOFError, ConnectionResetError):
                 return {"name": self.name, "outcome": "failed", "reason": "the process died"}
         if time.monotonic() - self.since > seconds:
             return {"name": self.name, "outcome": "timeout", "reason": f"over {seconds:.0f} s, and not to be stopped"}
