@@ -44,6 +44,7 @@ class _Group(NamedTuple):
     below: dict[str, tuple[int, int]]
     path: str | None
     skip: frozenset[str]
+    is_inner: bool = False
 
     def key(self, name: str) -> tuple[int, str]:
         """The key of the place of one attribute."""
@@ -86,15 +87,25 @@ class State:
 
     # ---- before the run ------------------------------------------------------------------------------------------
 
-    def watch(self, owner: Any, holder: dict[str, Any], path: str | None = None, skip: frozenset[str] = _NONE) -> None:
-        """Remember the attributes in ``holder``, a dict of an object; ``path`` leads there from the module."""
+    def watch(
+        self,
+        owner: Any,
+        holder: dict[str, Any],
+        path: str | None = None,
+        skip: frozenset[str] = _NONE,
+        is_inner: bool = False,
+    ) -> None:
+        """Remember the attributes in ``holder``, a dict of an object; ``path`` leads there from the module.
+
+        What is inner belongs to something that stays one call: it is put back, but its changes are the call's own.
+        """
         before = {name: value for name, value in holder.items() if name not in skip} if skip else dict(holder)
         below = {}
         for name, value in before.items():
             added = self.memory.remember(value)
             if added[0] != added[1]:
                 below[name] = added
-        self._groups.append(_Group(owner, holder, before, below, path, skip))
+        self._groups.append(_Group(owner, holder, before, below, path, skip, is_inner))
 
     def watch_variable(self, variable: Variable, depth: int = 3) -> None:
         """Remember one variable."""
@@ -145,7 +156,7 @@ class State:
         """The places that the run has changed, without those that were lifted."""
         lifted = {entry.slot.key for entry in self.entries}
         found = {slot.key: slot for slot in (*self._changed_attributes(), *self._changed_variables())}
-        self._is_clean = not found and not self.entries
+        self._is_clean = not found and not self.entries and not any(group.is_inner for group in self._groups)
         return [slot for key, slot in (found | self._wanted).items() if key not in lifted]
 
     def wanted(self) -> list[Slot]:
@@ -156,7 +167,7 @@ class State:
     def _changed_attributes(self) -> Iterator[Slot]:
         for group in self._groups:
             holder, before = group.holder, group.before
-            for name in {**before, **holder}:
+            for name in () if group.is_inner else {**before, **holder}:
                 if name in group.skip:
                     continue
                 same = same_part(holder.get(name, MISSING), before.get(name, MISSING))
@@ -292,7 +303,7 @@ class State:
             (group.holder, name, value)
             for group in self._groups
             for name, value in group.before.items()
-            if group.key(name) not in lifted
+            if not group.is_inner and group.key(name) not in lifted
         ]
 
 

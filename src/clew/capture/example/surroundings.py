@@ -110,7 +110,10 @@ class Surroundings:
 
     def ran(self, executed: set[CodeType]) -> dict[FunctionType, None]:
         """The functions that were seen running, and those that they may have called."""
-        seen = [function for function in self._reach.functions if function.__code__ in executed]
+        # Another code may have stood for a function's own during the run, so codes are told apart by their place.
+        places = {(code.co_filename, code.co_firstlineno) for code in executed}
+        codes = [(function, function.__code__) for function in self._reach.functions]
+        seen = [function for function, code in codes if (code.co_filename, code.co_firstlineno) in places]
         return {**self._near, **self._reach.near(seen)}
 
     def holds(self, wanted: Any) -> bool:

@@ -34,6 +34,8 @@ from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import ambient, caches, clocks, control_flow, makers, numbers, streams, transforms
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
+from clew.frameworks.torch.islands import CannotFollow, find_island
+from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.places import Modules, watch_classes, watch_modules_around
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
@@ -45,7 +47,7 @@ from clew.ir.guests import Effect
 
 _running: contextvars.ContextVar[_Capture | None] = contextvars.ContextVar("clew_capture", default=None)
 Leaves = Callable[[Any, str], bool]
-_MOST_RUNS = 6
+_MOST_RUNS = 12
 
 
 class Captured(NamedTuple):
@@ -107,12 +109,20 @@ def capture(
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
     lifted: dict[Any, Slot] = {}
     plain_kinds: tuple[type, ...] = ()
+    islands: list[Any] = []
     for _ in range(_MOST_RUNS):
-        run = _Capture(fn, leaf_policy(leaves), static, keep)
+        run = _Capture(fn, leaf_policy(leaves), static, keep, islands)
         run.nests.plain_kinds += plain_kinds
         run.recorder.folding = Folding(caches=array_caching, bakes=not include_generators)
         run.recorder.refuses_opaque = opaque == "error"
-        captured = run.run(args, kwargs, lifted.values())
+        try:
+            captured = run.run(args, kwargs, lifted.values())
+        except CannotFollow as error:
+            island = find_island(error, fn, run.paths, islands)
+            if island is None or opaque == "error":
+                raise
+            islands.append(island)
+            continue
         if captured is not None:
             return captured
         lifted |= {slot.key: slot for slot in run.found}
@@ -126,11 +136,12 @@ def capture(
 class _Capture:
     """One run of a program that is being captured."""
 
-    def __init__(self, fn: Any, leaves: Leaves, static: frozenset[str], keep: bool) -> None:
+    def __init__(self, fn: Any, leaves: Leaves, static: frozenset[str], keep: bool, islands: list[Any]) -> None:
         self.fn = fn
+        self.islands = islands
         self.keep = keep
         self.raised = False
-        self.leaves = leaves
+        self.leaves: Leaves = lambda part, path: part in islands or leaves(part, path)
         self.recorder = TorchRecorder()
         self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
         if not isinstance(self.module, torch.nn.Module):
@@ -147,7 +158,7 @@ class _Capture:
         self.state = State(self.nests)
         self.recorder.surroundings = self.surroundings
         self.recorder.state = self.state
-        self.modules = None if self.module is None else Modules(self.module, leaves)
+        self.modules = None if self.module is None else Modules(self.module, self.leaves)
         self.found: list[Slot] = []
         self.plain_kinds: tuple[type, ...] = ()
         if any(asks_for_identity(function.__code__) for function in self.surroundings.functions):
@@ -303,6 +314,7 @@ class _Capture:
                 patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
                 patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
                 install(patches)
+                install_islands(patches, self.islands, self.surroundings.functions)
                 ambient.install(patches, _current_recorder, self.surroundings.functions)
                 self.state.install(patches)
                 for part in (transforms, control_flow, streams, clocks, makers, numbers):
@@ -323,7 +335,8 @@ class _Capture:
         if self.recorder.depth or not symbolic:
             return function(*args, **kwargs)
         with self.recorder.streams.followed():
-            return self.recorder.whole("call_function", function, function, args, kwargs, given, "it is wrapped")
+            why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
+            return self.recorder.whole("call_function", function, function, args, kwargs, given, why)
 
     def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""
@@ -334,7 +347,13 @@ class _Capture:
         pure = module_effect(module) is Effect.NONE
         written = () if pure else (*module.buffers(), *leaves((args, kwargs)))
         why = "it is compiled by torch.jit" if isinstance(module, torch.jit.ScriptModule) else ""
-        return self.recorder.whole("call_module", path, partial(original, module), args, kwargs, written, why)
+        if module in self.islands:
+            why = "the capture cannot follow it"
+        call = partial(original, module)
+        if type(module).__module__.startswith("torch."):
+            return self.recorder.whole("call_module", path, call, args, kwargs, written, why)
+        with self.recorder.streams.followed():
+            return self.recorder.whole("call_module", path, call, args, kwargs, written, why)
 
     def _is_lent(self, module: torch.nn.Module) -> bool:
         """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""

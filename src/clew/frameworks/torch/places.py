@@ -29,10 +29,17 @@ class Modules:
         self.tensors: list[torch.Tensor] = []
         self.entered: list[tuple[str, torch.nn.Module]] = []
         self._modes: list[tuple[torch.nn.Module, bool, dict[str, Any]]] = []
+        self.inner: list[torch.nn.Module] = []
         seen: set[int] = set()
+        calls: tuple[str, ...] = ()
         for path, part in module.named_modules():
-            if part is module or not is_leaf(part, path):
+            if path.startswith(calls):
+                self.inner.append(part)
+            elif part is module or not is_leaf(part, path):
                 self.entered.append((path, part))
+            else:
+                self.inner.append(part)
+                calls = (*calls, f"{path}.")
             self._modes.append((part, part.training, dict(part._modules)))
             for holder in (part._parameters, part._buffers, vars(part)):
                 for value in holder.values():
@@ -46,6 +53,10 @@ class Modules:
             state.watch(part, vars(part), path, skip=_OWN)
             for holder in (part._buffers, part._parameters):
                 state.watch(part, holder, path)
+        for part in self.inner:
+            if not type(part).__module__.startswith("torch.nn.modules"):
+                for holder in (vars(part), part._buffers, part._parameters):
+                    state.watch(part, holder, skip=_OWN, is_inner=True)
 
     def check(self) -> None:
         """Raise if the program switched the mode of a module, or put another module into one."""

@@ -24,6 +24,7 @@ from clew.capture.example.statements import is_only_shown
 from clew.errors import CaptureError
 from clew.frameworks.torch import touches
 from clew.frameworks.torch.effects import function_effect
+from clew.frameworks.torch.islands import CannotFollow
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.scalars import TracedSize, traced
 from clew.frameworks.torch.streams import Streams
@@ -149,8 +150,8 @@ class TorchRecorder(Recorder):
             return value
         if value is None or isinstance(value, (torch.dtype, torch.device, torch.layout, str)):
             return value
-        raise CaptureError(
-            f"a call of torch gave a {kind.__name__}, which cannot be followed",
+        raise CannotFollow(
+            f"a call gave a {kind.__name__}, which cannot be followed",
             where=_where(),
             fixes=("keep the function as one call: clew.wrap",),
         )
@@ -380,7 +381,7 @@ def _where() -> str:
 
 def _refusal(what: str, why: str = "the capture cannot follow it, and guessing could be wrong") -> CaptureError:
     fix = 'keep the function that does it as one call: clew.wrap("its_name") at module level'
-    return CaptureError(f"{what} cannot be captured", where=_where(), why=why, fixes=(fix,))
+    return CannotFollow(f"{what} cannot be captured", where=_where(), why=why, fixes=(fix,))
 
 
 @functools.lru_cache(maxsize=4096)
