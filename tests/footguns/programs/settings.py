@@ -18,6 +18,15 @@ def case(fn, change=None, **more):
     return Case(fn, example=lambda: call(torch.ones(2)), others=others, between=between, reset=settings.reset, **more)
 
 
+class Slotted:
+    """An object without a dict."""
+
+    __slots__ = ("scale",)
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
 @program("variable_of_a_module_read", kind="settings")
 def _():
     return case(lambda x: x * settings.scale, lambda: settings.change(scale=5.0))
@@ -223,3 +232,29 @@ def _():
             return x * self.gain
 
     return case(Model())
+
+
+@program("attribute_in_a_slot", kind="settings")
+def _():
+    held = Slotted(2.0)
+    return case(lambda x: x * held.scale, lambda: setattr(held, "scale", 5.0))
+
+
+@program("attribute_in_a_slot_changed", kind="settings")
+def _():
+    def f(x, slotted):
+        slotted.scale = slotted.scale + x.shape[0]
+        return x * slotted.scale, slotted
+
+    return Case(
+        f,
+        example=lambda: call(torch.ones(2), Slotted(1.0)),
+        others=[lambda: call(torch.ones(3), Slotted(2.0)), lambda: call(torch.ones(3), Slotted(None))],
+        same_text=False,
+    )
+
+
+@program("attribute_named_by_text", kind="settings")
+def _():
+    name = "sc" + "ale"
+    return case(lambda x: x * getattr(settings, name), lambda: settings.change(scale=5.0))

@@ -44,7 +44,24 @@ def _is_followed(kind: Any) -> bool:
         return True
     if issubclass(kind, (*_CODE, *SIMPLE, tuple, enum.Enum)) or kind.__module__.partition(".")[0] in _FOREIGN:
         return False
-    return issubclass(kind, (list, dict, set, deque)) or bool(kind.__dictoffset__)
+    return issubclass(kind, (list, dict, set, deque)) or bool(kind.__dictoffset__) or bool(slots_of(kind))
+
+
+@functools.lru_cache(maxsize=4096)
+def slots_of(kind: Any) -> tuple[str, ...]:
+    """The attributes that instances of a user's class keep in slots."""
+    if kind.__module__.partition(".")[0] in _FOREIGN:
+        return ()
+    named = [vars(base).get("__slots__", ()) for base in reversed(kind.__mro__)]
+    slots = [name for names in named for name in ((names,) if isinstance(names, str) else names)]
+    return tuple(name for name in slots if name not in ("__dict__", "__weakref__") and not name.startswith("__"))
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """The attributes that an object holds, in its dict and in slots."""
+    kind: Any = type(value)
+    found = dict(vars(value)) if hasattr(value, "__dict__") else {}
+    return found | {name: getattr(value, name) for name in slots_of(kind) if hasattr(value, name)}
 
 
 def contents(value: Any) -> Contents:
@@ -65,7 +82,7 @@ def contents(value: Any) -> Contents:
     else:
         found = {}
     if has_attributes(value):
-        found |= {(ATTRIBUTE, key): part for key, part in vars(value).items()}
+        found |= {(ATTRIBUTE, key): part for key, part in attributes_of(value).items()}
     return found
 
 
@@ -84,13 +101,26 @@ def refill(value: Any, parts: Contents) -> None:
     elif isinstance(value, contextvars.ContextVar):
         value.set(parts[ITEM, "value"])
     if has_attributes(value):
-        vars(value).clear()
-        vars(value).update({key: part for (way, key), part in parts.items() if way == ATTRIBUTE})
+        _refill_attributes(value, {key: part for (way, key), part in parts.items() if way == ATTRIBUTE})
 
 
 def has_attributes(value: Any) -> bool:
     """Whether a container or object holds attributes besides its items."""
-    return type(value) not in _CONTAINERS and hasattr(value, "__dict__")
+    kind: Any = type(value)
+    return kind not in _CONTAINERS and (hasattr(value, "__dict__") or bool(slots_of(kind)))
+
+
+def _refill_attributes(value: Any, attributes: dict[str, Any]) -> None:
+    kind: Any = type(value)
+    slots = slots_of(kind)
+    if hasattr(value, "__dict__"):
+        vars(value).clear()
+        vars(value).update({name: part for name, part in attributes.items() if name not in slots})
+    for name in slots:
+        if name in attributes:
+            object.__setattr__(value, name, attributes[name])
+        elif hasattr(value, name):
+            object.__delattr__(value, name)
 
 
 def _items(parts: Contents) -> list[Any]:

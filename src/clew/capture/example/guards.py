@@ -13,7 +13,7 @@ from types import CellType
 from typing import Any
 
 from clew.capture.example import inline
-from clew.capture.example.contents import Memory
+from clew.capture.example.contents import Memory, attributes_of
 from clew.codegen.checks import written_as_test
 from clew.errors import GuardError
 from clew.ir.effects import pure
@@ -89,7 +89,7 @@ def require_keys(value: Any, expected: tuple[Any, ...], assumption: str, place: 
 
 def require_attributes(value: Any, expected: tuple[str, ...], assumption: str, place: str = "") -> None:
     """Raise unless an object has the same attributes in the same order."""
-    require(tuple(vars(value)), expected, assumption, place)
+    require(tuple(attributes_of(value)), expected, assumption, place)
 
 
 def require_type(value: Any, expected: type, assumption: str, place: str = "") -> None:

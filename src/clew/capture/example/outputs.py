@@ -13,6 +13,7 @@ from collections import OrderedDict, defaultdict, deque
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from clew.capture.example.contents import attributes_of, follows
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.errors import CaptureError
@@ -26,7 +27,8 @@ _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 def rebuild(kind: type, state: dict[str, Any]) -> Any:
     """An object of a class with these attributes, made without its constructor."""
     made: Any = object.__new__(kind)
-    made.__dict__.update(state)
+    for name, value in state.items():
+        object.__setattr__(made, name, value)
     return made
 
 
@@ -150,7 +152,7 @@ class Outputs:
             return self._node(value, deque, ([self.of(item) for item in value], value.maxlen))
         if isinstance(value, _CODE):
             return value
-        if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
+        if follows(value) or dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
             return self._node(value, rebuild, (kind, self._state(value)))
         raise CaptureError(
             f"the result holds a {kind.__name__}, which cannot be built again",
@@ -168,4 +170,4 @@ class Outputs:
         return node
 
     def _state(self, value: Any) -> dict[str, Any]:
-        return {name: self.of(item) for name, item in getattr(value, "__dict__", {}).items()}
+        return {name: self.of(item) for name, item in attributes_of(value).items()}

@@ -194,7 +194,10 @@ def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
             continue
         yield from _inside(cell.cell_contents, function.__code__)
     around = function.__globals__
-    for name in global_names(function.__code__):
+    named: Iterable[str] = global_names(function.__code__)
+    if "globals" in named:  # it may look for any of them
+        named = [name for name, value in around.items() if not isinstance(value, _CODE) and not name.startswith("__")]
+    for name in named:
         if name in around:
             yield around, name, around[name]
             yield from _inside(around[name], function.__code__)
@@ -217,11 +220,16 @@ def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
     if not isinstance(value, (ModuleType, type)) or _package(value) in _FOREIGN:
         return
     holder = vars(value) if isinstance(value, ModuleType) else value
-    for name in attribute_names(code) & vars(value).keys():
+    names = attribute_names(code)
+    wanted = vars(value).keys() if names & _BY_TEXT else names & vars(value).keys()
+    for name in [name for name in wanted if not name.startswith("__")]:
         part = vars(value)[name]
         if not isinstance(part, _CODE) and not hasattr(part, "__get__"):
             yield holder, name, part
 
+
+_BY_TEXT = frozenset({"getattr", "vars", "__dict__", "attrgetter"})
+"""Ways to an attribute whose name the code does not tell."""
 
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
