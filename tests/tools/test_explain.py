@@ -71,7 +71,7 @@ def test_constants_and_variables() -> None:
 
 def test_attempts() -> None:
     found = explain(programs.catching, (torch.ones(2, 2),))
-    assert values(found.attempts, "call") == ["matmul"]
+    assert values(found.attempts, "call") == ["operator.matmul"]
     assert found.opaque == []
 
 

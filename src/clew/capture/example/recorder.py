@@ -16,6 +16,7 @@ from typing import Any
 from clew.capture.example.attempts import attempt, attempt_method, is_tried
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.guards import CHECKS, require
+from clew.capture.example.operators import Form, as_written
 from clew.capture.example.variables import variable_for
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
@@ -142,12 +143,17 @@ class Recorder:
         *,
         never_fails: bool = False,
         is_result: bool = False,
+        form: Form | None = None,
     ) -> Node:
         """Add a node; one that is the result of what the user called just now bears the name of the user's variable."""
         if not self.open:
             raise CaptureError("a value of a capture that has ended was used in another one")
         frame = user_frame(2) if self.running else None
         source = None if frame is None else source_of_frame(frame)
+        if form is not None:
+            written = as_written(form, sys._getframe(1), args)
+            if written is not None:
+                op, (target, args) = "call_function", written
         name = None
         if is_result and frame is not None and source is not None:
             name = variable_for(frame, source, sys._getframe(1), target)

@@ -7,10 +7,10 @@ place in a program. A call that a library makes on the way has no such name: the
 
 from __future__ import annotations
 
-import dis
 from types import CodeType, FrameType
 from typing import Any
 
+from clew.capture.example.bytecode import instructions_at
 from clew.ir.source import PACKAGE_FOLDER, SourceLine
 
 _STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
@@ -18,7 +18,7 @@ _PAIRS = frozenset({"STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
 _LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_DEREF"})
 _DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
 """Functions of frameworks that only hand a call on."""
-_own_files: set[str] = set()
+_between: dict[CodeType, bool] = {}
 
 
 def variable_for(frame: FrameType, source: SourceLine, inner: FrameType, target: Any) -> str | None:
@@ -33,25 +33,29 @@ def _is_direct(inner: FrameType | None, user: FrameType, target: Any) -> bool:
     """Whether nothing but Clew, and the called function itself, stands between the user and the recording."""
     while inner is not None and inner is not user:
         code = inner.f_code
-        if code.co_filename not in _own_files and not _belongs(code, target):
+        if not is_between(code) and not _belongs(code, target):
             return False
         inner = inner.f_back
     return True
 
 
+def is_between(code: CodeType) -> bool:
+    """True for code that only hands a call on: Clew's own, and the dispatchers of frameworks."""
+    known = _between.get(code)
+    if known is None:
+        known = code.co_filename.startswith(PACKAGE_FOLDER) or code.co_name in _DISPATCHERS
+        _between[code] = known
+    return known
+
+
 def _belongs(code: CodeType, target: Any) -> bool:
-    if code.co_filename.startswith(PACKAGE_FOLDER):
-        _own_files.add(code.co_filename)
-        return True
-    own = target if isinstance(target, str) else getattr(target, "__name__", "")
-    return code.co_name == own or code.co_name in _DISPATCHERS
+    return code.co_name == (target if isinstance(target, str) else getattr(target, "__name__", ""))
 
 
 def stored_in(code: CodeType, offset: int) -> str:
     """The variable that the instruction after the call at ``offset`` assigns to; empty if it does something else."""
-    instructions = list(dis.get_instructions(code))
-    # A frame that waits for a function of Python stands inside of the call's cache entries, behind its own offset.
-    place = sum(instruction.offset <= offset for instruction in instructions)
+    instructions, place = instructions_at(code, offset)
+    place += 1
     if instructions[place - 1].opname == "PRECALL":  # of Python 3.11, which may make the call already
         place += 1
     if instructions[place : place + 1] and instructions[place].opname == "COPY":  # of ``x = y = ...`` and ``x := ...``

@@ -22,7 +22,7 @@ from clew.frameworks.torch.operators import operator_effect
 from clew.frameworks.torch.rules import argument_effect, ends_in_place
 from clew.ir.guests import Effect
 
-_WRITING_DUNDERS = frozenset(
+WRITING_DUNDERS = frozenset(
     "__iadd__ __isub__ __imul__ __idiv__ __itruediv__ __ifloordiv__ __imod__ __ipow__ __iand__ __ior__ __ixor__ "
     "__ilshift__ __irshift__ __imatmul__ __setitem__ __delitem__ __setattr__ __delattr__ __setstate__ __set__ "
     "__delete__ __init__".split()
@@ -93,7 +93,7 @@ def method_effect(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any], surely_tensor: bool = False
 ) -> Effect | None:
     """The effect of the method ``name`` of a tensor; None for names that tensors do not have."""
-    if name in _WRITING_DUNDERS or name in _WRITING_METHODS or ends_in_place(name):
+    if name in WRITING_DUNDERS or name in _WRITING_METHODS or ends_in_place(name):
         return Effect.WRITE
     if name not in _pure_methods():
         return None
@@ -147,7 +147,7 @@ def _pure_methods() -> frozenset[str]:
     pure = {name for method, name in _method_names().items() if not name.startswith("_") or method in overridable}
     hidden = {name for name in pure if name.startswith("_") and not name.startswith("__") and packet(name) is None}
     other_names = {"__rdiv__", "__div__"}  # what Python calls __rtruediv__ and __truediv__ has these names in torch
-    return frozenset((pure | other_names) - hidden - _WRITING_METHODS - _WRITING_DUNDERS)
+    return frozenset((pure | other_names) - hidden - _WRITING_METHODS - WRITING_DUNDERS)
 
 
 def _may_be_set(args: tuple[Any, ...]) -> bool:

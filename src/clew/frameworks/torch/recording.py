@@ -23,7 +23,8 @@ from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.statements import is_only_shown
 from clew.errors import CaptureError
 from clew.frameworks.torch import touches
-from clew.frameworks.torch.effects import function_effect
+from clew.frameworks.torch.effects import WRITING_DUNDERS, function_effect
+from clew.frameworks.torch.forms import form_of
 from clew.frameworks.torch.islands import CannotFollow
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.scalars import TracedSize, traced
@@ -182,7 +183,7 @@ class TorchRecorder(Recorder):
         node_args, node_kwargs = self.argument(args), self.argument(kwargs)
         if kwargs.get("generator") is not None:
             self._use_generator(kwargs["generator"])
-        writes = (name[-1:] == "_" and name[:2] != "__") or name == "__setitem__" or kwargs.get("out") is not None
+        writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS or kwargs.get("out") is not None
         if not writes and (kwargs.get("inplace") or any(arg is True for arg in args)):
             writes = function_effect(func, args, kwargs) is Effect.WRITE
         if writes:
@@ -194,7 +195,8 @@ class TorchRecorder(Recorder):
             self._check_frozen((args[:1], kwargs.get("out")))
         value = self._perform(func, args, kwargs)
         if is_method(func):
-            node = self._create("call_method", name, node_args, node_kwargs, is_result=True)
+            form = form_of(name, args, kwargs)
+            node = self._create("call_method", name, node_args, node_kwargs, is_result=True, form=form)
         else:
             node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
