@@ -28,6 +28,7 @@ class Modules:
     def __init__(self, module: torch.nn.Module, is_leaf: Callable[[Any, str], bool]) -> None:
         self.tensors: list[torch.Tensor] = []
         self.entered: list[tuple[str, torch.nn.Module]] = []
+        self._layers: list[tuple[str, torch.nn.Module]] = []
         self._modes: list[tuple[torch.nn.Module, bool, dict[str, Any]]] = []
         self.inner: list[torch.nn.Module] = []
         seen: set[int] = set()
@@ -40,6 +41,8 @@ class Modules:
             else:
                 self.inner.append(part)
                 calls = (*calls, f"{path}.")
+                if _sets_nothing_itself(part):
+                    self._layers.append((path, part))
             self._modes.append((part, part.training, dict(part._modules)))
             for holder in (part._parameters, part._buffers, vars(part)):
                 for value in holder.values():
@@ -48,7 +51,9 @@ class Modules:
                         self.tensors.append(value)
 
     def watch(self, state: State) -> None:
-        """Remember the state of all parts that are entered."""
+        """Remember the state of all parts that are entered, and what the program may keep on torch's own layers."""
+        for path, part in self._layers:
+            state.watch(part, vars(part), path, skip=_OWN)
         for path, part in self.entered:
             state.watch(part, vars(part), path, skip=_OWN)
             for holder in (part._buffers, part._parameters):
@@ -76,6 +81,12 @@ class Modules:
             if part._modules != children:
                 part._modules.clear()
                 part._modules.update(children)
+
+
+def _sets_nothing_itself(module: torch.nn.Module) -> bool:
+    """Whether a call of a module surely sets none of its plain attributes: one of torch's own, without hooks."""
+    has_hooks = module._forward_hooks or module._forward_pre_hooks
+    return type(module).__module__.startswith("torch.nn.modules.") and not has_hooks
 
 
 def watch_classes(state: State, kinds: Iterable[type]) -> None:
