@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.codegen.scope import Scope
-from clew.codegen.statements import COMPARING, arguments, expression, is_operator
+from clew.codegen.statements import COMPARING, expression, is_operator
 from clew.ir.node import Node
 
 _INTEGER_RESULT = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod})
@@ -53,6 +53,12 @@ TestWriter = Callable[[Subject, Any], Test]
 """Writes the test for a subject and the value that the check expects, its second argument."""
 
 _writers: dict[Any, TestWriter] = {}
+
+by_equality: set[type] = set()
+"""Classes, of a framework's devices say, whose values are made anew at each reading and equal only their own kind.
+
+The one that a check expects is made once, above the function.
+"""
 
 
 def written_as_test(check: Callable[..., Any], writer: TestWriter) -> None:
@@ -105,9 +111,10 @@ def write_check(check: Node, inlined: list[Node], scope: Scope, root: str) -> tu
     may_repeat = _is_reading(value, inlined)
     first, again = (text, text) if may_repeat else (f"({name} := {text})", name)
     kinds = _is_integer(value), _is_truth(value)
-    test = _writers[check.target](Subject(text, first, again, scope.spell(expected), *kinds, scope.name_of), expected)
-    rest = arguments(check.args[1:], {}, scope)
-    return f"if {test.condition}:", f"{scope.name_of(check.target)}({test.known or again}, {rest})"
+    wanted = scope.constant(expected) if type(expected) in by_equality else scope.spell(expected)
+    test = _writers[check.target](Subject(text, first, again, wanted, *kinds, scope.name_of), expected)
+    rest = "".join(f", {part}" for part in (wanted, *map(scope.spell, check.args[2:])))
+    return f"if {test.condition}:", f"{scope.name_of(check.target)}({test.known or again}{rest})"
 
 
 def _is_reading(value: Any, inlined: list[Node]) -> bool:

@@ -42,6 +42,8 @@ class PythonCode:
     imports: tuple[str, ...] = ()
     _origins: dict[int, SourceLine | None] = field(default_factory=dict, init=False)
     """Where the lines of inner functions come from, by the same numbers as ``_lineno_map``."""
+    _constants: tuple[str, ...] = field(default=(), init=False)
+    """The lines above the function that make the globals which no import brings."""
 
 
 class CodeGen:
@@ -99,13 +101,16 @@ class CodeGen:
         text = "".join(body)
         skipped = len(text) - len(text.lstrip("\n"))
         indented = "\n".join(f"    {line}" if line else "" for line in text.strip("\n").split("\n"))
-        head = "".join(f"{line}\n" for line in scope.imports) + "\n\n"
+        constants = tuple(f"{name} = {made}" for name, made in scope.constants.items())
+        blank = [""] if scope.imports and constants else []
+        head = "".join(f"{line}\n" for line in (*scope.imports, *blank, *constants)) + "\n\n"
         prologue = head.count("\n")
         source = f"{head}{definition}\n{indented}\n"
         first = definition.count("\n") + 1
         places = {node: place for place, node in enumerate(nodes)}
         lines = {first + number: line and places[line.node] for number, line in enumerate(owners[skipped:])}
         code = PythonCode(source, scope.globals, lines, prologue + 1, self._func_name, tuple(scope.imports))
+        code._constants = constants
         for number, line in enumerate(owners[skipped:], first):
             if line is not None and line.is_inner:
                 code._origins[number] = line.origin.source

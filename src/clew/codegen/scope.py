@@ -1,8 +1,9 @@
 """Names in one piece of generated code: which objects it refers to, and how it reaches them.
 
 An object that a dotted name reaches is imported the way a colleague would import it; any other is bound by a fresh
-name in the globals of the code. No text of a graph gets into the code except through ``repr`` of a plain string or as
-a checked identifier, so no name, string or annotation can inject code. A global never has the name of a local.
+name in the globals of the code, and so is a constant, which is made above the function. No text of a graph gets into
+the code except through ``repr`` of a plain string or as a checked identifier, so no name, string or annotation can
+inject code. A global never has the name of a local.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Scope:
         self.locals = local_names
         self.globals: dict[str, Any] = {}
         self.imports: dict[str, None] = {}
+        self.constants: dict[str, str] = {}
         shadowed = any(name in names for name in _SPELLED_WITH.values())
         self.speller = (_CarefulSpeller if shadowed else Speller)(self.name_of, self._value)
         self._inline: dict[Node, str] = {}
@@ -97,6 +99,15 @@ class Scope:
         """Make ``thing`` a global under this very name, which no local has."""
         self.names.reserve(name)
         self.globals[name] = thing
+
+    def constant(self, value: Any) -> str:
+        """The name of a global that holds ``value``, which is made once by an expression above the function."""
+        text = self.spell(value)
+        name = next((name for name, known in self.constants.items() if known == text), None)
+        if name is None:
+            name = self.bind(str(value), value)
+            self.constants[name] = text
+        return name
 
     def imported(self, module: str, name: str, thing: Any) -> str:
         """Import ``name`` from ``module``; under another name if this one is taken."""

@@ -1,7 +1,7 @@
 """One node as one Python statement, in the words a colleague would choose.
 
-Operators print as operators, ``getitem`` as a subscript, ``getattr`` as an attribute, ``setitem`` and the in-place
-operators as assignments; everything else is a call. Values that nobody uses are not assigned.
+Operators print as operators, ``getitem`` as a subscript, ``getattr`` as an attribute, the in-place operators and what
+sets an item or an attribute as assignments; everything else is a call. Values that nobody uses are not assigned.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from clew.codegen.annotations import annotation
+from clew.codegen.assignments import assignment
 from clew.codegen.locals import is_plain_identifier, plain
 from clew.codegen.scope import Scope, is_private, quoted
+from clew.codegen.subscripts import subscript
 from clew.errors import CodegenError
 from clew.ir.node import Node
 
@@ -56,7 +58,7 @@ inplace_methods = {
 def statement(node: Node, scope: Scope, root: str) -> str:
     """The statement of a node that is neither placeholder nor output, without annotation and without a line end."""
     if node.op == "call_function" and not node.kwargs:
-        special = _assignment(node, scope)
+        special = _in_place(node, scope) or assignment(node, scope, root)
         if special is not None:
             return special
     text = expression(node, scope, root)
@@ -66,17 +68,13 @@ def statement(node: Node, scope: Scope, root: str) -> str:
     return f"{scope.locals.name(node)}{kind} = {text}"
 
 
-def _assignment(node: Node, scope: Scope) -> str | None:
-    """``x += y`` and ``x[i] = y``; None for nodes that are expressions."""
+def _in_place(node: Node, scope: Scope) -> str | None:
+    """``x += y``; None for all other nodes."""
     sign = _lookup(_IN_PLACE, node.target)
     if sign is not None and len(node.args) == 2 and isinstance(node.args[0], Node):
         # A name of its own first: on an immutable value, ``x += y`` would rebind x for all who read it later.
         name = scope.locals.name(node)
         return f"{name} = {scope.spell(node.args[0])};  {name} {sign} {scope.spell(node.args[1])}"
-    if node.target is operator.setitem and len(node.args) == 3 and isinstance(node.args[0], Node):
-        place, index, value = node.args
-        text = f"{scope.spell(place)}[{subscript(index, scope)}] = {scope.spell(value)}"
-        return f"{text};  {scope.locals.name(node)} = None" if node.users else text
     return None
 
 
@@ -154,19 +152,6 @@ def operand(value: Any, scope: Scope) -> str:
 def owner(value: Any, scope: Scope) -> str:
     """What stands before a dot; a number needs parentheses there, or the dot would be a decimal point."""
     return f"({scope.spell(value)})" if type(value) is int else operand(value, scope)
-
-
-def subscript(index: Any, scope: Scope) -> str:
-    """What stands between the brackets: ``:, 0`` rather than ``(slice(None, None, None), 0)``."""
-    if isinstance(index, slice):
-        ends = (index.start, index.stop, index.step)
-        start, stop, step = ("" if end is None else scope.spell(end) for end in ends)
-        return f"{start}:{stop}" + (f":{step}" if step else "")
-    if type(index) is tuple and index:
-        parts = [scope.spell(part) if isinstance(part, tuple) else subscript(part, scope) for part in index]
-        inner = ", ".join(parts)
-        return f"{inner}," if len(index) == 1 else inner
-    return scope.spell(index)
 
 
 def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], scope: Scope) -> str:

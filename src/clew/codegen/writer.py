@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clew.codegen.annotations import annotation
+from clew.codegen.assignments import unread_roots
 from clew.codegen.blocks import Blocks, blocks_of
 from clew.codegen.checks import inlined_into, is_check, write_check
 from clew.codegen.comments import Commentator
@@ -93,7 +94,8 @@ class Writer:
         blocks = blocks_of(nodes)
         frees = last_uses(nodes)
         checks = {node: inlined_into(node) for node in nodes if is_check(node)}
-        skipped = blocks.inline.union(*checks.values())
+        roots = unread_roots(nodes)
+        skipped = blocks.inline.union(roots, *checks.values())
         lines, outside = draft.lines, []
         for node in nodes:
             if node in blocks.ends:
@@ -107,7 +109,7 @@ class Writer:
             elif node in checks:
                 lines += self._check(node, checks[node], frees)
             elif node not in skipped:
-                lines += self._plain(node, draft, returning, frees.get(node, []))
+                lines += self._plain(node, draft, returning, [one for one in frees.get(node, ()) if one not in roots])
         return draft
 
     def _check(self, node: Node, inlined: list[Node], frees: dict[Node, list[Node]]) -> Iterator[Line]:

@@ -66,14 +66,30 @@ class CapturedFunction(Guarded, GraphFunction):
 
 
 class Live:
-    """The root of a capture that works on the original itself: its attributes, and the constants of the capture."""
+    """The root of a capture that works on the original itself: its attributes, and the constants of the capture.
 
-    def __init__(self, source: Any, constants: dict[str, Any]) -> None:
+    Attributes in ``state`` are set and deleted on the original too; all else that is set stays here.
+    """
+
+    def __init__(self, source: Any, constants: dict[str, Any], state: list[str]) -> None:
         vars(self).update(constants)
         vars(self)["_self"] = source
+        vars(self)["_state"] = frozenset(state)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(vars(self)["_self"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._state:
+            setattr(self._self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self._state:
+            delattr(self._self, name)
+        else:
+            super().__delattr__(name)
 
 
 def callable_of(source: Any, constants: dict[str, Any], graph: Graph, name: str, state: list[str], live: bool) -> Any:
@@ -83,7 +99,8 @@ def callable_of(source: Any, constants: dict[str, Any], graph: Graph, name: str,
     the source instead, and changes that.
     """
     if source is None or live:
-        return CapturedFunction(Live(torch.nn.Module() if source is None else source, constants), graph, name)
+        root = Live(torch.nn.Module() if source is None else source, constants, state)
+        return CapturedFunction(root, graph, name)
     before = vars(source).copy()
     try:
         for path, value in constants.items():

@@ -106,7 +106,7 @@ def _warn(module: Any, pickled: list[str]) -> None:
 def _module_text(module: Any, module_name: str, code: PythonCode, rebuilder: Rebuilder, folder: Path) -> str:
     """The whole of ``module.py``."""
     imports = [line for line in code.imports if line != "import torch"]
-    imports += _other_globals(module, code, rebuilder, folder)
+    imports += [*_other_globals(module, code, rebuilder, folder), *code._constants]
     before, after = rebuilder.lines()
     function = code.src.rstrip("\n").split("\n")[code._prologue_start - 1 :]
     lines = [
@@ -122,7 +122,7 @@ def _module_text(module: Any, module_name: str, code: PythonCode, rebuilder: Reb
 
 def _other_globals(module: Any, code: PythonCode, rebuilder: Rebuilder, folder: Path) -> Iterator[str]:
     """Lines that bring the globals to which no import of the code leads; an error for what lives here only."""
-    imported = {line.split()[-1] for line in code.imports}
+    imported = {line.split()[-1] for line in code.imports} | {line.split()[0] for line in code._constants}
     codegen = module.graph._codegen
     specs = dict(codegen.additional_globals()[1:]) if isinstance(codegen, PyTreeCodeGen) else {}
     if specs:

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.codegen.checks import Subject, Test
-
-by_equality: set[type] = set()
-"""Classes, of a framework's devices say, whose values are made anew at each reading and equal only their own kind."""
-
+from clew.codegen.checks import Subject, Test, by_equality
 
 _LITERALS = (int, float, str, bytes, complex, tuple)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from clew.capture.example import guards
 from clew.capture.example.guards import MISSING, Variable
+from clew.codegen.assignments import written_as_assignment
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
@@ -84,3 +85,7 @@ class Slot:
             graph.call_function(remove, (root(), self.path))
         else:
             graph.call_function(assign, (root(), self.path, value))
+
+
+written_as_assignment(assign, ROOT)
+written_as_assignment(remove, ROOT)

@@ -15,13 +15,14 @@ from typing import Any
 
 import torch
 
-from clew.capture.example import guards, inline
+from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, Memory, follows
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
+from clew.codegen.checks import by_equality
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -30,7 +31,7 @@ _OWN = frozenset(vars(torch.nn.Module()))
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 """Classes whose instances carry attributes only if a user put them there."""
 
-inline.by_equality.add(torch.device)
+by_equality.add(torch.device)
 
 _FACTS = {
     "dtype": "dtype",
