@@ -8,6 +8,7 @@ refers to no local of an outer one, so the two may well have the same names.
 
 from __future__ import annotations
 
+import functools
 import keyword
 from collections.abc import Iterable
 
@@ -20,6 +21,7 @@ def plain(text: str) -> str:
     return text if type(text) is str else str.__str__(text)
 
 
+@functools.lru_cache(maxsize=8192)
 def is_plain_identifier(name: str) -> bool:
     """True for a name that can stand in code as it is."""
     return name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and name != "__debug__"

@@ -33,6 +33,8 @@ _IN_PLACE = {
 
 _IDENTITY = {operator.is_: "is", operator.is_not: "is not"}
 _SIGNS: dict[Any, str] = {**_BINARY, **_UNARY, **_IDENTITY}
+_WRITTEN: dict[Any, str] = {**_SIGNS, operator.getitem: "[]", getattr: "."}
+"""All functions that are written in another way than as a call."""
 
 _COMPARING = frozenset({"==", "!=", "<", "<=", ">", ">="})
 COMPARING = frozenset(function for function, sign in _BINARY.items() if sign in _COMPARING)
@@ -57,7 +59,7 @@ inplace_methods = {
 
 def statement(node: Node, scope: Scope, root: str) -> str:
     """The statement of a node that is neither placeholder nor output, without annotation and without a line end."""
-    if node.op == "call_function" and not node.kwargs:
+    if node.op == "call_function" and not node.kwargs and not is_operator(node):
         special = _in_place(node, scope) or assignment(node, scope, root)
         if special is not None:
             return special
@@ -118,7 +120,7 @@ def _call_method(node: Node, scope: Scope, root: str) -> str:
 
 def _call_function(node: Node, scope: Scope, root: str) -> str:
     target, args = node.target, node.args
-    if not node.kwargs:
+    if not node.kwargs and _lookup(_WRITTEN, target) is not None:
         sign = _lookup(_BINARY, target) or _lookup(_IDENTITY, target)
         if sign is not None and len(args) == 2:
             return f"{operand(args[0], scope)} {sign} {operand(args[1], scope)}"

@@ -55,7 +55,7 @@ def is_tried(frame: FrameType | None, executed: set[CodeType]) -> bool:
     while frame is not None:
         code = frame.f_code
         executed.add(code)
-        for start, end in _tried(code):
+        for start, end in _tried(code) if code.co_exceptiontable else ():
             if start <= frame.f_lasti < end:
                 found = True
         frame = frame.f_back

@@ -30,10 +30,12 @@ class Folding:
         """An array from around the program, which nobody is known to change."""
         self._constant.add(node)
 
-    def add(self, node: Node, value: Any, inputs: Iterable[Node]) -> None:
-        """A call has been recorded; ``value`` is an array if it can be kept, None otherwise."""
-        if not self._constant.issuperset(inputs):
-            return
+    def is_constant(self, node: Node) -> bool:
+        """Whether a recorded call works on constants alone."""
+        return self._constant.issuperset(node._inputs)
+
+    def add(self, node: Node, value: Any) -> None:
+        """A call on constants has been recorded; ``value`` is an array if it can be kept, None otherwise."""
         effect = effect_of(node)
         if effect is Effect.RANDOM and self.bakes:
             self.values[node] = value

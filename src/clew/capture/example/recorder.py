@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from clew.capture.example.attempts import attempt, attempt_method, is_tried
@@ -25,6 +25,7 @@ from clew.ir.node import Node
 from clew.ir.source import source_of_frame, user_frame, user_source
 
 _OWN_LISTS = ("builtins", "clew.capture.example.histories")
+_CHECKS = frozenset(CHECKS)
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 
 
@@ -50,6 +51,9 @@ class Pending:
 
 class Recorder:
     """Records one run of a program."""
+
+    array_kinds: frozenset[type] = frozenset()
+    """The classes of most arrays, which are known without a question to the framework."""
 
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())
@@ -157,7 +161,7 @@ class Recorder:
         name = None
         if is_result and frame is not None and source is not None:
             name = variable_for(frame, source, sys._getframe(1), target)
-        is_call = op in ("call_function", "call_method") and target not in CHECKS
+        is_call = op in ("call_function", "call_method") and not (type(target) is FunctionType and target in _CHECKS)
         if is_call and is_tried(frame, self.executed) and not never_fails:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
@@ -174,6 +178,10 @@ class Recorder:
         kind = type(value)
         if kind in _PLAIN:
             return value
+        if kind in self.array_kinds:
+            return self.node_of(value)
+        if kind is tuple:
+            return tuple([self.argument(item) for item in value])
         if issubclass(kind, Scalar):
             # A number of an earlier capture, kept in some cache, is a plain one by now.
             return self.resolve(value.place) if value.recorder is self else value.plain
@@ -193,8 +201,10 @@ class Recorder:
     def concrete(self, value: Any) -> Any:
         """The value with plain numbers in the place of traced ones."""
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in _PLAIN or kind in self.array_kinds:
             return value
+        if kind is tuple:
+            return tuple([self.concrete(item) for item in value])
         if issubclass(kind, Scalar):
             return value.plain
         if isinstance(value, tuple):

@@ -80,13 +80,15 @@ class Surroundings:
         return [(holder, name) for holder, name, value in self._cells[known:] if self._may_change(holder, name, value)]
 
     def _add(self, around: Iterable[tuple[Any, str, FunctionType]]) -> None:
+        seen, cells = self._seen, self._cells
         for holder, name, function in around:
             value = Variable(holder, name).get()
-            if (id(holder), name) not in self._seen:
-                if _is_stream(value):
+            key = (id(holder), name)
+            if key not in seen:
+                if type(value) is not FunctionType and _is_stream(value):
                     self._add_stream(name, value, function in self._near)
-                self._seen.add((id(holder), name))
-                self._cells.append((holder, name, value))
+                seen.add(key)
+                cells.append((holder, name, value))
 
     def _may_change(self, holder: Any, name: str, value: Any) -> bool:
         """Whether the program can change a variable: it sets it, or its value can be changed in place."""
@@ -149,8 +151,9 @@ class Surroundings:
         those that functions name which were seen running, or which these may have called."""
         used = {(id(one[0]), one[1]) for function in self.ran(executed) for one in variables(function)}
         for holder, name, value in self._cells:
-            is_variable = not isinstance(value, _CODE) and (not isinstance(holder, dict) or "__name__" in holder)
-            if is_variable and (id(holder), name) in used:
+            if (id(holder), name) not in used or isinstance(value, _CODE):
+                continue
+            if not isinstance(holder, dict) or "__name__" in holder:
                 yield holder, name, value
 
 

@@ -34,7 +34,7 @@ class Patches:
     """The replacements that one trace needs. A context manager: leaving it gives them back."""
 
     def __init__(self) -> None:
-        self._held: list[tuple[int, str]] = []
+        self._held: dict[tuple[int, str], None] = {}
 
     def __enter__(self) -> Patches:
         return self
@@ -42,7 +42,7 @@ class Patches:
     def __exit__(self, *error: object) -> None:
         with _lock:
             while self._held:
-                key = self._held.pop()
+                key = self._held.popitem()[0]
                 place = _places[key]
                 place.count -= 1
                 if place.count == 0:
@@ -88,13 +88,13 @@ class Patches:
             if place is not None:
                 if key not in self._held:
                     place.count += 1
-                    self._held.append(key)
+                    self._held[key] = None
                 return
             _places[key] = _Place(
                 function.__code__, functools.partial(setattr, function, "__code__", function.__code__)
             )
             function.__code__ = code
-            self._held.append(key)
+            self._held[key] = None
 
     def _replace(
         self,
@@ -119,4 +119,4 @@ class Patches:
                     return
                 put(make(default if original is _MISSING else original))
                 _places[key] = _Place(original, lambda: put(original))
-            self._held.append(key)
+            self._held[key] = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -27,23 +27,38 @@ from clew.ir.source import is_hidden
 Current = Callable[[], Any]
 _MODES = (torch._C._set_grad_enabled, "__enter__", "__exit__")
 _CACHED = type(functools.lru_cache(lambda: None))
+_HOLDING = frozenset({_CACHED, FunctionType, staticmethod, classmethod})
+"""The kinds of values that are a cached function or may keep one in a closure."""
 
 
 def install(patches: Patches, current: Current, functions: Iterable[Any], modules: Iterable[Any] = ()) -> None:
     """Let cached functions that the program can reach report to the capture that ``current`` names."""
+    functions = list(functions)
+    used = {name for function in functions for name in _spelled(function.__code__)}
     kinds = {kind for module in modules for kind in type(module).__mro__}
     for kind in [kind for kind in kinds if not kind.__module__.startswith(("torch.", "builtins"))]:
-        for name, value in list(vars(kind).items()):
+        for name, value in [(name, value) for name, value in vars(kind).items() if type(value) in _HOLDING]:
             if isinstance(value, _CACHED) and _is_users(value):
                 patches.on_class(kind, name, functools.partial(_recording, current=current))
             _in_closure(patches, value, current)
     for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
-        for name, value in list(names.items()):
+        found = [(name, value) for name, value in names.items() if type(value) in _HOLDING and name in used]
+        for name, value in found:
             if isinstance(value, _CACHED) and _is_users(value):
                 patches.in_dict(names, name, functools.partial(_recording, current=current))
-            _in_closure(patches, value, current)
+            else:
+                _in_closure(patches, value, current)
     for function in functions:
-        _in_closure(patches, function, current)
+        if function.__closure__:
+            _in_closure(patches, function, current)
+
+
+@functools.lru_cache(maxsize=16384)
+def _spelled(code: CodeType) -> frozenset[str]:
+    """All names and texts in a function and in those inside it: what it can ask another module for."""
+    inner = [_spelled(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    texts = [constant for constant in code.co_consts if isinstance(constant, str)]
+    return frozenset({*code.co_names, *texts}).union(*inner)
 
 
 def _is_users(cached: Any) -> bool:
@@ -67,7 +82,10 @@ def _contents(cell: CellType) -> Any:
         return None
 
 
+@functools.lru_cache(maxsize=1024)
 def _recording(cached: Any, current: Current) -> Callable[..., Any]:
+    """What stands for a cached function; made once, since every capture of a program needs the same."""
+
     @functools.wraps(cached)
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = current()

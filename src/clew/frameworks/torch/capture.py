@@ -150,9 +150,8 @@ class _Capture:
         self._held: dict[Any, list[tuple[str, int]]] = {}
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), static)
         self.rollback = Rollback(self.recorder)
-        programs = _behind(fn)
-        if self.module is not None:
-            programs += [*self.module.modules(), *_hooks(self.module)]
+        self.parts = [] if self.module is None else list(self.module.modules())
+        programs = [*_behind(fn), *self.parts, *_hooks(self.parts)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         self.surroundings = Surroundings(self.functions, {type(part) for part in programs})
         self.state = State(self.nests)
@@ -219,7 +218,7 @@ class _Capture:
             self.state.watch(owner, owner.__dict__)
         if self.modules is not None:
             self.modules.watch(self.state)
-        owners = [*_behind(self.fn), *(self.module.modules() if self.module else ())]
+        owners = [*_behind(self.fn), *self.parts]
         watch_classes(self.state, {type(owner) for owner in owners})
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
@@ -319,8 +318,7 @@ class _Capture:
                 self.state.install(patches)
                 for part in (transforms, control_flow, streams, clocks, makers, numbers):
                     part.install(patches, _current_recorder, self.surroundings.functions)
-                parts = [] if self.module is None else self.module.modules()
-                caches.install(patches, _current_recorder, self.surroundings.functions, parts)
+                caches.install(patches, _current_recorder, self.surroundings.functions, self.parts)
                 with RecordingMode(self.recorder):
                     yield
         finally:
@@ -341,8 +339,9 @@ class _Capture:
     def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""
         path = self.paths.get(module)
-        entered = self._is_lent(module) or (self.state.entries and (module._forward_hooks or module._forward_pre_hooks))
-        if path is None or module is self.module or entered or not self.leaves(module, path):
+        is_leaf = path is not None and module is not self.module and self.leaves(module, path)
+        hooked = self.state.entries and (module._forward_hooks or module._forward_pre_hooks)
+        if path is None or not is_leaf or hooked or self._is_lent(module):
             return self._enter_module(original, module, path, args, kwargs)
         pure = module_effect(module) is Effect.NONE
         written = () if pure else (*module.buffers(), *leaves((args, kwargs)))
@@ -418,9 +417,9 @@ def _behind(fn: Any) -> list[Any]:
     return found
 
 
-def _hooks(module: torch.nn.Module) -> list[Any]:
-    """The functions hooked to the parts of a module."""
-    holders = [hooks for part in module.modules() for hooks in (part._forward_hooks, part._forward_pre_hooks)]
+def _hooks(parts: Iterable[torch.nn.Module]) -> list[Any]:
+    """The functions hooked to some modules."""
+    holders = [hooks for part in parts for hooks in (part._forward_hooks, part._forward_pre_hooks)]
     return [hook for hooks in holders for hook in hooks.values()]
 
 

@@ -132,6 +132,7 @@ class MadeGenerator(torch._C.Generator):
         raise refusal("clone_state of a generator")
 
 
+@functools.lru_cache(maxsize=4)
 def _generator_class(original: Any, current: Current) -> Any:
     """What stands for ``torch.Generator``: makes generators that report, and is the class otherwise."""
 

@@ -6,6 +6,7 @@ the parts decide: the worst effect among the module and all modules in it. A cla
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ def module_effect(root: nn.Module) -> Effect | None:
         return None
     if module._global_forward_hooks or module._global_forward_pre_hooks:
         return Effect.UNKNOWN
-    return worst(_one_effect(part) for part in root.modules())
+    return worst(_one_effect(part) for part in root.modules()) if root._modules else _one_effect(root)
 
 
 def _is_torchs_own(part: nn.Module) -> bool:
@@ -46,7 +47,14 @@ def _one_effect(part: nn.Module) -> Effect:
         return Effect.UNKNOWN
     if getattr(part, "inplace", False):
         return Effect.WRITE
-    return next((rule(part) for kinds, rule in _RULES if isinstance(part, kinds)), Effect.NONE)
+    kind: Any = type(part)
+    rule = _rule_for(kind)
+    return Effect.NONE if rule is None else rule(part)
+
+
+@functools.lru_cache(maxsize=1024)
+def _rule_for(kind: type) -> Callable[[Any], Effect] | None:
+    return next((rule for kinds, rule in _RULES if issubclass(kind, kinds)), None)
 
 
 def _dropout(part: Any) -> Effect:

@@ -40,7 +40,7 @@ class Modules:
                 self.entered.append((path, part))
             else:
                 self.inner.append(part)
-                calls = (*calls, f"{path}.")
+                calls = (*calls, f"{path}.") if part._modules else calls
                 if _sets_nothing_itself(part):
                     self._layers.append((path, part))
             self._modes.append((part, part.training, dict(part._modules)))

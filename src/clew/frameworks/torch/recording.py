@@ -53,8 +53,13 @@ _RESHAPING = frozenset(
 _REFUSED = frozenset("share_memory_".split())
 
 
+_TRUE = id(True)
+
+
 class TorchRecorder(Recorder):
     """A recorder of torch's calls."""
+
+    array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +102,7 @@ class TorchRecorder(Recorder):
 
     def note_type(self, node: Node, array: Any) -> None:
         """Note dtype, shape and device of a tensor on its node, past all that watches edits: the graph is new."""
-        if isinstance(array, torch.Tensor):
+        if type(array) in self.array_kinds or isinstance(array, torch.Tensor):
             with torch._C.DisableTorchFunction():
                 object.__setattr__(node, "value_type", tensor_type(array))
 
@@ -180,11 +185,11 @@ class TorchRecorder(Recorder):
         return self._record(func, name, args, kwargs)
 
     def _record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        node_args, node_kwargs = self.argument(args), self.argument(kwargs)
+        node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
         if kwargs.get("generator") is not None:
             self._use_generator(kwargs["generator"])
         writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS or kwargs.get("out") is not None
-        if not writes and (kwargs.get("inplace") or any(arg is True for arg in args)):
+        if not writes and (kwargs.get("inplace") or _TRUE in map(id, args)):
             writes = function_effect(func, args, kwargs) is Effect.WRITE
         if writes:
             if name in _RESHAPING:
@@ -207,8 +212,8 @@ class TorchRecorder(Recorder):
             self.guard(self.create(len, (node,)), len(value))
         if type(value) is list:
             self._guard_lengths(node, value)
-        if not writes and not self.bodies.open:
-            self.folding.add(node, value if can_be_kept(value) else None, node.all_input_nodes)
+        if not writes and not self.bodies.open and self.folding.is_constant(node):
+            self.folding.add(node, value if can_be_kept(value) else None)
         return self._aliased(self.result, value, node, args, writes)
 
     def _check_frozen(self, written: Any) -> None:
@@ -238,7 +243,7 @@ class TorchRecorder(Recorder):
         ``x.contiguous()`` is ``x`` for some inputs and a copy for others, so the two must not share a node. A call
         that writes gives its argument back always, and that stays tied to where it was.
         """
-        if isinstance(value, torch.Tensor) and any(value is arg for arg in args):
+        if isinstance(value, torch.Tensor) and id(value) in map(id, args):
             if writes:
                 return value
             with self.paused():
@@ -268,7 +273,7 @@ class TorchRecorder(Recorder):
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
         self.depth += 1
         try:
-            return func(*self.concrete(args), **self.concrete(kwargs))
+            return func(*self.concrete(args), **(self.concrete(kwargs) if kwargs else {}))
         except Exception as error:
             self.note_failure(error)
             raise

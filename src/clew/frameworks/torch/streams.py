@@ -100,6 +100,8 @@ def install(patches: Patches, current: Current, functions: Iterable[Any]) -> Non
 def replace_by_name(patches: Patches, functions: Iterable[Any], makers: dict[int, Callable[[Any], Any]]) -> None:
     """Replace functions where the program's modules have imported them by name; ``makers`` by identity of each."""
     for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
+        if makers.keys().isdisjoint(map(id, names.values())):
+            continue
         for own in [own for own, value in names.items() if id(value) in makers]:
             patches.in_dict(names, own, makers[id(names[own])])
 

@@ -34,8 +34,20 @@ def tensor_type(tensor: torch.Tensor) -> Type:
     """Dtype, shape and device of a tensor."""
     if tensor.is_nested and tensor.layout is torch.strided:  # such a tensor has no one shape
         return ObjectType("torch.Tensor")
-    shape = tuple(map(_dimension, tensor.shape))
-    return ArrayType(_dtype_name(tensor.dtype), shape, _device_name(tensor.device))
+    shape = tensor.shape
+    if type(tensor) in _ORDINARY:
+        return _array_type(tensor.dtype, shape, tensor.device)
+    return ArrayType(_dtype_name(tensor.dtype), tuple(map(_dimension, shape)), _device_name(tensor.device))
+
+
+_ORDINARY = (torch.Tensor, torch.nn.Parameter)
+"""Classes whose sizes are plain numbers."""
+
+
+@functools.lru_cache(maxsize=4096)
+def _array_type(dtype: torch.dtype, shape: torch.Size, device: torch.device) -> Type:
+    """Made once for all tensors of a kind: most layers of a model give the same few."""
+    return ArrayType(_dtype_name(dtype), tuple(map(int, shape)), _device_name(device))
 
 
 @functools.cache
