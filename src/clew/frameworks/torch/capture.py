@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import fnmatch
+import gc
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -116,7 +117,8 @@ def capture(
         run.recorder.folding = Folding(caches=array_caching, bakes=not include_generators)
         run.recorder.refuses_opaque = opaque == "error"
         try:
-            captured = run.run(args, kwargs, lifted.values())
+            with _no_collection():
+                captured = run.run(args, kwargs, lifted.values())
         except CannotFollow as error:
             island = find_island(error, fn, run.paths, islands)
             if island is None or opaque == "error":
@@ -131,6 +133,18 @@ def capture(
     raise CaptureError(
         "the program changes other places of its state in each run", why=", ".join(slot.label for slot in run.found)
     )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let Python not look for garbage meanwhile: nodes are many and refer to each other, and none of them is any."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Capture:
