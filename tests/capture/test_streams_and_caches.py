@@ -180,3 +180,47 @@ def test_a_layer_made_inside() -> None:
         torch.manual_seed(2)
         results.append(function(torch.ones(5, 3)))
     assert torch.equal(*results)
+
+
+@functools.lru_cache(maxsize=4)
+def embedded(shape: Any, mask: torch.Tensor | None = None) -> torch.Tensor:
+    ramp = torch.arange(shape[1]) * 1.0
+    return ramp.expand(shape[0], shape[1]) if mask is None else mask.cumsum(1) + ramp
+
+
+def test_a_cache_that_takes_a_shape_or_a_new_tensor_stays_general() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x + embedded(x.shape) + embedded(x.shape, x > 1)
+
+    captured = clew.trace(program, (torch.ones(2, 3),))
+    for size in (3, 5):
+        x = torch.arange(2.0 * size).view(2, size)
+        assert torch.equal(captured(x), program(x))
+
+
+def test_a_cache_that_takes_a_tensor_from_outside_is_asked_again() -> None:
+    class Program(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("table", torch.ones(1, 3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + embedded(x.shape, self.table)
+
+    program, x = Program(), torch.zeros(2, 3)
+    program(x)
+    captured = clew.trace(program, (x,))
+    program.table.add_(1)  # the cache gives what it gave before
+    assert torch.equal(captured(x), program(x))
+    assert torch.equal(captured(torch.zeros(4, 3)), program(torch.zeros(4, 3)))
+
+
+def test_a_write_to_what_a_cache_was_asked_with_is_refused() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        first = embedded((2, 3), y)
+        y.mul_(2)
+        return first + embedded((2, 3), y)
+
+    with pytest.raises(CaptureError, match="a write to a tensor"):
+        clew.trace(program, (torch.ones(2, 3),))

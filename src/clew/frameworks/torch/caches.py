@@ -2,7 +2,8 @@
 
 A cache that an earlier call has filled gives tensors that nobody saw being made. During a capture such a function is
 run again, and recorded, if its arguments are numbers and objects; its result must be what the cache gives. Where the
-body reads state or has effects, cache and body may differ later, and the program is refused.
+body reads state or has effects, cache and body may differ later, and the program is refused. A tensor is a key by its
+identity: one that the program has just made is in no cache, and with any other the call stays one node.
 """
 
 from __future__ import annotations
@@ -20,12 +21,19 @@ from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.torch.higher_order import refusal
+from clew.ir.arguments import leaves
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect
+from clew.ir.node import Node
 from clew.ir.source import is_hidden
 
 Current = Callable[[], Any]
 _MODES = (torch._C._set_grad_enabled, "__enter__", "__exit__")
+_ALWAYS_NEW = frozenset(
+    "__getitem__ clone unsqueeze cumsum logical_not __invert__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ "
+    "__add__ __sub__ __mul__ __truediv__ add sub mul div eq ne lt le gt ge new_ones new_zeros".split()
+)
+"""Methods that give a new tensor for every input, never one of their own arguments."""
 _CACHED = type(functools.lru_cache(lambda: None))
 _HOLDING = frozenset({_CACHED, FunctionType, staticmethod, classmethod})
 """The kinds of values that are a cached function or may keep one in a closure."""
@@ -102,8 +110,9 @@ def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, A
     for holder, name in recorder.surroundings.add(cached.__wrapped__):
         recorder.state.watch_variable(Variable(holder, name))
     given = list(_leaves((args, kwargs)))
-    if any(isinstance(leaf, torch.Tensor) for leaf in given):
-        return cached(*args, **kwargs)  # remembered by identity, whatever the tensor holds by now
+    tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
+    if tensors:
+        return _of_tensors(recorder, cached, args, kwargs, tensors)
     if not any(issubclass(type(leaf), Scalar) for leaf in given):
         hits = cached.cache_info().hits
         last = recorder.graph._root._prev
@@ -120,6 +129,26 @@ def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, A
         if not any(isinstance(leaf, torch.Tensor) for leaf in _leaves(known)):
             return cached(*args, **kwargs)
     return _again(recorder, cached, args, kwargs, known)
+
+
+def _of_tensors(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:
+    """A call with tensors among its arguments, which the cache knows by identity, whatever they hold by now."""
+    last = recorder.graph._root._prev
+    if all(_is_made_here(recorder.known(tensor)) for tensor in tensors):
+        result = cached.__wrapped__(*args, **kwargs)
+        _check_constant(recorder, cached, last)
+        recorder.frozen += tensors  # asked again after a write, the cache would give what it gave before
+    else:
+        with recorder.streams.followed():
+            why = "its cache remembers tensors by identity"
+            result = recorder.whole("call_function", cached, cached, args, kwargs, tensors, why)
+    _freeze(recorder, result)
+    return result
+
+
+def _is_made_here(node: Node | None) -> bool:
+    """Whether each call of the graph has a new tensor here: no input, no attribute, and nothing that may be one."""
+    return node is not None and node.op == "call_method" and node.target in _ALWAYS_NEW
 
 
 def _again(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
@@ -167,7 +196,9 @@ def _refusal(cached: Any, why: str) -> CaptureError:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    yield from tree.flatten(value)[0]
+    """All leaves, also those in kinds of tuples and lists that no registry knows, such as a traced size."""
+    for leaf in tree.flatten(value)[0]:
+        yield from leaves(leaf)
 
 
 def _same(left: Any, right: Any) -> bool:
