@@ -345,3 +345,25 @@ def test_another_thread_may_run_the_program_meanwhile() -> None:
     thread.join()
     assert_same(program(example(3), list), results[0])
     assert_same(program(example(5), list), captured(example(5)))
+
+
+class Carrying(torch.nn.Module):
+    """Its state is a buffer with the marks that torch gives it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Buffer(torch.arange(12.0).view(4, 3), persistent=False)
+
+    def forward(self, x: Tensor) -> Any:
+        self.table = self.table.to(x.dtype)
+        return x + self.table[: x.shape[0]], isinstance(self.table, torch.nn.Buffer)
+
+
+def test_marks_of_a_buffer_are_kept_and_guarded() -> None:
+    module = Carrying()
+    captured = clew.trace(module, (torch.ones(2, 3),))
+    result, is_buffer = captured(torch.ones(3, 3))
+    assert torch.equal(result, torch.ones(3, 3) + module.table[:3]) and is_buffer is True
+    module.table.persistent = True
+    with pytest.raises(GuardError, match="attributes of table"):
+        captured(torch.ones(3, 3))

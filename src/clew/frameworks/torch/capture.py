@@ -49,6 +49,8 @@ from clew.ir.guests import Effect
 _running: contextvars.ContextVar[_Capture | None] = contextvars.ContextVar("clew_capture", default=None)
 Leaves = Callable[[Any, str], bool]
 _MOST_RUNS = 12
+_CARRIED = (bool, int, str, type(None))
+"""What a tensor may carry as attributes of its own: values that a guard can compare."""
 
 
 class Captured(NamedTuple):
@@ -249,7 +251,7 @@ class _Capture:
         self.after_inputs = self.recorder.graph._root._prev
         for value, _ in self.nests.arrays:
             if type(value) in PLAIN_TENSORS:
-                if vars(value):
+                if any(type(part) not in _CARRIED for part in vars(value).values()):
                     raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
                 self.rollback.watch_attributes(value)
             self.rollback.watch_tensor(value)

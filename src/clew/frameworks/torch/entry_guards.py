@@ -56,6 +56,12 @@ def defaults() -> tuple[Any, ...]:
 
 
 @pure
+def carried(tensor: torch.Tensor) -> tuple[tuple[str, str, Any], ...]:
+    """The attributes that a tensor carries, such as the marks of ``torch.nn.Buffer``: name, type and value of each."""
+    return tuple((name, type(value).__name__, value) for name, value in sorted(vars(tensor).items()))
+
+
+@pure
 def environment(name: str) -> str | None:
     """A variable of the environment."""
     return os.environ.get(name)
@@ -111,8 +117,12 @@ class EntryGuards:
         for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             text = f"type({expression_of(node)}) is {type(tensor).__name__}"
-            check = guards.require_array if type(tensor) in PLAIN_TENSORS else guards.require_type
+            is_plain = type(tensor) in PLAIN_TENSORS and not vars(tensor)
+            check = guards.require_array if is_plain else guards.require_type
             self.graph.call_function(check, (node, type(tensor), text))
+            if type(tensor) in PLAIN_TENSORS and not is_plain:
+                text = f"the attributes of {expression_of(node)} are what they were"
+                self._require(self.graph.call_function(carried, (node,)), carried(tensor), text)
             # A class of its own, such as that of fake tensors, answers for its device without asking torch.
             relied = {*self.recorder.relied, *(() if type(tensor) in PLAIN_TENSORS else ("device",))}
             for fact, name in _FACTS.items():

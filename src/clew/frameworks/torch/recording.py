@@ -248,6 +248,7 @@ class TorchRecorder(Recorder):
                 return value
             with self.paused():
                 alias = torch.ops.aten.alias(value)
+                vars(alias).update(vars(value))
             self.aliases[id(alias)] = (alias, self.original(value))
             value = alias
         return result(value, node)
