@@ -30,6 +30,10 @@ UNSET |= {"num_key_value_heads": HEADS, "sliding_window": 8}
 LARGEST_IMAGE = 512
 SMALL_RESNET = {"embedding_size": 16, "hidden_sizes": [16, 16, 32, 32], "depths": [1, 1, 1, 1], "layer_type": "basic"}
 SMALL_RESNET["out_features"] = ["stage2", "stage3", "stage4"]
+SMALL_SWIN = {"model_type": "swin", "image_size": 224, "window_size": 7, "embed_dim": 16, "depths": [1, 1, 1, 1]}
+SMALL_SWIN |= {"num_heads": [1, 2, 2, 4], "out_features": ["stage1", "stage2", "stage3", "stage4"]}
+SMALL_TIPS = {"model_type": "tipsv2_vision_model", "image_size": 112, "patch_size": 14, "hidden_size": WIDTH}
+SMALL_TIPS |= {"num_hidden_layers": 4, "num_attention_heads": HEADS, "out_indices": [1, 2, 3, 4]}
 # What the rules cannot know: numbers that must fit each other, by the type of the configuration.
 PARTICULARS: dict[str, dict[str, Any]] = {
     "chameleon": {"vocabulary_map": {"<image>": 280}},
@@ -52,6 +56,25 @@ PARTICULARS: dict[str, dict[str, Any]] = {
     "Sam2PromptEncoderConfig": {"image_size": 128},
     "Sam2VisionConfig": {"backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]]},
     "slanet": {"max_text_length": 8},
+    "slanext": {"max_text_length": 8, "post_conv_in_channels": WIDTH, "post_conv_out_channels": WIDTH},
+    "swin2sr": {"image_size": 32, "embed_dim": 60, "depths": [2, 2], "num_heads": [6, 6]},
+    "vits": {
+        "flow_size": WIDTH,
+        "upsample_initial_channel": WIDTH,
+        "prior_encoder_num_flows": 2,
+        "posterior_encoder_num_wavenet_layers": 2,
+        "duration_predictor_num_flows": 2,
+        "duration_predictor_filter_channels": WIDTH,
+    },
+    "maskformer": {"backbone_config": SMALL_SWIN, "mask_feature_size": WIDTH, "fpn_feature_size": WIDTH},
+    "mask2former": {"backbone_config": SMALL_SWIN},
+    "oneformer": {"backbone_config": SMALL_SWIN},
+    "tipsv2_dpt": {
+        "backbone_config": {**SMALL_TIPS, "reshape_hidden_states": False},
+        "neck_hidden_sizes": [16, 16, 32, 32],
+        "fusion_hidden_size": 32,
+        "num_depth_bins": 16,
+    },
     "molmo2_adapter": {"vision_feature_layer": [1, 0]},
 }
 
