@@ -367,3 +367,72 @@ def test_marks_of_a_buffer_are_kept_and_guarded() -> None:
     module.table.persistent = True
     with pytest.raises(GuardError, match="attributes of table"):
         captured(torch.ones(3, 3))
+
+
+def torch_compilable_check(condition: Any, message: str) -> None:
+    assert condition, message
+
+
+def test_a_number_in_the_message_of_a_check_is_not_guarded() -> None:
+    def program(x: Tensor) -> Tensor:
+        torch_compilable_check(x.shape[0] > 0, f"no rows in {x}: {x.shape[0]}")
+        return x * 2
+
+    captured = clew.trace(program, (torch.ones(2),))
+    assert captured(torch.ones(3)).shape == (3,)
+
+
+def test_a_text_that_a_check_depends_on_is_guarded() -> None:
+    def program(x: Tensor) -> Tensor:
+        torch_compilable_check(str(x.shape[0]) != "3", "three rows")
+        return x * 2
+
+    captured = clew.trace(program, (torch.ones(2),))
+    with pytest.raises(GuardError):
+        captured(torch.ones(3))
+
+
+class Collecting(torch.autograd.Function):
+    """A function with a backward of its own that also fills a list."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, found: list[Tensor]) -> Tensor:
+        context.save_for_backward(x)
+        found.append(x.sum() * x.shape[0])
+        return x * 2
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Any:
+        return gradient * 2, None
+
+
+def collecting(x: Tensor) -> Any:
+    found: list[Tensor] = []
+    return Collecting.apply(x, found), found
+
+
+def test_a_function_that_fills_a_list_is_entered_without_gradients() -> None:
+    with torch.no_grad():
+        captured = clew.trace(collecting, (torch.ones(2),))
+        torch.testing.assert_close(captured(torch.ones(5)), collecting(torch.ones(5)), rtol=0, atol=0)
+    with pytest.raises(GuardError, match="grad"):
+        captured(torch.ones(2))
+    with pytest.raises(CaptureError, match="changes a list"):
+        clew.trace(collecting, (torch.ones(2, requires_grad=True),))
+
+
+class GivingBack(torch.autograd.Function):
+    """A function that gives back what it got: ``apply`` makes another tensor of it."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, found: list[Any]) -> Tensor:
+        return x
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Any:
+        return gradient, None
+
+
+def test_a_function_that_gives_its_input_back_is_not_entered() -> None:
+    with torch.no_grad(), pytest.raises(CaptureError, match="gives inputs back"):
+        clew.trace(lambda x: GivingBack.apply(x, []), (torch.ones(2),))

@@ -397,3 +397,72 @@ def _():
         return x, time.time() > 1, time.time_ns() // 10**30
 
     return Case(f, example=lambda: call(torch.ones(2)), others=[lambda: call(torch.ones(3))])
+
+
+class Collecting(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x, found, table):
+        found.append(x.sum() * x.shape[0])
+        table["double"] = x * 2
+        return x * 3
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * 3, None, None
+
+
+@program("function_that_fills_containers", kind="higher_order")
+def _():
+    def f(x):
+        found, table = [], {}
+        y = Collecting.apply(x, found, table)
+        return y, found, table
+
+    return Case(f, example=lambda: call(leaf(1.0, 2.0)), others=[lambda: call(leaf(1.0, 2.0, 4.0))])
+
+
+@program("function_that_fills_containers_without_gradients", kind="higher_order")
+def _():
+    def f(x):
+        found, table = [], {}
+        with torch.no_grad():
+            y = Collecting.apply(x, found, table)
+        return y, found, table
+
+    return Case(f, example=lambda: call(leaf(1.0, 2.0)), others=[lambda: call(leaf(1.0, 2.0, 4.0))])
+
+
+@program("cache_keyed_by_an_input", kind="higher_order")
+def _():
+    @functools.lru_cache
+    def doubled(x):
+        return x * 2
+
+    held = torch.ones(2)
+
+    def f(x):
+        return doubled(x) + 1
+
+    def change(_):
+        held.add_(1)
+
+    return Case(f, example=lambda: call(held), others=[lambda: call(held)], between={"other 1": change})
+
+
+@program("cache_keyed_by_what_may_be_an_input", kind="higher_order")
+def _():
+    @functools.lru_cache
+    def doubled(x, shape):
+        return x * 2 + shape[0]
+
+    def f(x):
+        y = x.contiguous()
+        first = doubled(y, x.shape)
+        y.add_(1)
+        return first + doubled(y, x.shape)
+
+    return Case(
+        f,
+        example=lambda: call(torch.ones(2, 3).t()),
+        others=[lambda: call(torch.ones(3, 2)), lambda: call(torch.ones(4, 2))],
+    )

@@ -14,6 +14,8 @@ from types import FrameType
 _SHOWING = frozenset(
     "print pprint debug info warning warning_once warning_advice error exception critical log warn write".split()
 )
+_CHECKING = frozenset({"_check", "_check_with", "torch_compilable_check"})
+"""Functions that take a condition and, after it, what an error shall say."""
 
 
 def is_only_shown(frame: FrameType | None) -> bool:
@@ -27,7 +29,20 @@ def is_only_shown(frame: FrameType | None) -> bool:
         return False
     called = statement.value.func
     name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
-    return name in _SHOWING
+    conditions = statement.value.args[:1]
+    return name in _SHOWING or (name in _CHECKING and bool(conditions) and not _makes_text(conditions[0]))
+
+
+def _makes_text(condition: ast.expr) -> bool:
+    """Whether a text may be made for a condition itself."""
+    return any(isinstance(part, (ast.JoinedStr, ast.Call)) and _is_text(part) for part in ast.walk(condition))
+
+
+def _is_text(part: ast.JoinedStr | ast.Call) -> bool:
+    if isinstance(part, ast.JoinedStr):
+        return True
+    called = part.func
+    return not isinstance(called, ast.Attribute) or called.attr in ("format", "__str__", "__repr__", "__format__")
 
 
 @functools.lru_cache(maxsize=512)

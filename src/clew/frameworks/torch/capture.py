@@ -33,7 +33,7 @@ from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import ambient, caches, clocks, control_flow, makers, numbers, streams, transforms
+from clew.frameworks.torch import ambient, caches, clocks, control_flow, functions, makers, numbers, streams, transforms
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.islands import CannotFollow, find_island
 from clew.frameworks.torch.islands import install as install_islands
@@ -470,14 +470,13 @@ def _reporting_script(original: Any) -> Any:
 
 
 def _reporting_apply(original: Any) -> Any:
-    """``Function.apply`` stays one call, with its own backward."""
+    """``Function.apply`` may stay one call."""
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = _current_recorder()
         function = original.__get__(None, cls)
         if recorder is None:
             return function(*args, **kwargs)
-        why = "it has a backward of its own"
-        return recorder.whole("call_function", function, function, args, kwargs, leaves((args, kwargs)), why)
+        return functions.apply(recorder, cls, function, args, kwargs)
 
     return classmethod(apply)

@@ -19,6 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from clew.capture.example.folding import Folding
+from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.statements import is_only_shown
 from clew.errors import CaptureError
@@ -264,16 +265,24 @@ class TorchRecorder(Recorder):
         self._check_frozen(written)
         for value in written:
             self.before_write(value)
-        value = self._perform(call, args, kwargs)
+        plain_args, plain_kwargs = self.concrete((args, kwargs))
+        containers = copies_of((plain_args, plain_kwargs))
+        value = self._perform(call, plain_args, plain_kwargs, is_plain=True)
+        changed = changed_one(containers)
+        if changed:
+            name = getattr(target, "__qualname__", str(target))
+            raise _refusal(f"{name}, one call of the graph, changes a {changed} that it is given, which")
         node = self._create(op, target, node_args, node_kwargs, is_result=True)
         if opaque:
             node.meta["opaque"] = opaque
         return self.result(value, node)
 
-    def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_plain: bool = False) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
         self.depth += 1
         try:
+            if is_plain:
+                return func(*args, **kwargs)
             return func(*self.concrete(args), **(self.concrete(kwargs) if kwargs else {}))
         except Exception as error:
             self.note_failure(error)
