@@ -59,6 +59,7 @@ class Draft:
     keywords: list[str] = field(default_factory=list)
     rest: str = ""
     has_default: bool = False
+    nameless: int = 0
     stars: set[str] = field(default_factory=set)
 
     def add_parameter(self, text: str, default: str, keyword_only: bool) -> None:
@@ -74,10 +75,11 @@ class Draft:
             self.parameters.append(text + default)
 
     def signature(self) -> list[str]:
-        """All parameters in order."""
+        """All parameters in order; the first ``nameless`` ones can only be passed by position."""
         has_star = any(text.startswith("*") for text in self.parameters)
         star = ["*"] if self.keywords and not has_star else []
-        return [*self.parameters, *star, *self.keywords, *([self.rest] if self.rest else [])]
+        first = [*self.parameters[: self.nameless], "/"] if self.nameless else []
+        return [*first, *self.parameters[self.nameless :], *star, *self.keywords, *([self.rest] if self.rest else [])]
 
 
 class Writer:
@@ -171,6 +173,8 @@ class Writer:
         kind = "" if node.type is None else f" : {annotation(node.type, scope)}"
         kind = self.comments.parameter_annotation(node) or kind
         draft.add_parameter(f"{stars}{name}{kind}", default, bool(node.kwargs.get("keyword_only")))
+        if node.kwargs.get("positional_only"):
+            draft.nameless = len(draft.parameters)
         local = scope.locals.name(node)
         return None if name == local else f"{local} = {name}"
 

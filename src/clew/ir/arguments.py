@@ -81,6 +81,8 @@ def rebuilt_tuple(original: Any, items: list[Any]) -> Any:
     """A tuple, named tuple or other kind of tuple like ``original`` with other items."""
     if type(original) is tuple:
         return tuple(items)
+    if hasattr(original, "_make"):  # which leaves out what a class of its own does when it is made
+        return type(original)._make(items)
     return type(original)(*items) if hasattr(original, "_fields") else type(original)(items)
 
 

@@ -13,7 +13,7 @@ import torch
 
 from clew.capture.example.contents import contents, follows, refill
 from clew.capture.example.guards import Guard, guards_of
-from clew.frameworks.torch.protection import Plan, plan_of, protected
+from clew.frameworks.torch.protection import Plan, plan_of, protected, refused_when_raising, writes_late
 from clew.ir.graph import Graph
 from clew.runtime.function import GraphFunction
 from clew.runtime.module import GraphModule
@@ -34,12 +34,13 @@ class Guarded:
         """The assumptions, in the order in which they are checked."""
         return guards_of(self.graph)
 
-    def _plan(self) -> Plan | None:
-        """What the graph as it is now may do before its last guard; worked out once for each state of the code."""
+    def _plan(self) -> tuple[Plan | None, bool]:
+        """What the graph as it is now may do before its last guard, and whether it writes state only at its end;
+        worked out once for each state of the code."""
         code = self.recompile()  # type: ignore[attr-defined]
         known = self.__dict__.get("_early")
         if known is None or known[0] is not code:
-            known = self.__dict__["_early"] = (code, plan_of(self.graph))
+            known = self.__dict__["_early"] = (code, (plan_of(self.graph), writes_late(self.graph)))
         return known[1]  # type: ignore[no-any-return]
 
 
@@ -47,10 +48,10 @@ class CapturedModule(Guarded, GraphModule):
     """A module captured from an example."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        plan = self._plan()
-        if plan is None:
+        plan, late = self._plan()
+        if plan is None and not late:
             return super().__call__(*args, **kwargs)
-        with protected(plan, self, args, kwargs):
+        with refused_when_raising() if plan is None else protected(plan, self, args, kwargs):
             return super().__call__(*args, **kwargs)
 
 
@@ -58,10 +59,10 @@ class CapturedFunction(Guarded, GraphFunction):
     """A function captured from an example."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        plan = self._plan()
-        if plan is None:
+        plan, late = self._plan()
+        if plan is None and not late:
             return super().__call__(*args, **kwargs)
-        with protected(plan, self.root, args, kwargs):
+        with refused_when_raising() if plan is None else protected(plan, self.root, args, kwargs):
             return super().__call__(*args, **kwargs)
 
 

@@ -2,19 +2,21 @@
 
 ``contents`` gives the parts of a list, dict, deque, set or object under keys that say how each is reached; ``refill``
 makes the container hold such parts again, in place. ``Memory`` remembers everything that can be reached from a value,
-so that a change anywhere below it can be seen, and undone.
+bytes and numbers in arrays too, so that a change anywhere below it can be seen, and undone.
 """
 
 from __future__ import annotations
 
+import array
 import contextvars
 import enum
 import functools
 import math
 import threading
+import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Iterable, Iterator
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 ITEM, ATTRIBUTE, MEMBER = "item", "attribute", "member"
@@ -25,10 +27,11 @@ SIMPLE = (int, float, bool, str, complex, bytes, type(None))
 _CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict)
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 _FOREIGN = frozenset(
-    "torch numpy jax jaxlib tensorflow keras builtins types functools logging threading weakref re inspect enum clew "
+    "torch numpy jax jaxlib tensorflow keras builtins functools logging threading weakref re inspect enum clew "
     "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing".split()
 )
 _AMBIENT = (contextvars.ContextVar, threading.local)
+_WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
 _MOST = 20_000
 
 
@@ -49,19 +52,66 @@ def _is_followed(kind: Any) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def slots_of(kind: Any) -> tuple[str, ...]:
-    """The attributes that instances of a user's class keep in slots."""
+    """The attributes that a user's class keeps in slots."""
     if kind.__module__.partition(".")[0] in _FOREIGN:
         return ()
-    named = [vars(base).get("__slots__", ()) for base in reversed(kind.__mro__)]
-    slots = [name for names in named for name in ((names,) if isinstance(names, str) else names)]
-    return tuple(name for name in slots if name not in ("__dict__", "__weakref__") and not name.startswith("__"))
+    found = [name for base in reversed(kind.__mro__) if "__slots__" in vars(base) for name in vars(base)]
+    return tuple(name for name in dict.fromkeys(found) if isinstance(getattr(kind, name, None), MemberDescriptorType))
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """The attributes that an object holds, in its dict and in slots."""
+    """The attributes of an object by name: those in its dict, then those in slots."""
+    held = dict(vars(value)) if hasattr(value, "__dict__") else {}
     kind: Any = type(value)
-    found = dict(vars(value)) if hasattr(value, "__dict__") else {}
-    return found | {name: getattr(value, name) for name in slots_of(kind) if hasattr(value, name)}
+    for name in slots_of(kind):
+        try:
+            held[name] = object.__getattribute__(value, name)
+        except AttributeError:  # a slot that is not filled
+            continue
+    return held
+
+
+def set_attributes(value: Any, attributes: dict[str, Any]) -> None:
+    """Let an object have these attributes and no others, past what its class does when one is set."""
+    kind: Any = type(value)
+    slots = slots_of(kind)
+    if hasattr(value, "__dict__"):
+        held = vars(value)
+        held.clear()
+        held.update({name: part for name, part in attributes.items() if name not in slots})
+    for name in slots:
+        if name in attributes:
+            object.__setattr__(value, name, attributes[name])
+        elif name in attributes_of(value):
+            object.__delattr__(value, name)
+
+
+def is_flat(value: Any) -> bool:
+    """Whether a value is a mutable one whose parts are no objects: bytes, or an array of numbers outside of torch."""
+    if isinstance(value, (bytearray, array.array, *_WEAK)):
+        return True
+    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray" and not value.dtype.hasobject
+
+
+def _flat_contents(value: Any) -> Any:
+    if isinstance(value, (weakref.WeakKeyDictionary, weakref.WeakValueDictionary)):
+        return tuple(value.items())
+    if isinstance(value, weakref.WeakSet):
+        return tuple(value)
+    return bytes(value) if isinstance(value, bytearray) else value.tobytes()
+
+
+def _refill_flat(value: Any, held: Any) -> None:
+    if isinstance(value, _WEAK):
+        value.clear()
+        value.update(held)
+    elif isinstance(value, bytearray):
+        value[:] = held
+    elif isinstance(value, array.array):
+        del value[:]
+        value.frombytes(held)
+    elif value.flags.writeable:
+        value[...] = type(value)(value.shape, value.dtype, held)
 
 
 def contents(value: Any) -> Contents:
@@ -79,6 +129,8 @@ def contents(value: Any) -> Contents:
         found = {(MEMBER, id(part)): part for part in value}
     elif isinstance(value, contextvars.ContextVar):
         found = {(ITEM, "value"): value.get(None)}
+    elif is_flat(value):
+        return {(ITEM, "value"): _flat_contents(value)}
     else:
         found = {}
     if has_attributes(value):
@@ -100,27 +152,17 @@ def refill(value: Any, parts: Contents) -> None:
         set.update(value, [part for (way, _), part in parts.items() if way == MEMBER])
     elif isinstance(value, contextvars.ContextVar):
         value.set(parts[ITEM, "value"])
+    elif is_flat(value):
+        _refill_flat(value, parts[ITEM, "value"])
+        return
     if has_attributes(value):
-        _refill_attributes(value, {key: part for (way, key), part in parts.items() if way == ATTRIBUTE})
+        set_attributes(value, {key: part for (way, key), part in parts.items() if way == ATTRIBUTE})
 
 
 def has_attributes(value: Any) -> bool:
     """Whether a container or object holds attributes besides its items."""
     kind: Any = type(value)
     return kind not in _CONTAINERS and (hasattr(value, "__dict__") or bool(slots_of(kind)))
-
-
-def _refill_attributes(value: Any, attributes: dict[str, Any]) -> None:
-    kind: Any = type(value)
-    slots = slots_of(kind)
-    if hasattr(value, "__dict__"):
-        vars(value).clear()
-        vars(value).update({name: part for name, part in attributes.items() if name not in slots})
-    for name in slots:
-        if name in attributes:
-            object.__setattr__(value, name, attributes[name])
-        elif hasattr(value, name):
-            object.__delattr__(value, name)
 
 
 def _items(parts: Contents) -> list[Any]:
@@ -139,6 +181,8 @@ def same_part(now: Any, before: Any) -> bool:
     """The same object, or an equal plain value of the same kind."""
     if now is before:
         return True
+    if type(now) is tuple and type(before) is tuple and len(now) == len(before):
+        return all(map(same_part, now, before))
     if type(now) is not type(before) or type(now) not in SIMPLE:
         return False
     if isinstance(now, float) and math.isnan(now):
@@ -157,6 +201,15 @@ def same_contents(now: Contents, before: Contents) -> bool:
     )
 
 
+def _held_by(value: Any) -> Iterable[Any]:
+    """What a tuple, a bound method or a partial holds for ever."""
+    if isinstance(value, MethodType):
+        return (value.__self__,)
+    if isinstance(value, functools.partial):
+        return (value.func, *value.args, *value.keywords.values())
+    return tuple(value)
+
+
 class Memory:
     """Containers and objects as they were; each is remembered once, under the first value that led to it."""
 
@@ -166,6 +219,7 @@ class Memory:
         self.ends: dict[int, Any] = {}
         self._seen: dict[int, Any] = {}
         self._kept: list[tuple[Any, Contents]] = []
+        self._kinds: list[type] = []
 
     def remember(self, value: Any, depth: int = 8) -> tuple[int, int]:
         """Remember what can be reached from a value; the answer names what this call has added, for ``changed``."""
@@ -180,13 +234,16 @@ class Memory:
         if self._is_end(value):
             self.ends[id(value)] = value
             return
-        if issubclass(kind, tuple):
-            for part in value:
+        if issubclass(kind, (tuple, MethodType, functools.partial)):
+            for part in _held_by(value):
                 self._remember(part, depth - 1)
-        elif follows(value) and id(value) not in self._seen:
+        elif (follows(value) or is_flat(value)) and id(value) not in self._seen:
             self._seen[id(value)] = value
             parts = contents(value)
             self._kept.append((value, parts))
+            self._kinds.append(kind)
+            if is_flat(value):
+                return
             for part in parts.values():
                 self._remember(part, depth - 1)
 
@@ -212,8 +269,16 @@ class Memory:
         """Whether anything is not as it was."""
         return any(not same_contents(contents(value), parts) for value, parts in self._kept)
 
+    def other_class(self) -> Any:
+        """An object that has another class than it had; None if there is none."""
+        pairs = zip(self._kept, self._kinds, strict=True)
+        return next((value for (value, _), kind in pairs if type(value) is not kind), None)
+
     def put_back(self) -> None:
         """Let everything hold what it held."""
+        for (value, _), kind in zip(self._kept, self._kinds, strict=True):
+            if type(value) is not kind:
+                value.__class__ = kind
         for value, parts in self._kept:
             if not same_contents(contents(value), parts):
                 refill(value, parts)

@@ -62,8 +62,10 @@ def same_answer(value: Any, expected: Any) -> bool:
     """Equality of kinds as well as values, in which nan equals nan."""
     if type(value) is not type(expected):
         return False
-    if isinstance(value, float) and math.isnan(value):
-        return math.isnan(expected)
+    if isinstance(value, float):
+        if math.isnan(value):
+            return math.isnan(expected)
+        return value == expected and math.copysign(1.0, value) == math.copysign(1.0, expected)
     return bool(value == expected)
 
 

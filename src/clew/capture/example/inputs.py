@@ -63,6 +63,7 @@ def _placeholder(nests: Nests, name: str, parameter: inspect.Parameter) -> Node:
     value = parameter.default
     default = () if value is parameter.empty else (Default(value) if follows(value) else value,)
     kind = {"keyword_only": True} if parameter.kind is parameter.KEYWORD_ONLY else {}
+    kind = {"positional_only": True} if parameter.kind is parameter.POSITIONAL_ONLY else kind
     return nests.recorder.graph.create_node("placeholder", stars + name, default, kind, name)
 
 

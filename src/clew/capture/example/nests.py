@@ -12,6 +12,7 @@ import enum
 import operator
 from collections import deque
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 from clew.capture.example import guards
@@ -171,6 +172,8 @@ class Nests:
     def constant(self, value: Any, place: Any, name: str) -> Any:
         """A value that is the same in every call that the capture is good for."""
         of_torch = type(value).__module__ == "torch"
+        if isinstance(value, MethodType) and follows(value.__self__) and not self.recorder.is_end(value.__self__):
+            self.enter(value.__self__, Pending(getattr, (place, "__self__")), name)
         if isinstance(value, enum.Enum) or callable(value):
             self.checks.append((guards.require_same, place, value))
             self.callables.append(value)

@@ -13,7 +13,7 @@ from collections import OrderedDict, defaultdict, deque
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from clew.capture.example.contents import attributes_of, follows
+from clew.capture.example.contents import attributes_of, follows, has_attributes, set_attributes
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.errors import CaptureError
@@ -27,8 +27,7 @@ _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 def rebuild(kind: type, state: dict[str, Any]) -> Any:
     """An object of a class with these attributes, made without its constructor."""
     made: Any = object.__new__(kind)
-    for name, value in state.items():
-        object.__setattr__(made, name, value)
+    set_attributes(made, state)
     return made
 
 
@@ -72,7 +71,7 @@ def plain(recorder: Recorder, value: Any) -> Any:
         value.clear()
         value.extend(items)
     if kind.__module__.partition(".")[0] not in ("torch", "builtins", "numpy") and _has_state(value):
-        vars(value).update({name: plain(recorder, part) for name, part in vars(value).items()})
+        set_attributes(value, {name: plain(recorder, part) for name, part in attributes_of(value).items()})
     return value
 
 
@@ -87,7 +86,7 @@ def _plain_mapping(recorder: Recorder, value: Any) -> Any:
 
 
 def _has_state(value: Any) -> bool:
-    return hasattr(value, "__dict__") and not isinstance(value, _CODE)
+    return not isinstance(value, _CODE) and has_attributes(value)
 
 
 class Outputs:
@@ -152,7 +151,7 @@ class Outputs:
             return self._node(value, deque, ([self.of(item) for item in value], value.maxlen))
         if isinstance(value, _CODE):
             return value
-        if follows(value) or dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
+        if follows(value) or dataclasses.is_dataclass(value) or has_attributes(value):
             return self._node(value, rebuild, (kind, self._state(value)))
         raise CaptureError(
             f"the result holds a {kind.__name__}, which cannot be built again",

@@ -12,8 +12,9 @@ import dis
 import functools
 import sys
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from clew.ir.source import is_hidden
@@ -30,7 +31,7 @@ class Reach:
         self._packages: set[str] = set()
         self._classes: set[type] = set()
         self._own: set[type] = set()
-        self._names: set[str] = set(_ALWAYS)
+        self._names: set[str] = {"forward"}
         self._methods: dict[str, list[FunctionType]] = {}
         self._waiting: list[FunctionType] = []
 
@@ -64,9 +65,15 @@ class Reach:
             found.update(dict.fromkeys(latest))
         return found
 
-    def own_classes(self) -> list[type]:
-        """The program's own classes and their bases, frameworks' left out."""
-        bases = dict.fromkeys(base for kind in self._own for base in kind.__mro__)
+    def is_installed(self, kind: type) -> bool:
+        """Whether a class is one that the program merely names, of a package that was installed."""
+        if any(issubclass(own, kind) for own in self._own):
+            return False
+        return _INSTALLED in _file(kind)
+
+    def classes(self) -> list[type]:
+        """The program's own classes, those that its code names, and their bases, frameworks' left out."""
+        bases = dict.fromkeys(base for kind in (*self._own, *self._classes) for base in kind.__mro__)
         return [base for base in bases if _package(base) not in _FOREIGN]
 
     def add_own_class(self, kind: type) -> None:
@@ -79,10 +86,14 @@ class Reach:
         if kind in self._classes or _package(kind) in _FOREIGN:
             return
         self._classes.add(kind)
+        installed = _INSTALLED in _file(kind)
         for name, functions in methods_of(kind):
             self._methods.setdefault(name, []).extend(functions)
-            if name in self._names:
+            if name in self._names or name in _ALWAYS or (_is_special(name) and not installed):
                 self._waiting += functions
+        for value in [] if installed else [value for base in kind.__mro__ for value in vars(base).values()]:
+            if hasattr(type(value), "__get__") and type(value).__dictoffset__ and _package(type(value)) not in _FOREIGN:
+                self._add_value(value, _NOTHING, 2)  # a descriptor of the user's
 
     def _follow(self) -> None:
         while self._waiting and len(self.functions) < _MOST_FUNCTIONS:
@@ -94,33 +105,55 @@ class Reach:
             for name in names - self._names:
                 self._waiting += self._methods.get(name, ())
             self._names |= names
+            depth = 1 if _INSTALLED in function.__code__.co_filename else _DEPTH
             for _, _, value in variables(function):
-                self._add_value(value, names)
+                self._add_value(value, names, depth)
 
     def _is_own(self, function: FunctionType) -> bool:
         """Whether a function is the program's: of one of its packages, or no installed one."""
         package = _package(function)
         if package in _FOREIGN or is_hidden(function.__code__):
             return False
-        return package in self._packages or "-packages" not in function.__code__.co_filename
+        return package in self._packages or _INSTALLED not in function.__code__.co_filename
 
-    def _add_value(self, value: Any, names: frozenset[str]) -> None:
+    def _add_value(self, value: Any, names: frozenset[str], depth: int = 1) -> None:
+        """Follow what a variable holds: a function, or what functions can be reached through."""
+        if depth == 0 or isinstance(value, _SIMPLE):
+            return
         if isinstance(value, FunctionType):
             self._waiting.append(value)
+        elif isinstance(value, MethodType):
+            self._waiting += [value.__func__] if isinstance(value.__func__, FunctionType) else []
+            self._add_value(value.__self__, _NOTHING, depth - 1)
+        elif isinstance(value, (dict, list, tuple, set, deque)) and len(value) <= _MOST_ITEMS:
+            for part in list(value.values() if isinstance(value, dict) else value):
+                self._add_value(part, _NOTHING, depth - 1)
         elif isinstance(value, ModuleType):
             if _package(value) not in _FOREIGN:
                 for name in names & vars(value).keys():
-                    self._add_value(vars(value)[name], _NOTHING)
+                    self._add_value(vars(value)[name], _NOTHING, depth)
         elif isinstance(value, functools.partial):
-            self._add_value(value.func, _NOTHING)
+            self._add_value(value.func, _NOTHING, depth)
+            for part in (*value.args, *value.keywords.values()):
+                self._add_value(part, _NOTHING, depth - 1)
         elif isinstance(getattr(value, "__wrapped__", None), FunctionType):
             self._waiting.append(value.__wrapped__)
         elif _package(type(value)) in _FOREIGN and not isinstance(value, type):
             return
         else:
             kind = value if isinstance(value, type) else type(value)
-            if any(self._is_own(function) for _, functions in methods_of(kind)[:1] for function in functions):
+            if self._is_own_class(kind):
                 self.add_class(kind)
+                if kind is not value and hasattr(value, "__dict__"):
+                    for part in list(vars(value).values()):
+                        self._add_value(part, _NOTHING, depth - 1)
+
+    def _is_own_class(self, kind: type) -> bool:
+        """Whether a class is the program's, by its first function or, if it has none, by the file it is in."""
+        functions = [function for _, functions in methods_of(kind)[:1] for function in functions]
+        if functions:
+            return any(map(self._is_own, functions))
+        return _INSTALLED not in _file(kind)
 
 
 def _named_functions(function: FunctionType, methods: dict[str, list[FunctionType]]) -> Iterator[FunctionType]:
@@ -136,15 +169,25 @@ def _named_functions(function: FunctionType, methods: dict[str, list[FunctionTyp
         yield from (one for one in inside if isinstance(one, FunctionType))
 
 
-_ALWAYS = frozenset(
-    (
-        "__call__ __init__ __post_init__ __getattr__ __enter__ __exit__ __getitem__ __setitem__ __len__ __iter__ "
-        "forward"
-    ).split(" ")
-)
-"""Methods that Python calls without naming them."""
-
 _NOTHING: frozenset[str] = frozenset()
+_INSTALLED = "-packages"
+_DEPTH = 4
+_ALWAYS = frozenset(
+    "__call__ __init__ __post_init__ __getattr__ __enter__ __exit__ __getitem__ __setitem__ __len__ __iter__".split(" ")
+)
+"""Methods that Python calls without naming them, as they are common in packages; in users' own code it calls others."""
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+_SIMPLE = (int, float, bool, str, complex, bytes, type(None))
+_MOST_ITEMS = 256
+
+
+def _file(kind: type) -> str:
+    return str(getattr(sys.modules.get(kind.__module__), "__file__", ""))
 
 
 def _package(thing: Any) -> str:
@@ -193,9 +236,14 @@ def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
         except ValueError:  # a cell that is not filled yet
             continue
         yield from _inside(cell.cell_contents, function.__code__)
+    for name in imported_names(function.__code__):
+        full = name if name in sys.modules else f"{function.__globals__.get('__package__')}.{name}"
+        if isinstance(sys.modules.get(full), ModuleType):
+            yield sys.modules, full, sys.modules[full]
+            yield from _inside(sys.modules[full], function.__code__)
     around = function.__globals__
     named: Iterable[str] = global_names(function.__code__)
-    if "globals" in named:  # it may look for any of them
+    if names_all_globals(function.__code__):  # it may look for any of them
         named = [name for name, value in around.items() if not isinstance(value, _CODE) and not name.startswith("__")]
     for name in named:
         if name in around:
@@ -280,6 +328,30 @@ _EXTENDED, _LOAD_GLOBAL, _STORE_GLOBAL, _STORE_ATTR, _IS, _LOAD_CONST = (
 def global_names(code: CodeType) -> tuple[str, ...]:
     """The global variables that a function and the functions inside it use."""
     return _scan(code).globals
+
+
+@functools.lru_cache(maxsize=16384)
+def imported_names(code: CodeType) -> tuple[str, ...]:
+    """The Python modules that a function, or one inside it, imports as it runs, or names in a text to do so."""
+    places = range(0, len(code.co_code), 2)
+    names = [code.co_names[code.co_code[place + 1]] for place in places if code.co_code[place] == _IMPORT]
+    if not _IMPORTING.isdisjoint(code.co_names):
+        names += [text for text in code.co_consts if isinstance(text, str)]
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return tuple(dict.fromkeys([*names, *(name for one in inner for name in imported_names(one))]))
+
+
+_IMPORT = dis.opmap["IMPORT_NAME"]
+_IMPORTING = frozenset({"import_module", "__import__", "modules"})
+
+
+@functools.lru_cache(maxsize=16384)
+def names_all_globals(code: CodeType) -> bool:
+    """Whether a function can reach global variables by names that are values: it asks for all, or runs text."""
+    return not _BY_VALUE.isdisjoint(attribute_names(code))
+
+
+_BY_VALUE = frozenset({"globals", "__globals__", "exec", "eval"})
 
 
 def stored_names(code: CodeType) -> tuple[str, ...]:

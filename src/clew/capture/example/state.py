@@ -79,6 +79,7 @@ class State:
         self._groups: list[_Group] = []
         self._variables: list[tuple[Slot, Any, tuple[int, int]]] = []
         self._names: dict[int, dict[str, tuple[int, str]]] = {}
+        self._classes: list[tuple[type, frozenset[str]]] = []
         self._read: set[tuple[int, str]] = set()
         self._set: set[tuple[int, str]] = set()
         self._is_clean = False
@@ -111,6 +112,15 @@ class State:
         """Remember one variable."""
         value = variable.get()
         self._variables.append((Slot(variable), value, self.memory.remember(value, depth)))
+
+    def watch_class(self, kind: type) -> None:
+        """Remember which attributes a class has."""
+        self._classes.append((kind, frozenset(vars(kind))))
+
+    def _new_class_attributes(self) -> Iterator[tuple[type, str]]:
+        for kind, known in self._classes:
+            if len(vars(kind)) > len(known):
+                yield from ((kind, name) for name in vars(kind).keys() - known if not name.startswith("__"))
 
     def lift(self, slots: Iterable[Slot]) -> None:
         """Let these places enter the capture; they are put back with everything else."""
@@ -175,12 +185,20 @@ class State:
                     yield group.slot(name)
 
     def _changed_variables(self) -> Iterator[Slot]:
+        yield from (Slot(Variable(kind, name)) for kind, name in self._new_class_attributes())
         for slot, before, below in self._variables:
             if not same_part(slot.variable.get(), before) or self.memory.changed(below):
                 yield slot
 
     def check_entered(self) -> None:
         """Raise if something below a lifted place has changed that did not enter: nobody would write it."""
+        other = self.memory.other_class()
+        if other is not None:
+            raise CaptureError(
+                f"the program gives an object another class, {type(other).__name__}",
+                why="the graph would leave the object as it is",
+                fixes=("keep what differs in an attribute",),
+            )
         entered = {id(held.value) for held in self.nests.held}
         for entry in self.entries:
             for value, _ in self.memory.changes(self._below(entry.slot)):
@@ -269,6 +287,8 @@ class State:
         for slot, before, _ in self._variables:
             if slot.variable.get() is not before:
                 slot.variable.put(before)
+        for kind, name in list(self._new_class_attributes()):
+            delattr(kind, name)
         self.memory.put_back()
 
     @staticmethod
@@ -284,7 +304,7 @@ class State:
 
     def forget(self) -> None:
         """Let go of everything that was remembered: how many hold a list tells the next run something."""
-        self._groups, self._variables, self.entries = [], [], []
+        self._groups, self._variables, self.entries, self._classes = [], [], [], []
         self.memory = Memory(self.nests.recorder.is_end)
 
     def settle(self, plain: Callable[[Any], Any]) -> None:

@@ -7,13 +7,14 @@ the program's own code names is looked at.
 from __future__ import annotations
 
 import functools
-import inspect
+import weakref
 from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from clew.capture.example.contents import attributes_of, follows, is_flat
 from clew.capture.example.guards import Variable
-from clew.capture.example.reach import Reach, stored_names, variables
+from clew.capture.example.reach import Reach, names_all_globals, stored_names, variables
 from clew.errors import CaptureError
 
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
@@ -29,6 +30,9 @@ class _Known(NamedTuple):
     stored: set[str]
     code: list[tuple[dict[str, Any], str, Any]]
 
+
+_ANY = "*"
+"""Stands for all names, where code can set a variable by a name that is a value."""
 
 _known: dict[Any, _Known] = {}
 _MOST_KNOWN = 64
@@ -57,19 +61,24 @@ def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> _Known:
 
 def _stored(functions: Iterable[FunctionType]) -> set[str]:
     """The names that some functions set, as global variables or as attributes, of a Python module say."""
-    return {name for function in functions for name in stored_names(function.__code__)}
+    found = {name for function in functions for name in stored_names(function.__code__)}
+    return found | {_ANY} if any(names_all_globals(function.__code__) for function in functions) else found
 
 
 class Surroundings:
     """The variables around some functions, as they were before the program ran."""
 
-    def __init__(self, functions: list[Any], kinds: Iterable[type] = ()) -> None:
+    def __init__(
+        self, functions: list[Any], kinds: Iterable[type] = (), held: Iterable[tuple[dict[str, Any], str]] = ()
+    ) -> None:
         self._cells: list[tuple[Any, str, Any]] = []
         self._seen: set[tuple[int, str]] = set()
         self._streams: list[tuple[str, Any, Any]] = []
         known = _look(tuple(functions), frozenset(kinds))
         self._reach, self._near, self._stored = known.reach, known.near, known.stored
         self._add(known.around)
+        self._held = {(id(holder), name) for holder, name in held}
+        self._cells += [(holder, name, holder[name]) for holder, name in held]
 
     def add(self, function: FunctionType) -> list[tuple[Any, str]]:
         """Look at the variables around one more function, and around those that it may call; the new ones."""
@@ -92,7 +101,7 @@ class Surroundings:
 
     def _may_change(self, holder: Any, name: str, value: Any) -> bool:
         """Whether the program can change a variable: it sets it, or its value can be changed in place."""
-        if isinstance(holder, dict) and name not in self._stored:
+        if isinstance(holder, dict) and name not in self._stored and _ANY not in self._stored:
             return not isinstance(value, (*_SIMPLE, *_CODE))
         return True
 
@@ -102,8 +111,16 @@ class Surroundings:
         return list(self._reach.functions)
 
     def classes(self) -> list[type]:
-        """The program's own classes, and those that they derive from."""
-        return self._reach.own_classes()
+        """The classes of the program, those that its code names, and those that they derive from."""
+        return self._reach.classes()
+
+    def may_vary(self, kind: type) -> bool:
+        """Whether attributes of a class may be others at the next call: nobody sets those of what is installed."""
+        return not self._reach.is_installed(kind)
+
+    def stores(self, name: str) -> bool:
+        """Whether the program sets an attribute or a global variable of this name, of whatever it is."""
+        return name in self._stored
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """The variables by name."""
@@ -151,10 +168,23 @@ class Surroundings:
         those that functions name which were seen running, or which these may have called."""
         used = {(id(one[0]), one[1]) for function in self.ran(executed) for one in variables(function)}
         for holder, name, value in self._cells:
-            if (id(holder), name) not in used or isinstance(value, _CODE):
+            is_held = (id(holder), name) in self._held
+            if not is_held and ((id(holder), name) not in used or isinstance(value, _CODE)):
                 continue
-            if not isinstance(holder, dict) or "__name__" in holder:
+            if is_held or not isinstance(holder, dict) or "__name__" in holder:
                 yield holder, name, value
+
+
+_parts: weakref.WeakKeyDictionary[functools.partial[Any], dict[str, Any]] = weakref.WeakKeyDictionary()
+"""A dict for the values that each partial holds, the same at each reading."""
+
+
+def held_by(function: functools.partial[Any]) -> list[tuple[dict[str, Any], str]]:
+    """The variables that stand for the values of a partial that can be changed in place."""
+    parts = {str(place): value for place, value in enumerate(function.args)} | dict(function.keywords)
+    held = _parts.setdefault(function, {})
+    held.update({name: value for name, value in parts.items() if follows(value) or is_flat(value)})
+    return [(held, name) for name in held]
 
 
 def _is_stream(value: Any) -> bool:
@@ -200,13 +230,22 @@ def _stream_refused(name: str, stream: Any) -> CaptureError:
 
 
 def functions_of(target: Any) -> list[Any]:
-    """The Python functions of a callable: itself, or the methods of a module's parts."""
-    found = inspect.unwrap(target) if callable(target) else target
-    found = getattr(found, "__func__", found)
-    if isinstance(found, FunctionType):
-        return [found]
+    """The Python functions of a callable: itself, with those that it wraps, or the methods of a module's parts."""
+    found = getattr(target, "__func__", target)
+    functions = [one for one in _chain(found) if isinstance(one, FunctionType)]
+    if functions:
+        return functions
     call = getattr(type(target), "forward", None) or vars(type(target)).get("__call__")
-    return [inspect.unwrap(call)] if isinstance(call, FunctionType) else []
+    return [one for one in _chain(call) if isinstance(one, FunctionType)]
+
+
+def _chain(wrapper: Any) -> Iterator[Any]:
+    """What a decorator has made, and what it has made it of; installed decorators keep no state of the program."""
+    while wrapper is not None and not isinstance(wrapper, type):
+        inner, code = getattr(wrapper, "__wrapped__", None), getattr(wrapper, "__code__", None)
+        if inner is None or code is None or "-packages" not in code.co_filename:
+            yield getattr(wrapper, "__func__", wrapper)
+        wrapper = inner
 
 
 def _contains(value: Any, wanted: Any, depth: int) -> bool:
@@ -218,6 +257,6 @@ def _contains(value: Any, wanted: Any, depth: int) -> bool:
         return any(_contains(item, wanted, depth - 1) for item in value.values())
     if isinstance(value, (list, tuple, set)):
         return any(_contains(item, wanted, depth - 1) for item in value)
-    inner = getattr(value, "__dict__", None)
-    is_module = type(value).__name__ == "module"
-    return isinstance(inner, dict) and not is_module and _contains(inner, wanted, depth - 1)
+    if isinstance(value, ModuleType):
+        return False
+    return any(_contains(part, wanted, depth - 1) for part in attributes_of(value).values())

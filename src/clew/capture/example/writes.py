@@ -20,6 +20,9 @@ from clew.capture.example.state import State
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
+FIRST_WRITE = "first_write"
+"""Marks, in the meta of a node, where a graph begins to write the state."""
+
 
 def set_attribute(owner: Any, name: str, value: Any) -> None:
     """Set an attribute of an object whose class would do more than that."""
@@ -46,10 +49,13 @@ class Writes:
         output = outputs.of(result)
         parts = [(held, now, {key: outputs.of(part) for key, part in now.items()}) for held, now in changed]
         values = [(slot, value if value is MISSING else outputs.of(value)) for slot, value in left]
+        last = self.graph._root._prev
         for held, now, new in parts:
             self._write(held, now, new)
         for slot, value in values:
             slot.write(self.graph, self._root_node, value)
+        if last._next is not self.graph._root:
+            last._next.meta[FIRST_WRITE] = True
         return output
 
     def _distinct(self, kinds: set[type]) -> None:

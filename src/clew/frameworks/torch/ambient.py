@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import json
 import os
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +16,12 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from clew.capture.example.histories import History
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.torch import contexts
+from clew.frameworks.torch.scalars import TracedSize
 from clew.ir.source import user_source
 
 _QUESTIONS = ("is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "get_default_dtype")
@@ -30,12 +33,22 @@ class TypeQuestion:
     """Stands for ``type`` in the globals of a traced function."""
 
     def __call__(self, *args: Any) -> Any:
-        if len(args) == 1 and issubclass(builtins.type(args[0]), Scalar):
+        if len(args) == 1 and issubclass(builtins.type(args[0]), (Scalar, TracedSize)):
             return args[0].__class__
+        if len(args) == 1 and builtins.type(args[0]) is History:
+            return list
         return builtins.type(*args)
 
     def __instancecheck__(self, value: Any) -> bool:
         return isinstance(value, builtins.type)
+
+    def __subclasscheck__(self, kind: Any) -> bool:
+        return issubclass(kind, builtins.type)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__mro_entries__":  # a metaclass derives from it
+            return lambda bases: (builtins.type,)
+        return getattr(builtins.type, name)  # type.__new__, say
 
     def __eq__(self, other: Any) -> bool:
         return other is self or other is builtins.type
@@ -56,6 +69,11 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
         patches.in_dict(vars(torch), name, lambda original: _recorded(original, current))
     for holder, name in _refused():
         patches.in_dict(vars(holder), name, lambda original: _refusing(original, current))
+    patches.on_class(torch.Tensor, "set_", lambda original: _refusing(original, current), inherited=True)
+    for holder in (torch, torch.functional):
+        patches.in_dict(vars(holder), "broadcast_shapes", lambda original: _of_shapes(original, current))
+    patches.in_dict(vars(torch), "result_type", lambda original: _asking_dtypes(original, current))
+    patches.on_class(json.JSONEncoder, "default", _plain_in_json)
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
     contexts.install(patches, current)
     patches.on_class(type(os.environ), "__getitem__", lambda original: _environment(original, current))
@@ -65,13 +83,16 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
             patches.in_dict(function.__globals__, "type", lambda original: _type_question, default=builtins.type)
 
 
+_SWITCHES = ("set_default_", "set_autocast_", "set_deterministic_", "use_deterministic_", "set_float32_")
+"""Functions that switch for all that follows, after the program too."""
+
 _ATTENTION = "scaled_dot_product_attention"
 
 
 def _refused() -> list[tuple[Any, str]]:
     """Functions that the mode does not see through, and that a graph cannot hold yet."""
     names = {
-        torch: ("compile",),
+        torch: ("compile", *(name for name in vars(torch) if name.startswith(_SWITCHES))),
         torch.func: ("functionalize",),
     }
     return [(holder, name) for holder, listed in names.items() for name in listed if name in vars(holder)]
@@ -103,6 +124,48 @@ def _recorded(original: Callable[..., Any], current: Current) -> Callable[..., A
         return original(*args)
 
     return record
+
+
+def _of_shapes(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function from shapes to a shape, which torch computes in Python, asking about each size."""
+
+    @functools.wraps(original)
+    def compute(*args: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(*args)
+        node_args = recorder.argument(args)
+        value = recorder._perform(original, args, {})
+        return recorder.result(value, recorder.create(original, node_args))
+
+    return compute
+
+
+def _asking_dtypes(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """Which dtype comes out follows from the dtypes and ranks of what goes in, and from the types of numbers."""
+
+    @functools.wraps(original)
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(*args, **kwargs)
+        recorder.rely("dtype")
+        recorder.rely("rank")
+        return recorder._perform(original, args, kwargs)
+
+    return ask
+
+
+def _plain_in_json(original: Callable[..., Any]) -> Callable[..., Any]:
+    """JSON asks here what to write for a value that it does not know: a traced number is its plain one, guarded."""
+
+    def default(self: Any, value: Any) -> Any:
+        if issubclass(builtins.type(value), Scalar):
+            value.recorder.guard(value.place, value.plain)
+            return value.plain
+        return original(self, value)
+
+    return default
 
 
 def _with_plain_flags(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

@@ -102,8 +102,19 @@ def _recording(cached: Any, current: Current) -> Callable[..., Any]:
         return _call(recorder, cached, args, kwargs)
 
     for name in ("cache_info", "cache_clear", "cache_parameters"):
-        setattr(call, name, getattr(cached, name))
+        setattr(call, name, _refusing(cached, getattr(cached, name), current))
     return call
+
+
+def _refusing(cached: Any, original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A question about the cache itself, which the graph does not use."""
+
+    def ask() -> Any:
+        if current() is not None:
+            raise _refusal(cached, "the program asks how its cache stands")
+        return original()
+
+    return ask
 
 
 def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

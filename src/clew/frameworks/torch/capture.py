@@ -28,12 +28,23 @@ from clew.capture.example.reach import asks_for_identity
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
-from clew.capture.example.surroundings import Surroundings, functions_of
+from clew.capture.example.surroundings import Surroundings, functions_of, held_by
 from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import ambient, caches, clocks, control_flow, functions, makers, numbers, streams, transforms
+from clew.frameworks.torch import (
+    ambient,
+    caches,
+    clocks,
+    control_flow,
+    functions,
+    makers,
+    numbers,
+    outside,
+    streams,
+    transforms,
+)
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.islands import CannotFollow, find_island
 from clew.frameworks.torch.islands import install as install_islands
@@ -169,7 +180,8 @@ class _Capture:
         self.parts = [] if self.module is None else list(self.module.modules())
         programs = [*_behind(fn), *self.parts, *_hooks(self.parts)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
-        self.surroundings = Surroundings(self.functions, {type(part) for part in programs})
+        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
+        self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
         self.state = State(self.nests)
         self.recorder.surroundings = self.surroundings
         self.recorder.state = self.state
@@ -204,7 +216,7 @@ class _Capture:
             self._check()
             self.found = self.state.changed()
             done = not self.found and self._finish(result)
-        except (TypeError, RuntimeError) as error:
+        except (TypeError, RuntimeError, AttributeError) as error:
             self.plain_kinds = self._plain_instead(str(error))
             if "Traced" in str(error) and not self.plain_kinds:
                 raise CaptureError(
@@ -234,8 +246,8 @@ class _Capture:
             self.state.watch(owner, owner.__dict__)
         if self.modules is not None:
             self.modules.watch(self.state)
-        owners = [*_behind(self.fn), *self.parts]
-        watch_classes(self.state, {type(owner) for owner in owners})
+        owners, around = [*_behind(self.fn), *self.parts], self.surroundings
+        watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
         watch_modules_around(self.state, () if self.module is None else self.module.modules())
@@ -301,7 +313,7 @@ class _Capture:
 
     def _plain_owners(self) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""
-        owners = [*_behind(self.fn), *self.functions]
+        owners = [*_behind(self.fn), *dict.fromkeys([*self.functions, *self.surroundings.functions])]
         plain = [owner for owner in owners if not isinstance(owner, (torch.nn.Module, type))]
         return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
 
@@ -332,7 +344,7 @@ class _Capture:
                 install_islands(patches, self.islands, self.surroundings.functions)
                 ambient.install(patches, _current_recorder, self.surroundings.functions)
                 self.state.install(patches)
-                for part in (transforms, control_flow, streams, clocks, makers, numbers):
+                for part in (transforms, control_flow, streams, clocks, makers, numbers, outside):
                     part.install(patches, _current_recorder, self.surroundings.functions)
                 caches.install(patches, _current_recorder, self.surroundings.functions, self.parts)
                 with RecordingMode(self.recorder):

@@ -14,6 +14,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import numpy.random
@@ -80,11 +81,21 @@ def _refusing(original: Callable[..., Any], name: str, current: Current, seeded:
     return refuse
 
 
+def is_importing() -> bool:
+    """Whether a Python module is being imported: what it makes is made once."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _seeding(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     """``random.Random`` without a seed."""
 
     def __init__(self: Any, x: Any = None) -> None:
-        if current() is not None and x is None:
+        if current() is not None and x is None and not is_importing():
             raise refusal("a generator of Python without a seed", "it gives other values at each call of the original")
         original(self, x)
 

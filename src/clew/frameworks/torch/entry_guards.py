@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, Memory, follows
+from clew.capture.example.contents import SIMPLE, Memory, follows, is_flat
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import attribute_names, compares_objects
-from clew.capture.example.recorder import expression_of
+from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
@@ -154,7 +154,7 @@ class EntryGuards:
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
         """A variable must be what it was, and hold what it held."""
         held = None
-        if follows(value) or isinstance(value, tuple):
+        if follows(value) or is_flat(value) or isinstance(value, tuple):
             held = Memory(self.recorder.is_end, most=200)
             held.remember(value, depth=3)
         variable = guards.Variable(holder, name, value, held)
@@ -164,8 +164,16 @@ class EntryGuards:
         """Constants that were computed in the capture hold while what they came from is the same."""
         with self.graph.inserting_before(after._next):
             for path in sorted(sources):
-                self._attribute(self.graph.get_attr(path), "_version", self.recorder.constants[path]._version)
+                self._same_values(path, self.recorder.constants[path])
             self._require(self.graph.call_function(defaults), defaults(), "the defaults of torch are what they were")
+
+    def _same_values(self, path: str, tensor: torch.Tensor) -> None:
+        """A tensor must hold what it held; its version alone does not tell of changes through ``.data`` or NumPy."""
+        self._attribute(self.graph.get_attr(path), "_version", tensor._version)
+        if not tensor.is_meta and type(tensor) in PLAIN_TENSORS:
+            kept = Recorder._new_constant(self.recorder, tensor.detach().clone())
+            same = self.graph.call_function(torch.equal, (self.graph.get_attr(path), self.graph.get_attr(kept)))
+            self._require(same, True, f"{path} holds what it held")
 
     def _level(self, name: str, logger: logging.Logger) -> None:
         """What is logged has no node, but a program may ask whether anything would be."""
@@ -182,7 +190,8 @@ class EntryGuards:
             for name in sorted(names & vars(kind).keys()):
                 value = vars(kind)[name]
                 plain = type(value) in SIMPLE or (follows(value) and not callable(value))
-                if plain and not name.startswith("__") and (id(kind), name) not in lifted:
+                plain = plain and not name.startswith("__") and self.surroundings.may_vary(kind)
+                if plain and (id(kind), name) not in lifted:
                     self._variable(kind, name, value, f"{kind.__name__}.{name}")
 
     def _modules_around(self, ran: Iterable[FunctionType]) -> None:

@@ -6,20 +6,18 @@ that call's own affair. What a graph cannot do again, a module put into another 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
+from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.guards import Variable
 from clew.capture.example.state import State
 from clew.errors import CaptureError
 
 _OWN = frozenset(vars(torch.nn.Module()))
 """The attributes that every module has for itself."""
-
-_HELD_BY_CLASSES = (int, float, str, bool, list, dict, set, deque)
 
 
 class Modules:
@@ -89,12 +87,15 @@ def _sets_nothing_itself(module: torch.nn.Module) -> bool:
     return type(module).__module__.startswith("torch.nn.modules.") and not has_hooks
 
 
-def watch_classes(state: State, kinds: Iterable[type]) -> None:
-    """Remember the plain values and containers that users' classes hold."""
-    for kind in kinds:
+def watch_classes(state: State, own: set[type], named: Iterable[type], is_stored: Callable[[str], bool]) -> None:
+    """Remember the plain values and containers that users' classes hold; of those that are merely named, what the
+    program sets somewhere, or can change in place."""
+    for kind in {*own, *named}:
         if kind.__module__.partition(".")[0] not in ("torch", "builtins", "functools", "types"):
+            state.watch_class(kind)
             for name, value in vars(kind).items():
-                if type(value) in _HELD_BY_CLASSES and not name.startswith("__"):
+                plain = type(value) in SIMPLE and (kind in own or is_stored(name))
+                if not name.startswith("__") and (plain or (follows(value) and not callable(value))):
                     state.watch_variable(Variable(kind, name))
 
 

@@ -14,8 +14,9 @@ import torch
 
 from clew import tree
 from clew.capture.example.guards import CHECKS
+from clew.capture.example.writes import FIRST_WRITE
 from clew.codegen.blocks import blocks_of
-from clew.errors import GuardError
+from clew.errors import ClewError, GuardError
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
 from clew.ir.effects import effect_of, resolve
@@ -87,6 +88,33 @@ def _written(node: Node) -> Iterator[Node]:
             waiting += found.all_input_nodes
         elif found.args and isinstance(found.args[0], Node):
             waiting.append(found.args[0])
+
+
+def writes_late(graph: Graph) -> bool:
+    """Whether an error of the program's own would leave state as it was that the original would have changed by then:
+    the graph sets it at its end, and does nothing before that would have to be undone."""
+    before: list[Node] = []
+    for node in graph.nodes:
+        if node.meta.get(FIRST_WRITE):
+            return all(one.target in CHECKS or effect_of(one) is Effect.NONE for one in before)
+        if node.op != "placeholder":
+            before.append(node)
+    return False
+
+
+@contextmanager
+def refused_when_raising() -> Iterator[None]:
+    """An error of the program's own means that the state was not written: only the program itself gets that right."""
+    try:
+        yield
+    except ClewError:
+        raise
+    except Exception as error:
+        raise GuardError(
+            f"the program raised {type(error).__name__}: {error}",
+            why="a graph sets the program's state at its end; the program may have changed it before the error",
+            fixes=("call the original with these inputs", "clew.trace(fn) without an example does so by itself"),
+        ) from error
 
 
 @contextmanager

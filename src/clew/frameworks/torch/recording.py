@@ -131,7 +131,7 @@ class TorchRecorder(Recorder):
         """The node of a tensor; one that the program's surroundings hold is a source of constants."""
         known = len(self.constants)
         node = super().node_of(value)
-        if len(self.constants) > known and not value.requires_grad and not value.is_inference():
+        if len(self.constants) > known and not value.requires_grad and _is_small(value):
             self.folding.add_source(node)
         return node
 
@@ -172,6 +172,8 @@ class TorchRecorder(Recorder):
             return self._get(func.__self__.__name__, func, args[0])
         if name == "__set__":
             return touches.set_property(self, func, args)
+        if name in ("item", "tolist"):  # of which type the numbers are decides what comes of them
+            self.rely("dtype")
         handler = _HANDLERS.get(name)
         if handler is not None:
             return handler(self, func, args, kwargs)
@@ -381,6 +383,17 @@ def can_be_kept(value: Any) -> bool:
     if type(value) is not torch.Tensor or value.requires_grad or value.is_inference():
         return False
     return not value.is_meta and value.layout is torch.strided and value.numel() <= _MOST_ELEMENTS
+
+
+def _is_small(tensor: Any) -> bool:
+    """Whether it costs little to see at each call that a tensor still holds what it held; NaN equals nothing."""
+    if tensor.is_inference() or not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
+        return False
+    with torch._C.DisableTorchFunction():
+        return tensor.is_meta or (tensor.numel() <= _MOST_COMPARED and bool(torch.equal(tensor, tensor.clone())))
+
+
+_MOST_COMPARED = 1 << 14
 
 
 def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:

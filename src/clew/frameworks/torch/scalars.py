@@ -178,6 +178,9 @@ class _Node:
     def is_constant(self) -> bool:
         return False
 
+    def is_nested_int(self) -> bool:
+        return False
+
     def maybe_as_int(self) -> Any:
         return None
 
@@ -208,13 +211,28 @@ TracedInt = type(
         "bit_length": _unary(int.bit_length),
         "is_integer": lambda self: True,
         "real": property(lambda self: self),
+        "imag": 0,
         "numerator": property(lambda self: self),
+        "denominator": 1,
+        "conjugate": lambda self: self,
+        "as_integer_ratio": lambda self: (self, 1),
+        "bit_count": _unary(int.bit_count),
+        "to_bytes": lambda self, *args, **kwargs: int(self).to_bytes(*args, **kwargs),
     },
 )
 TracedFloat = type(
     "TracedFloat",
     (torch.SymFloat, Scalar),
-    {**_class_members(float), "node": _NODE, "is_integer": _unary(float.is_integer)},
+    {
+        **_class_members(float),
+        "node": _NODE,
+        "is_integer": _unary(float.is_integer),
+        "real": property(lambda self: self),
+        "imag": 0.0,
+        "conjugate": lambda self: self,
+        "as_integer_ratio": _forced(float.as_integer_ratio),
+        "hex": _forced(float.hex),
+    },
 )
 TracedBool = type("TracedBool", (torch.SymBool, Scalar), {**_class_members(bool), "node": _NODE})
 
