@@ -34,9 +34,12 @@ class Guarded:
         """The assumptions, in the order in which they are checked."""
         return guards_of(self.graph)
 
-    def _plan(self) -> tuple[Plan | None, bool]:
-        """What the graph as it is now may do before its last guard, and whether it writes state only at its end;
-        worked out once for each state of the code."""
+    def _plan(self) -> Plan | None:
+        """What the graph as it is now may do before its last guard."""
+        return self._plans()[0]
+
+    def _plans(self) -> tuple[Plan | None, bool]:
+        """That plan, and whether the graph writes state only at its end; worked out once for each state of the code."""
         code = self.recompile()  # type: ignore[attr-defined]
         known = self.__dict__.get("_early")
         if known is None or known[0] is not code:
@@ -48,7 +51,7 @@ class CapturedModule(Guarded, GraphModule):
     """A module captured from an example."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        plan, late = self._plan()
+        plan, late = self._plans()
         if plan is None and not late:
             return super().__call__(*args, **kwargs)
         with refused_when_raising() if plan is None else protected(plan, self, args, kwargs):
@@ -59,7 +62,7 @@ class CapturedFunction(Guarded, GraphFunction):
     """A function captured from an example."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        plan, late = self._plan()
+        plan, late = self._plans()
         if plan is None and not late:
             return super().__call__(*args, **kwargs)
         with refused_when_raising() if plan is None else protected(plan, self.root, args, kwargs):

@@ -400,3 +400,46 @@ def _():
         state=lambda: list(calls),
         same_text=False,
     )
+
+
+@program("called_object_with_slots", kind="reached")
+def _():
+    class Counter:
+        __slots__ = ("calls",)
+
+        def __init__(self):
+            self.calls = 0
+
+        def __call__(self, x):
+            self.calls += 1
+            return x * self.calls
+
+    counter = Counter()
+    return Case(counter, **_calls(), state=lambda: counter.calls)
+
+
+@program("hook_on_the_gradients_of_a_module", kind="reached")
+def _():
+    layer = torch.nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda module, incoming, outgoing: (incoming[0] * 10,))
+    return Case(
+        layer,
+        example=lambda: call(torch.ones(2, 2).requires_grad_()),
+        others=[lambda: call(torch.ones(3, 2).requires_grad_())],
+        gradients=True,
+    )
+
+
+@program("buffer_registered_in_forward", kind="reached")
+def _():
+    class Positions(torch.nn.Module):
+        def forward(self, x):
+            if not hasattr(self, "positions"):
+                self.register_buffer("positions", torch.arange(4.0), persistent=False)
+            return x + self.positions[: x.shape[0]]
+
+    return Case(
+        Positions(),
+        example=lambda: call(torch.ones(2)),
+        others=[lambda: call(torch.ones(3)), lambda: call(torch.ones(1))],
+    )

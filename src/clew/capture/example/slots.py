@@ -27,6 +27,15 @@ def assign(root: Any, path: str, value: Any) -> None:
     setattr(owner, name, value)
 
 
+def assign_buffer(root: Any, path: str, value: Any, persistent: bool) -> None:
+    """Set a buffer of the captured module at a dotted path, which may not be there yet."""
+    owner, name = _owner(root, path)
+    if name in owner._buffers:
+        setattr(owner, name, value)
+    else:
+        owner.register_buffer(name, value, persistent=persistent)
+
+
 def remove(root: Any, path: str) -> None:
     """Take away the attribute of the captured module at a dotted path."""
     owner, name = _owner(root, path)
@@ -83,6 +92,9 @@ class Slot:
             graph.call_function(guards.write_variable, (self.variable, value))
         elif value is MISSING:
             graph.call_function(remove, (root(), self.path))
+        elif self.variable.holder is getattr(self.owner, "_buffers", None):
+            persistent = self.variable.name not in self.owner._non_persistent_buffers_set
+            graph.call_function(assign_buffer, (root(), self.path, value, persistent))
         else:
             graph.call_function(assign, (root(), self.path, value))
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from clew.capture.example.contents import slots_of
 from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
@@ -180,6 +181,7 @@ class _Capture:
         self.parts = [] if self.module is None else list(self.module.modules())
         programs = [*_behind(fn), *self.parts, *_hooks(self.parts)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
+        _check_slots(programs)
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
         self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
         self.state = State(self.nests)
@@ -443,6 +445,18 @@ def _behind(fn: Any) -> list[Any]:
             if isinstance(one, partial):
                 waiting += [one.func, *one.args, *one.keywords.values()]
     return found
+
+
+def _check_slots(programs: Iterable[Any]) -> None:
+    """An object that is called must keep its state where it can be watched by name."""
+    for part in programs:
+        kind: Any = type(part)
+        if slots_of(kind) and not hasattr(part, "__dict__"):
+            raise CaptureError(
+                f"the program is, or belongs to, a {kind.__name__}, which keeps its attributes in slots",
+                why="the capture cannot follow them there",
+                fixes=("let the class have a dict: take __slots__ away",),
+            )
 
 
 def _hooks(parts: Iterable[torch.nn.Module]) -> list[Any]:

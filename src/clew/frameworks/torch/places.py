@@ -20,6 +20,16 @@ _OWN = frozenset(vars(torch.nn.Module()))
 """The attributes that every module has for itself."""
 
 
+def _check_hooks(module: torch.nn.Module) -> None:
+    """The hooks on gradients belong to the call of a module, of which the graph holds only the inside."""
+    if module._backward_hooks or module._backward_pre_hooks:
+        raise CaptureError(
+            f"a {type(module).__name__} has hooks on the gradients that pass it",
+            why="its inside is captured, not the call that the hooks belong to",
+            fixes=("keep it as one call: leaves=", "put the hooks on tensors"),
+        )
+
+
 class Modules:
     """The modules of one capture and what must not change in them."""
 
@@ -29,18 +39,21 @@ class Modules:
         self._layers: list[tuple[str, torch.nn.Module]] = []
         self._modes: list[tuple[torch.nn.Module, bool, dict[str, Any]]] = []
         self.inner: list[torch.nn.Module] = []
+        self._passing: list[tuple[torch.nn.Module, set[str]]] = []
         seen: set[int] = set()
         calls: tuple[str, ...] = ()
         for path, part in module.named_modules():
             if path.startswith(calls):
                 self.inner.append(part)
             elif part is module or not is_leaf(part, path):
+                _check_hooks(part)
                 self.entered.append((path, part))
             else:
                 self.inner.append(part)
                 calls = (*calls, f"{path}.") if part._modules else calls
                 if _sets_nothing_itself(part):
                     self._layers.append((path, part))
+            self._passing.append((part, set(part._non_persistent_buffers_set)))
             self._modes.append((part, part.training, dict(part._modules)))
             for holder in (part._parameters, part._buffers, vars(part)):
                 for value in holder.values():
@@ -74,6 +87,8 @@ class Modules:
 
     def put_back(self) -> None:
         """Let modes and parts be as they were."""
+        for part, passing in self._passing:
+            part._non_persistent_buffers_set = passing
         for part, mode, children in self._modes:
             part.training = mode
             if part._modules != children:

@@ -390,7 +390,9 @@ def _is_small(tensor: Any) -> bool:
     if tensor.is_inference() or not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
         return False
     with torch._C.DisableTorchFunction():
-        return tensor.is_meta or (tensor.numel() <= _MOST_COMPARED and bool(torch.equal(tensor, tensor.clone())))
+        if tensor.is_meta or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return True  # fake ones hold nothing
+        return tensor.numel() <= _MOST_COMPARED and bool(torch.equal(tensor, tensor.clone()))
 
 
 _MOST_COMPARED = 1 << 14
