@@ -315,7 +315,8 @@ class _Capture:
 
     def _plain_owners(self) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""
-        owners = [*_behind(self.fn), *dict.fromkeys([*self.functions, *self.surroundings.functions])]
+        reached = [one for one in self.surroundings.functions if "-packages" not in one.__code__.co_filename]
+        owners = [*_behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
         plain = [owner for owner in owners if not isinstance(owner, (torch.nn.Module, type))]
         return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
 
