@@ -8,9 +8,7 @@ enters the next run as an input and is written by the graph; what a graph could 
 from __future__ import annotations
 
 import contextvars
-import fnmatch
 import gc
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,7 +16,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from clew.capture.example.contents import slots_of
 from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
@@ -49,8 +46,10 @@ from clew.frameworks.torch import (
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.islands import CannotFollow, find_island
 from clew.frameworks.torch.islands import install as install_islands
+from clew.frameworks.torch.leaves import Leaves, leaf_policy
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.places import Modules, watch_classes, watch_modules_around
+from clew.frameworks.torch.programs import behind, check_slots, hooks, signature_of
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
@@ -59,7 +58,6 @@ from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 
 _running: contextvars.ContextVar[_Capture | None] = contextvars.ContextVar("clew_capture", default=None)
-Leaves = Callable[[Any, str], bool]
 _MOST_RUNS = 12
 _CARRIED = (bool, int, str, type(None))
 """What a tensor may carry as attributes of its own: values that a guard can compare."""
@@ -74,33 +72,6 @@ class Captured(NamedTuple):
     result: Any
     state: list[str]
     pins: list[tuple[dict[str, Any], str, Any]]
-
-
-def default_leaves(module: Any, path: str) -> bool:
-    """torch's own layers, and compiled modules, stay calls; containers are entered."""
-    containers = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
-    if isinstance(module, torch.jit.ScriptModule):
-        return True
-    return type(module).__module__.startswith("torch.nn.modules") and not isinstance(module, containers)
-
-
-def leaf_policy(leaves: Any) -> Leaves:
-    """The predicate for what a user may give: None, "none", a class or several, a path pattern, or a predicate."""
-    if leaves is None:
-        return default_leaves
-    if leaves == "none":
-        return lambda module, path: False
-    if isinstance(leaves, str):
-        return lambda module, path: fnmatch.fnmatchcase(path, leaves)
-    if isinstance(leaves, (type, tuple, list, set, frozenset)):
-        kinds = (leaves,) if isinstance(leaves, type) else tuple(leaves)
-        return lambda module, path: isinstance(module, kinds)
-    if callable(leaves):
-        return leaves  # type: ignore[no-any-return]
-    raise CaptureError(
-        f"leaves={leaves!r} names no modules",
-        fixes=('give "none", a class, a tuple of classes, a path pattern such as "encoder.*", or a predicate',),
-    )
 
 
 def capture(
@@ -179,9 +150,9 @@ class _Capture:
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), static)
         self.rollback = Rollback(self.recorder)
         self.parts = [] if self.module is None else list(self.module.modules())
-        programs = [*_behind(fn), *self.parts, *_hooks(self.parts)]
+        programs = [*behind(fn), *self.parts, *hooks(self.parts)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
-        _check_slots(programs)
+        check_slots(programs)
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
         self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
         self.state = State(self.nests)
@@ -211,7 +182,7 @@ class _Capture:
         self._watch_state()
         done = False
         try:
-            given = bind(self.nests, _signature(target), args, kwargs)
+            given = bind(self.nests, signature_of(target), args, kwargs)
             self._enter(lifted)
             with self._recording():
                 result = self._call(given)
@@ -248,7 +219,7 @@ class _Capture:
             self.state.watch(owner, owner.__dict__)
         if self.modules is not None:
             self.modules.watch(self.state)
-        owners, around = [*_behind(self.fn), *self.parts], self.surroundings
+        owners, around = [*behind(self.fn), *self.parts], self.surroundings
         watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
@@ -316,7 +287,7 @@ class _Capture:
     def _plain_owners(self) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""
         reached = [one for one in self.surroundings.functions if "-packages" not in one.__code__.co_filename]
-        owners = [*_behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
+        owners = [*behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
         plain = [owner for owner in owners if not isinstance(owner, (torch.nn.Module, type))]
         return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
 
@@ -423,47 +394,6 @@ def _tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
     """The names of a module's own parameters and buffers, and which tensors they are."""
     held = object.__getattribute__(module, "__dict__")  # past the watch on what the program reads
     return [(name, id(value)) for kind in ("_parameters", "_buffers") for name, value in held[kind].items()]
-
-
-def _signature(target: Any) -> inspect.Signature:
-    """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""
-    own = inspect.signature(target, follow_wrapped=False)
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
-        return own
-    return inspect.signature(target)
-
-
-def _behind(fn: Any) -> list[Any]:
-    """A callable and the objects that it consists of: of a method its object, of a partial what it holds."""
-    found: list[Any] = []
-    waiting = [fn]
-    while waiting:
-        one = waiting.pop()
-        if one is not None and not any(one is known for known in found):
-            found.append(one)
-            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
-            if isinstance(one, partial):
-                waiting += [one.func, *one.args, *one.keywords.values()]
-    return found
-
-
-def _check_slots(programs: Iterable[Any]) -> None:
-    """An object that is called must keep its state where it can be watched by name."""
-    for part in programs:
-        kind: Any = type(part)
-        if slots_of(kind) and not hasattr(part, "__dict__"):
-            raise CaptureError(
-                f"the program is, or belongs to, a {kind.__name__}, which keeps its attributes in slots",
-                why="the capture cannot follow them there",
-                fixes=("let the class have a dict: take __slots__ away",),
-            )
-
-
-def _hooks(parts: Iterable[torch.nn.Module]) -> list[Any]:
-    """The functions hooked to some modules."""
-    holders = [hooks for part in parts for hooks in (part._forward_hooks, part._forward_pre_hooks)]
-    return [hook for hooks in holders for hook in hooks.values()]
 
 
 def _current_recorder() -> TorchRecorder | None:

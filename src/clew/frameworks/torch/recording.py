@@ -7,7 +7,6 @@ cannot be recorded faithfully is refused with an error: never a graph that is si
 
 from __future__ import annotations
 
-import copy
 import functools
 import operator
 import weakref
@@ -21,9 +20,9 @@ from torch.overrides import TorchFunctionMode
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.recorder import Pending, Recorder, Scalar
-from clew.capture.example.statements import is_only_shown
 from clew.errors import CaptureError
 from clew.frameworks.torch import touches
+from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.effects import WRITING_DUNDERS, function_effect
 from clew.frameworks.torch.forms import form_of
 from clew.frameworks.torch.islands import CannotFollow
@@ -34,7 +33,7 @@ from clew.frameworks.torch.types import tensor_type
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.source import SourceLine, user_frame, user_source
+from clew.ir.source import SourceLine, user_source
 
 _FACTS = frozenset(
     "dtype device layout is_cuda is_cpu is_meta is_sparse is_quantized is_mkldnn is_mps is_xla is_xpu is_nested "
@@ -174,7 +173,7 @@ class TorchRecorder(Recorder):
             return touches.set_property(self, func, args)
         if name in ("item", "tolist"):  # of which type the numbers are decides what comes of them
             self.rely("dtype")
-        handler = _HANDLERS.get(name)
+        handler = HANDLERS.get(name)
         if handler is not None:
             return handler(self, func, args, kwargs)
         if name in _ESCAPES:
@@ -420,73 +419,6 @@ def _refusal(what: str, why: str = "the capture cannot follow it, and guessing c
 def is_method(func: Any) -> bool:
     """True for methods of tensors; remembered, because torch's own answer takes long."""
     return torch.overrides.is_tensor_method_or_property(func)
-
-
-def _size(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-    shape = recorder.shape(args[0])
-    return shape if dim is None else shape[operator.index(recorder.concrete(dim))]
-
-
-def _length(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    size = recorder.shape(args[0])[0]
-    recorder.guard(size.place, size.plain)  # Python's len() takes plain ints only
-    return size.plain
-
-
-def _dim(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return recorder._rank(args[0])
-
-
-def _asked(function: Any) -> Any:
-    """Python forces a tensor into a plain value: the value is recorded and guarded."""
-
-    def handler(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        value = recorder._perform(func, args, {})
-        recorder.guard(recorder.create(function, (recorder.node_of(args[0]),)), value)
-        return value
-
-    return handler
-
-
-def _text(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A tensor becomes text: guarded unless it is only shown to people."""
-    with recorder.paused():
-        text = func(*recorder.concrete(args), **recorder.concrete(kwargs))
-    if not is_only_shown(user_frame(2)):
-        function = format if func.__name__ == "__format__" else repr
-        recorder.guard(recorder.create(function, recorder.argument(args)), text)
-    return text
-
-
-def _hash(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return func(*args)
-
-
-def _copy(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    with recorder.paused():
-        value = copy.deepcopy(args[0])
-    return recorder.result(value, recorder.create(copy.deepcopy, (recorder.node_of(args[0]),)))
-
-
-_HANDLERS = {
-    "size": _size,
-    "__len__": _length,
-    "dim": _dim,
-    "ndimension": _dim,
-    "__bool__": _asked(bool),
-    "__int__": _asked(int),
-    "__float__": _asked(float),
-    "__index__": _asked(operator.index),
-    "__repr__": _text,
-    "__format__": _text,
-    "__hash__": _hash,
-    "__deepcopy__": _copy,
-    "backward": touches.backward,
-    "retain_grad": touches.retain_grad,
-    "register_hook": touches.register_hook,
-    "register_post_accumulate_grad_hook": touches.register_hook,
-}
 
 
 class RecordingMode(TorchFunctionMode):

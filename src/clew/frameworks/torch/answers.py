@@ -1,0 +1,82 @@
+"""Questions that Python itself asks of a tensor, and their answers during a capture: its size, its truth, its text.
+
+Each handler gets the recorder and the call that torch handed over. Sizes are traced; where Python forces a tensor into
+a plain value, that is recorded and guarded.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from typing import Any
+
+from clew.capture.example.statements import is_only_shown
+from clew.frameworks.torch import touches
+from clew.ir.source import user_frame
+
+
+def _size(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    shape = recorder.shape(args[0])
+    return shape if dim is None else shape[operator.index(recorder.concrete(dim))]
+
+
+def _length(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    size = recorder.shape(args[0])[0]
+    recorder.guard(size.place, size.plain)  # Python's len() takes plain ints only
+    return size.plain
+
+
+def _dim(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return recorder._rank(args[0])
+
+
+def _asked(function: Any) -> Any:
+    """Python forces a tensor into a plain value: the value is recorded and guarded."""
+
+    def handler(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        value = recorder._perform(func, args, {})
+        recorder.guard(recorder.create(function, (recorder.node_of(args[0]),)), value)
+        return value
+
+    return handler
+
+
+def _text(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A tensor becomes text: guarded unless it is only shown to people."""
+    with recorder.paused():
+        text = func(*recorder.concrete(args), **recorder.concrete(kwargs))
+    if not is_only_shown(user_frame(2)):
+        function = format if func.__name__ == "__format__" else repr
+        recorder.guard(recorder.create(function, recorder.argument(args)), text)
+    return text
+
+
+def _hash(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return func(*args)
+
+
+def _copy(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    with recorder.paused():
+        value = copy.deepcopy(args[0])
+    return recorder.result(value, recorder.create(copy.deepcopy, (recorder.node_of(args[0]),)))
+
+
+HANDLERS = {
+    "size": _size,
+    "__len__": _length,
+    "dim": _dim,
+    "ndimension": _dim,
+    "__bool__": _asked(bool),
+    "__int__": _asked(int),
+    "__float__": _asked(float),
+    "__index__": _asked(operator.index),
+    "__repr__": _text,
+    "__format__": _text,
+    "__hash__": _hash,
+    "__deepcopy__": _copy,
+    "backward": touches.backward,
+    "retain_grad": touches.retain_grad,
+    "register_hook": touches.register_hook,
+    "register_post_accumulate_grad_hook": touches.register_hook,
+}
