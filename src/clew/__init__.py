@@ -20,6 +20,7 @@ from clew.capture.symbolic import (
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import CaptureError, ClewError, GraphError, GuardError, TraceError
 from clew.ir.arguments import map_aggregate, map_arg
+from clew.ir.control import cond, for_loop, while_loop
 from clew.ir.effects import has_side_effect, pure
 from clew.ir.equality import difference, same_graph
 from clew.ir.graph import Graph
@@ -84,8 +85,10 @@ __all__ = [
     "Tracer",
     "Transformer",
     "Type",
+    "cond",
     "difference",
     "explain",
+    "for_loop",
     "from_exported",
     "from_fx",
     "has_side_effect",
@@ -104,6 +107,7 @@ __all__ = [
     "trace",
     "type_of",
     "verify",
+    "while_loop",
     "wrap",
 ]
 

@@ -32,9 +32,16 @@ def assignment(node: Node, scope: Scope, root: str) -> str | None:
     """The statement of a node that assigns or deletes; None for all other nodes."""
     if node.op != "call_function" or node.kwargs or not node.args or not isinstance(node.args[0], Node):
         return None
+    if scope.resolve(node.args[0]) is not node.args[0]:  # nothing can be assigned to a part of a literal
+        return None
     writer = _lookup(_WRITERS, node.target)
     text = writer(node, scope) if writer is not None else _of_root(node, scope, root)
     return f"{text};  {scope.locals.name(node)} = None" if text is not None and node.users else text
+
+
+def is_assignment(node: Node) -> bool:
+    """True for a node that may be written as such a statement."""
+    return _lookup(_WRITERS, node.target) is not None or _is_of_root(node)
 
 
 def _set_attribute(node: Node, scope: Scope) -> str | None:

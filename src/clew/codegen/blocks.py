@@ -12,7 +12,7 @@ from typing import Any
 
 from clew.ir.node import Node
 
-_DEEPEST = 15
+DEEPEST = 15
 """Python refuses blocks nested more than twenty deep; a generated function may itself need a few."""
 
 
@@ -27,12 +27,18 @@ class Blocks:
     inline: set[Node] = field(default_factory=set)
     """Context managers that nobody else uses, made right before they are entered: they are written in the ``with``."""
 
+    def include(self, others: Blocks) -> None:
+        """Take over the blocks of another function or of a part of this one."""
+        self.ends |= others.ends
+        self.closing |= others.closing
+        self.inline |= others.inline
 
-def blocks_of(nodes: Any) -> Blocks:
-    """The blocks that can be written, from the outermost inwards."""
+
+def blocks_of(nodes: Any, around: int = 0) -> Blocks:
+    """The blocks that can be written, from the outermost inwards; ``around`` all of them are that many others."""
     found = Blocks()
     for start, end, depth in _pairs(nodes):
-        if depth < _DEEPEST:
+        if depth + around < DEEPEST:
             found.ends[start] = end
             found.closing.add(end)
             manager = start.args[0]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from clew.codegen.inline import is_item_of_control
 from clew.codegen.scope import Scope
 from clew.codegen.statements import COMPARING, expression, is_operator
 from clew.ir.node import Node
@@ -93,7 +94,7 @@ def inlined_into(check: Node) -> list[Node]:
 
 def _is_inline(node: Node) -> bool:
     """Whether a node only reads or computes a number, a size or a fact."""
-    if node.kwargs or node.type is not None:
+    if node.kwargs or node.type is not None or is_item_of_control(node):
         return False
     if node.op == "call_method":
         return node.target in _INLINE_METHODS

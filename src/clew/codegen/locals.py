@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import keyword
 from collections.abc import Iterable
+from typing import Any
 
 from clew.ir.names import Namespace
 from clew.ir.node import Node
@@ -27,7 +28,7 @@ def is_plain_identifier(name: str) -> bool:
     return name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and name != "__debug__"
 
 
-def _needs_name(node: Node) -> bool:
+def needs_name(node: Node) -> bool:
     """False for a call whose value nobody uses: no local is made of it, so its name is free for others."""
     writes_in_place = node.op == "call_function" and getattr(node.target, "__module__", "") == "_operator"
     return bool(node.users) or node.op in ("placeholder", "get_attr") or writes_in_place
@@ -38,6 +39,7 @@ class Locals:
 
     def __init__(self, fixed: set[str], names: Namespace) -> None:
         self.parameters: dict[Node, tuple[str, str]] = {}
+        self.literals: dict[Node, Any] = {}
         self._renamed: dict[Node, str] = {}
         self._fixed = fixed
         self._names = names
@@ -54,6 +56,27 @@ class Locals:
     def name(self, node: Node) -> str:
         """The local name of a node's value."""
         return self._renamed.get(node) or node.name
+
+    def rename(self, node: Node, name: str) -> None:
+        """Let the value of a node have the variable ``name``, which the caller knows to be free for it."""
+        self._renamed[node] = name
+
+    def claim(self, node: Node, taken: set[str]) -> None:
+        """Give a node of a block a name that is not among those ``taken`` in its function, and take it."""
+        name = node.name
+        if type(name) is not str or not is_plain_identifier(name) or name in taken:
+            self._renamed[node] = self._names.create_name(plain(name))
+        self._names.reserve(self.name(node))
+        taken.add(self.name(node))
+
+    def fresh(self, candidate: str) -> str:
+        """A name that nothing in the code has."""
+        return self._names.create_name(candidate)
+
+    def taken_by(self, nodes: Iterable[Node]) -> set[str]:
+        """All names of a function that ``add_function`` has chosen, and those that no local may have."""
+        named = {self.name(node) for node in nodes if needs_name(node)}
+        return named | self._fixed | {self.parameters[node][1] for node in nodes if node in self.parameters}
 
     def _choose_parameters(self, nodes: Iterable[Node]) -> tuple[dict[str, Node], dict[Node, tuple[str, str]]]:
         """Each placeholder's parameter is called like its target, unless that name is taken or no identifier."""
@@ -79,7 +102,7 @@ class Locals:
         seen = set(self._fixed)
         for node in nodes:
             name = node.name
-            if not _needs_name(node):
+            if not needs_name(node):
                 continue
             usable = type(name) is str and name not in seen and is_plain_identifier(name)
             if not usable or owners.get(name, node) is not node:

@@ -18,13 +18,15 @@ from typing import Any, NamedTuple
 
 from clew import tree
 from clew.codegen.comments import Commentator
+from clew.codegen.layout import Planner
+from clew.codegen.lines import Draft, Line
 from clew.codegen.locals import Locals
+from clew.codegen.plan import Plan
 from clew.codegen.scope import Scope
-from clew.codegen.writer import Draft, Line, Writer
+from clew.codegen.writer import Writer
 from clew.ir.graph import Graph
 from clew.ir.guests import present
 from clew.ir.names import Namespace
-from clew.ir.nested import bodies_of, nested_graphs
 from clew.ir.source import SourceLine
 
 Transformer = Callable[[list[str]], list[str]]
@@ -89,8 +91,8 @@ class CodeGen:
         return self._gen_python_code(graph.nodes, root_module, Namespace(), **options)
 
     def _gen_python_code(self, nodes: Any, root_module: str, namespace: Namespace, **options: Any) -> PythonCode:
-        scope = self._scope(nodes, root_module, namespace)
-        draft = self._draft(nodes, root_module, scope, Commentator(**options))
+        scope, plan = self._scope(nodes, root_module, namespace)
+        draft = self._draft(nodes, root_module, scope, plan, Commentator(**options))
         body = [f"{line.text}\n" for line in draft.lines] or ["pass\n"]
         owners: list[Line | None] = [*draft.lines]
         if self._body_transformer is not None:
@@ -116,19 +118,16 @@ class CodeGen:
                 code._origins[number] = line.origin.source
         return code
 
-    def _scope(self, nodes: Any, root: str, namespace: Namespace) -> Scope:
+    def _scope(self, nodes: Any, root: str, namespace: Namespace) -> tuple[Scope, Plan]:
         extra = [*self._names_for_users(), *self.additional_globals()]
         local_names = Locals({root, *(name for name, _ in extra)}, namespace)
-        local_names.add_function(nodes)
-        for node in nodes:
-            for body in bodies_of(node):
-                for function in (body, *nested_graphs(body)):
-                    local_names.add_function(function.nodes)
+        planner = Planner(local_names)
+        planner.function(nodes)
         scope = Scope(namespace, local_names)
         namespace.reserve(self._func_name)
         for name, thing in extra:
             scope.bind_exactly(name, thing)
-        return scope
+        return scope, planner.plan
 
     def _names_for_users(self) -> list[tuple[str, Any]]:
         """What the text that a user's subclass writes may take for granted: the frameworks that are imported."""
@@ -136,9 +135,9 @@ class CodeGen:
             return []
         return [(guest.package, sys.modules[guest.package]) for guest in present()]
 
-    def _draft(self, nodes: Any, root: str, scope: Scope, comments: Commentator) -> Draft:
+    def _draft(self, nodes: Any, root: str, scope: Scope, plan: Plan, comments: Commentator) -> Draft:
         extra = _accepted(self.generate_output, repr_fn=scope.spell)
-        return Writer(scope, root, comments).function(nodes, lambda value: self.generate_output(value, **extra))
+        return Writer(scope, root, plan, comments).function(nodes, lambda value: self.generate_output(value, **extra))
 
     def install_transformer(self, graph: Graph, make_transformer: Callable[[Any], Any]) -> Any:
         """Set the function that rewrites the lines of the body; leaving the context puts the old one back."""

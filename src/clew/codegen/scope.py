@@ -53,7 +53,13 @@ class Scope:
         """Any argument as an expression."""
         return self._value(value) if type(value) is Node else self.speller.spell(value)
 
+    def resolve(self, value: Any) -> Any:
+        """The plain value that a node stands for everywhere, if it is an operand of that kind; else the same again."""
+        return self.locals.literals.get(value, value) if type(value) is Node else value
+
     def _value(self, node: Node) -> str:
+        if node in self.locals.literals:
+            return self.speller.spell(self.locals.literals[node])
         return self._inline.get(node) or self.locals.name(node)
 
     def write_inline(self, node: Node, text: str, in_parentheses: bool) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clew.codegen.annotations import annotation
-from clew.codegen.assignments import assignment
+from clew.codegen.assignments import assignment, is_assignment
 from clew.codegen.locals import is_plain_identifier, plain
 from clew.codegen.scope import Scope, is_private, quoted
 from clew.codegen.subscripts import subscript
@@ -75,9 +75,17 @@ def _in_place(node: Node, scope: Scope) -> str | None:
     sign = _lookup(_IN_PLACE, node.target)
     if sign is not None and len(node.args) == 2 and isinstance(node.args[0], Node):
         # A name of its own first: on an immutable value, ``x += y`` would rebind x for all who read it later.
-        name = scope.locals.name(node)
-        return f"{name} = {scope.spell(node.args[0])};  {name} {sign} {scope.spell(node.args[1])}"
+        name, before = scope.locals.name(node), scope.spell(node.args[0])
+        start = "" if name == before else f"{name} = {before};  "
+        return f"{start}{name} {sign} {scope.spell(node.args[1])}"
     return None
+
+
+def makes_statement(node: Node) -> bool:
+    """True for a node that is no expression: an assignment in place."""
+    if node.op != "call_function":
+        return False
+    return is_assignment(node) or _lookup(_IN_PLACE, node.target) is not None
 
 
 def _lookup(signs: dict[Any, str], target: Any) -> str | None:
@@ -144,6 +152,7 @@ _EXPRESSIONS: dict[str, Callable[[Node, Scope, str], str]] = {
 
 def operand(value: Any, scope: Scope) -> str:
     """An operand of an operator, in parentheses unless it is a name or a plain literal."""
+    value = scope.resolve(value)
     text = scope.spell(value)
     if type(value) is Node:
         return text
@@ -153,6 +162,7 @@ def operand(value: Any, scope: Scope) -> str:
 
 def owner(value: Any, scope: Scope) -> str:
     """What stands before a dot; a number needs parentheses there, or the dot would be a decimal point."""
+    value = scope.resolve(value)
     return f"({scope.spell(value)})" if type(value) is int else operand(value, scope)
 
 

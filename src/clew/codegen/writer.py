@@ -8,129 +8,78 @@ their last use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from clew.codegen.annotations import annotation
 from clew.codegen.assignments import unread_roots
-from clew.codegen.blocks import Blocks, blocks_of
+from clew.codegen.blocks import Blocks
 from clew.codegen.checks import inlined_into, is_check, write_check
-from clew.codegen.comments import Commentator
-from clew.codegen.scope import Scope
+from clew.codegen.control import ControlWriter
+from clew.codegen.finish import Finish, Return, Returning
+from clew.codegen.lines import Draft, Line
 from clew.codegen.statements import expression, statement
 from clew.errors import CodegenError
-from clew.ir.interpreter import last_uses
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
-_INDENT = "    "
-Returning = Callable[[Any], str]
-"""How a function writes its return statement for the value of the output node."""
 
-
-class Line(NamedTuple):
-    """A line of code, indented as it is inside its function, and the node of the function's graph that it is for.
-
-    A line of an inner function comes from a node of the inner graph, its ``origin``; any other from ``node`` itself.
-    """
-
-    text: str
-    node: Node
-    origin: Node
-
-    @property
-    def is_inner(self) -> bool:
-        """True for a line of an inner function."""
-        return self.origin is not self.node
-
-    def indented(self) -> Line:
-        """The line one step further to the right."""
-        return self._replace(text=f"{_INDENT}{self.text}") if self.text else self
-
-
-@dataclass
-class Draft:
-    """What is known of a function while it is written."""
-
-    parameters: list[str] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    returns: str = ""
-    keywords: list[str] = field(default_factory=list)
-    rest: str = ""
-    has_default: bool = False
-    nameless: int = 0
-    stars: set[str] = field(default_factory=set)
-
-    def add_parameter(self, text: str, default: str, keyword_only: bool) -> None:
-        """Note a parameter where Python wants it: positional ones, ``*args``, keyword-only ones, ``**kwargs``."""
-        # A parameter without a default cannot follow one with a default, but for ``*args``.
-        misplaced = self.has_default and not default and text[0] != "*"
-        if text.startswith("**"):
-            self.rest = text
-        elif keyword_only or misplaced:
-            self.keywords.append(text + default)
-        else:
-            self.has_default = self.has_default or bool(default)
-            self.parameters.append(text + default)
-
-    def signature(self) -> list[str]:
-        """All parameters in order; the first ``nameless`` ones can only be passed by position."""
-        has_star = any(text.startswith("*") for text in self.parameters)
-        star = ["*"] if self.keywords and not has_star else []
-        first = [*self.parameters[: self.nameless], "/"] if self.nameless else []
-        return [*first, *self.parameters[self.nameless :], *star, *self.keywords, *([self.rest] if self.rest else [])]
-
-
-class Writer:
+class Writer(ControlWriter):
     """Writes the functions of one piece of code, inner ones included; attributes are read from the name ``root``."""
-
-    def __init__(self, scope: Scope, root: str, comments: Commentator) -> None:
-        self.scope = scope
-        self.root = root
-        self.comments = comments
 
     def function(self, nodes: Any, returning: Returning) -> Draft:
         """The parameters and the lines of the function over ``nodes``."""
         draft = Draft()
-        blocks = blocks_of(nodes)
-        frees = last_uses(nodes)
+        draft.lines = self.block(nodes, Return(returning), draft)
+        return draft
+
+    def block(self, nodes: Any, finish: Finish, draft: Draft | None = None) -> list[Line]:
+        """The statements of a function, or of a part of it that ``finish`` ends."""
+        blocks, frees = self.plan.blocks, self.plan.frees
         checks = {node: inlined_into(node) for node in nodes if is_check(node)}
         roots = unread_roots(nodes)
-        skipped = blocks.inline.union(roots, *checks.values())
-        lines, outside = draft.lines, []
+        skipped = self.skipped(nodes, finish).union(roots, *checks.values())
+        lines: list[Line] = []
+        outside = []
         for node in nodes:
             if node in blocks.ends:
                 lines += self._head_of_block(node, blocks)
                 outside.append(lines)
-                lines = list(self._free(node, frees.get(node.args[0], []) if node.args[0] in blocks.inline else []))
+                lines = list(self.free(node, frees.get(node.args[0], []) if node.args[0] in blocks.inline else []))
             elif node in blocks.closing:
                 inside, lines = lines, outside.pop()
                 lines += [line.indented() for line in inside or [Line("pass", node, node)]]
-                lines += self._free(node, [used for used in frees.get(node, []) if used not in blocks.inline])
+                lines += self.free(node, [used for used in frees.get(node, []) if used not in blocks.inline])
             elif node in checks:
                 lines += self._check(node, checks[node], frees)
+            elif node in self.plan.layouts:
+                lines += self.control(node, finish)
             elif node not in skipped:
-                lines += self._plain(node, draft, returning, [one for one in frees.get(node, ()) if one not in roots])
-        return draft
+                lines += self._plain(node, draft, finish, [one for one in frees.get(node, ()) if one not in roots])
+            if draft is not None and node.op == "output" and node.type is not None:
+                draft.returns = f" -> {annotation(node.type, self.scope)}"
+        return lines
 
     def _check(self, node: Node, inlined: list[Node], frees: dict[Node, list[Node]]) -> Iterator[Line]:
         """An ``if`` with the call that raises, then the locals that the two were the last to use."""
         test, call = write_check(node, inlined, self.scope, self.root)
-        yield from self._lines(node, test)
+        yield from self.lines_of(node, test)
         yield Line(call, node, node).indented()
         used = [value for part in (*reversed(inlined), node) for value in frees.get(part, [])]
-        yield from self._free(node, [value for value in used if value not in inlined])
+        yield from self.free(node, [value for value in used if value not in inlined])
 
-    def _plain(self, node: Node, draft: Draft, returning: Returning, freed: list[Node]) -> Iterator[Line]:
+    def _plain(self, node: Node, draft: Draft | None, finish: Finish, freed: list[Node]) -> Iterator[Line]:
         """A statement on its own, after the functions that it hands over, with the locals that it sets free."""
-        if node.op != "placeholder":
-            yield from self._inner_functions(node)
-        text = self._statement(node, draft, returning)
-        if text is not None and freed and node.op != "output":
-            text += f";  {self._freeing(freed)}"
-        if text is not None:
-            yield from self._lines(node, text)
+        if node.op == "placeholder":
+            assert draft is not None
+            text = self._parameter(node, draft)
+            yield from self.lines_of(node, text + self.freeing(freed)) if text is not None else ()
+            return
+        yield from self._inner_functions(node)
+        if node.op == "output":
+            yield from self.end(node, finish)
+        else:
+            yield from self.lines_of(node, statement(node, self.scope, self.root) + self.freeing(freed))
 
     def _head_of_block(self, node: Node, blocks: Blocks) -> Iterator[Line]:
         """The ``with`` for a call of ``__enter__``."""
@@ -139,28 +88,7 @@ class Writer:
             yield from self._inner_functions(manager)
         text = expression(manager, self.scope, self.root) if manager in blocks.inline else self.scope.spell(manager)
         local = f" as {self.scope.locals.name(node)}" if node.users else ""
-        yield from self._lines(node, f"with {text}{local}:")
-
-    def _free(self, node: Node, freed: list[Node]) -> Iterator[Line]:
-        if freed:
-            yield Line(self._freeing(freed), node, node)
-
-    def _freeing(self, freed: list[Node]) -> str:
-        return f"{' = '.join(map(self.scope.locals.name, freed))} = None"
-
-    def _statement(self, node: Node, draft: Draft, returning: Returning) -> str | None:
-        if node.op == "placeholder":
-            return self._parameter(node, draft)
-        if node.op == "output":
-            if node.type is not None:
-                draft.returns = f" -> {annotation(node.type, self.scope)}"
-            return returning(node.args[0] if node.args else None)
-        return statement(node, self.scope, self.root)
-
-    def _lines(self, node: Node, text: str) -> Iterator[Line]:
-        """A statement with its comments."""
-        for written in self.comments.around(node, self.scope.locals.name(node), text):
-            yield from (Line(line, node, node) for line in written.split("\n"))
+        yield from self.lines_of(node, f"with {text}{local}:")
 
     def _parameter(self, node: Node, draft: Draft) -> str | None:
         """Note a parameter of the function; the line that renames it, if the node bears another name."""

@@ -12,8 +12,11 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from clew.ir.arguments import Reference
+from clew.ir.control import CONTROL, Loop, control_of
 from clew.ir.guests import Effect, guest_of, present
 from clew.ir.nested import bodies_of
+from clew.ir.types import ArrayType, ListType, TupleType
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -91,6 +94,8 @@ def _function_effect(node: Any) -> Effect:
     target = node.target
     if _is_in(target, _effectful):
         return Effect.WRITE
+    if _is_in(target, CONTROL):
+        return _control_effect(node)
     if _is_in(target, _WRITING_OPERATORS):
         return Effect.WRITE
     if _is_in(target, _pure):
@@ -98,6 +103,24 @@ def _function_effect(node: Any) -> Effect:
     guest = guest_of(target)
     known = None if guest is None else guest.function_effect(target, node.args, node.kwargs)
     return Effect.UNKNOWN if known is None else known
+
+
+def _control_effect(node: Any) -> Effect:
+    """Branches and loops do what their bodies do, if these are graphs; iterating may use up what is iterated over."""
+    control = control_of(node)
+    if control is None:
+        return Effect.UNKNOWN
+    if not isinstance(control, Loop) or not control.is_for or _can_be_iterated_again(control.iterable):
+        return Effect.NONE
+    return Effect.UNKNOWN
+
+
+def _can_be_iterated_again(value: Any) -> bool:
+    if isinstance(getattr(value, "value_type", None), (ArrayType, ListType, TupleType)):
+        return True
+    if isinstance(value, Reference):
+        return _is_in(getattr(value, "target", None), (range, list, tuple, sorted, dict, set))
+    return isinstance(value, (list, tuple, dict, str, range))
 
 
 def _is_in(target: Any, functions: Any) -> bool:

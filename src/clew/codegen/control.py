@@ -1,0 +1,170 @@
+"""Branches and loops as Python statements: ``if``, ``while`` and ``for``.
+
+In comes a node whose layout the plan has; out come its lines, those of its bodies indented under their heads. Every
+line knows the node it comes from, at any depth, and belongs to the node of the outer graph that it is a part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from clew.codegen.comments import Commentator
+from clew.codegen.finish import Finish, Return, Test, moves
+from clew.codegen.inline import tree_before, write_inside
+from clew.codegen.lines import Draft, Line
+from clew.codegen.plan import BranchLayout, LoopLayout, Plan, Side
+from clew.codegen.scope import Scope
+from clew.codegen.statements import operand
+from clew.ir.control import ends_of, output_of, returned
+from clew.ir.node import Node
+
+
+class ControlWriter:
+    """Writes branches and loops; whoever derives from it writes the blocks inside of them."""
+
+    def __init__(self, scope: Scope, root: str, plan: Plan, comments: Commentator) -> None:
+        self.scope = scope
+        self.root = root
+        self.plan = plan
+        self.comments = comments
+
+    def block(self, nodes: Any, finish: Finish, draft: Draft | None = None) -> list[Line]:
+        """The statements of a block."""
+        raise NotImplementedError
+
+    def skipped(self, nodes: Any, finish: Finish) -> set[Node]:
+        """The nodes that have no statement of their own, because they are written inside of another one."""
+        plan = self.plan
+        heads = [plan.inside[node] for node in nodes if node in plan.layouts]
+        last = next(iter(reversed(nodes)), None)
+        if last is not None and last.op == "output" and last not in plan.silent:
+            heads.append(self._tree_at_end(last, finish))
+        return plan.silent.union(plan.blocks.inline, *heads)
+
+    def _tree_at_end(self, output: Node, finish: Finish) -> list[Node]:
+        """What is written in the condition at the end of a block, which is the last thing that is computed there."""
+        value = output.args[0] if output.args else None
+        flag = finish.flag_of(value)
+        if not isinstance(flag, Node) or finish.lines(value, self.scope):
+            return []
+        return tree_before(output, flag)
+
+    def lines_of(self, node: Node, text: str) -> Iterator[Line]:
+        """A statement with its comments."""
+        for written in self.comments.around(node, self.scope.locals.name(node), text):
+            yield from (Line(line, node, node) for line in written.split("\n"))
+
+    def free(self, node: Node, freed: list[Node]) -> Iterator[Line]:
+        """A line that sets locals free."""
+        if freed:
+            yield Line(self.freeing(freed).removeprefix(";  "), node, node)
+
+    def freeing(self, freed: list[Node]) -> str:
+        """What stands behind a statement to set locals free."""
+        return f";  {' = '.join(map(self.scope.locals.name, freed))} = None" if freed else ""
+
+    def end(self, node: Node, finish: Finish) -> Iterator[Line]:
+        """The end of a block, whose output node this is."""
+        value = node.args[0] if node.args else None
+        texts = finish.lines(value, self.scope)
+        freed = self.plan.frees.get(node, [])
+        if isinstance(finish, Return):
+            freed = []
+        for place, text in enumerate(texts):
+            yield from self.lines_of(node, text + (self.freeing(freed) if place == len(texts) - 1 else ""))
+        write_inside(self._tree_at_end(node, finish), self.scope, self.root)
+        condition = finish.exit(value, self.scope)
+        if condition == "True":
+            yield Line("break", node, node)
+        elif condition:
+            yield Line(f"if {condition}:", node, node)
+            yield Line("break", node, node).indented()
+
+    def control(self, node: Node, finish: Finish) -> Iterator[Line]:
+        """The statements of a branch or a loop; ``finish`` ends the block around it."""
+        layout = self.plan.layouts[node]
+        write_inside(self.plan.inside[node], self.scope, self.root)
+        if isinstance(layout, LoopLayout):
+            yield from self._loop(node, layout)
+        else:
+            yield from self._branch(node, layout, finish)
+        yield from self.free(node, self.plan.frees.get(node, []))
+
+    # ---- branches ------------------------------------------------------------------------------------------------
+
+    def _branch(self, node: Node, layout: BranchLayout, finish: Finish) -> Iterator[Line]:
+        """An ``if``; where its first side leaves for good, the second one needs no ``else``."""
+        ends = [finish if layout.is_last else side.finish for side in layout.sides]
+        first, second = (self._side(node, side, end) for side, end in zip(layout.sides, ends, strict=True))
+        condition = self._head(layout.branch.predicate)
+        if layout.is_last and _leaves(layout.sides[0].body, ends[0]):
+            yield from self._headed(node, f"if {condition}:", first)
+            yield from second
+        elif first:
+            yield from self._headed(node, f"if {condition}:", first)
+            yield from self._otherwise(node, second)
+        elif second:
+            yield from self._headed(node, f"if not {operand(layout.branch.predicate, self.scope)}:", second)
+        else:
+            yield from self._headed(node, f"if {condition}:", [])
+
+    def _head(self, value: Any) -> str:
+        return self.scope.spell_bare(value) if isinstance(value, Node) else self.scope.spell(value)
+
+    def _headed(self, node: Node, head: str, inside: list[Line]) -> Iterator[Line]:
+        yield from self.lines_of(node, head)
+        yield from (line.indented() for line in inside or [Line("pass", node, node)])
+
+    def _otherwise(self, node: Node, lines: list[Line]) -> Iterator[Line]:
+        """The second side: ``elif`` if it is nothing but another branch."""
+        if lines and lines[0].text.startswith("if ") and all(_continues(line.text) for line in lines[1:]):
+            yield lines[0]._replace(text=f"el{lines[0].text}")
+            yield from lines[1:]
+        elif lines:
+            yield Line("else:", node, node)
+            yield from (line.indented() for line in lines)
+
+    def _side(self, node: Node, side: Side, finish: Finish) -> list[Line]:
+        starts = [Line(text, node, node) for text in moves(side.starts, self.scope)]
+        inside = [line._replace(node=node) for line in self.block(side.body.nodes, finish)]
+        if output_of(side.body) is None:
+            inside += [Line(text, node, node) for text in finish.lines(None, self.scope)]
+        return starts + inside
+
+    # ---- loops ---------------------------------------------------------------------------------------------------
+
+    def _loop(self, node: Node, layout: LoopLayout) -> Iterator[Line]:
+        """What is set before, the head, and one round."""
+        for text in moves(layout.side.starts, self.scope):
+            yield Line(text, node, node)
+        inside = [line._replace(node=node) for line in self.block(layout.side.body.nodes, layout.side.finish)]
+        head = f"for {layout.item} in {self._head(layout.loop.iterable)}:" if layout.loop.is_for else ""
+        if not head:
+            head, before = self._test(node, layout.test)
+            inside = before + inside
+        yield from self._headed(node, head, inside)
+        if layout.whole is not None and node.users:
+            comma = "," if len(layout.results) == 1 else ""
+            yield Line(f"{layout.whole} = ({', '.join(layout.results)}{comma})", node, node)
+
+    def _test(self, node: Node, test: Any) -> tuple[str, list[Line]]:
+        """The head of a ``while``, and what is computed in each round before it is known whether to go on."""
+        value, output = returned(test), output_of(test)
+        tree = tree_before(output, value) if output is not None else []
+        others = [inner for inner in test.nodes if inner.op not in ("placeholder", "output")]
+        if len(tree) == len(others):
+            write_inside(tree, self.scope, self.root)
+            return f"while {self._head(value)}:", []
+        before = [line._replace(node=node) for line in self.block(test.nodes, Test())]
+        return "while True:", before
+
+
+def _leaves(body: Any, finish: Finish) -> bool:
+    """Whether nothing behind a body can run after it."""
+    return all(finish.leaves(end) for end in ends_of(body))
+
+
+def _continues(text: str) -> bool:
+    """Whether a line belongs to the branch that began above it."""
+    return text.startswith((" ", "elif ", "else:"))

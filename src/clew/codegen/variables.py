@@ -1,0 +1,233 @@
+"""Which variables branches and loops use: the names that a person would have chosen.
+
+In comes a branch or a loop of a block that is being planned; its layout goes to the plan. An operand keeps its name
+inside, a value carried by a loop keeps the variable it starts in, and a new value goes straight to the variable where
+it is wanted, always provided that nobody still needs what that variable held before.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+from clew.codegen.finish import Assign, Finish, NextRound, Test
+from clew.codegen.locals import Locals
+from clew.codegen.plan import Block, BranchLayout, Context, LoopLayout, Plan, Side
+from clew.ir.arguments import is_leaf, leaves, references
+from clew.ir.control import Branch, Loop, closing_branch, control_of, inputs_of, output_of, returned
+from clew.ir.node import Node
+
+
+class ControlPlanner:
+    """Plans branches and loops; whoever derives from it plans the blocks inside of them."""
+
+    def __init__(self, local_names: Locals) -> None:
+        self.locals = local_names
+        self.plan = Plan()
+        self._functions: set[int] = set()
+
+    def block(self, nodes: Any, context: Context, is_function: bool = False) -> None:
+        """Plan the statements of a block."""
+        raise NotImplementedError
+
+    # ---- branches ------------------------------------------------------------------------------------------------
+
+    def lay_out_branch(self, block: Block, node: Node, branch: Branch, depth: int) -> None:
+        """Plan an ``if`` and both of its sides."""
+        is_last = closing_branch(node.graph) is node
+        finish = block.context.finish if is_last else self._results(block, node, branch)
+        if is_last:
+            self.plan.silent.add(output_of(node.graph))
+        dying = block.lifetimes.frees.get(node, [])
+        free = [value for value in dying if self._may_overwrite(block, node, value, branch.operands)]
+        taken = set(block.context.taken)
+        sides, freed = [], set(dying)
+        for body in map(copy.deepcopy, branch.bodies):
+            context = Context(set(taken), depth, block.context.indent + 1, finish, set())
+            starts = self._enter(block, context, inputs_of(body), branch.operands, free)
+            freed &= {
+                block.lifetimes.value(value)
+                for value, given in zip(branch.operands, inputs_of(body), strict=True)
+                if isinstance(value, Node) and given.users and given not in context.kept
+            }
+            self.block(body.nodes, context)
+            block.context.taken |= context.taken
+            sides.append(Side(body, starts, finish))
+        block.lifetimes.frees[node] = [] if is_last else [value for value in dying if value not in freed]
+        self.plan.layouts[node] = BranchLayout(branch, sides, is_last)
+
+    def _results(self, block: Block, node: Node, branch: Branch) -> Finish:
+        """The variables of the results: those of operands that one side hands through, otherwise their own."""
+        items = block.lifetimes.items.get(node)
+        shared: set[str] = set()
+        wanted: dict[int | None, Node] = {None: node} if items is None else dict(items.items())
+        for place, value in wanted.items():
+            for name in () if value in block.aimed else self._handed_through(block, node, branch, place):
+                if name not in shared:
+                    shared.add(name)
+                    self.locals.rename(value, name)
+                    break
+        self._rename_twins(block, node)
+        if items is None:
+            return Assign(whole=self.locals.name(node))
+        return Assign(parts={place: self.locals.name(value) for place, value in items.items()})
+
+    def _handed_through(self, block: Block, node: Node, branch: Branch, place: int | None) -> Iterable[str]:
+        """The variables of operands that a side returns as this result and that nobody needs afterwards."""
+        for body in branch.bodies:
+            for number in _returned_inputs(body, place):
+                value = block.lifetimes.value(branch.operands[number])
+                if self._may_overwrite(block, node, value, branch.operands):
+                    yield self.locals.name(value)
+
+    def _may_overwrite(self, block: Block, node: Node, value: Any, given: Any) -> bool:
+        """Whether the variable of an operand is free for other values from this node on."""
+        if not isinstance(value, Node) or value in block.context.kept or value in self.locals.literals:
+            return False
+        if value not in block.lifetimes.frees.get(node, ()) or self.locals.name(value) in block.context.finish.names():
+            return False
+        return sum(block.lifetimes.value(leaf) is value for leaf in leaves(given)) == 1
+
+    def _rename_twins(self, block: Block, node: Node) -> None:
+        for user in node.users:
+            first = block.lifetimes.first.get(user, user)
+            if first is not user:
+                self.locals.rename(user, self.locals.name(first))
+
+    def _enter(
+        self, block: Block, context: Context, inputs: list[Node], given: Iterable[Any], free: Iterable[Node]
+    ) -> list[tuple[str, Any]]:
+        """Tie the parameters of a body to what they are given; returns what has to be set before it starts."""
+        starts = []
+        self.plan.silent.update(inputs)
+        for node, value in zip(inputs, given, strict=True):
+            value = self.locals.literals.get(value, value) if isinstance(value, Node) else value
+            if isinstance(value, Node):
+                self.locals.rename(node, self.locals.name(value))
+                if block.lifetimes.value(value) not in free:
+                    context.kept.add(node)
+            elif is_leaf(value):
+                self.locals.literals[node] = value
+                context.kept.add(node)
+            else:
+                self.locals.claim(node, context.taken)
+                starts.append((self.locals.name(node), value))
+        return starts
+
+    # ---- loops ---------------------------------------------------------------------------------------------------
+
+    def lay_out_loop(self, block: Block, node: Node, loop: Loop, depth: int) -> None:
+        """Plan a ``while`` or ``for``."""
+        body, test = copy.deepcopy(loop.body), copy.deepcopy(loop.test)
+        items = block.lifetimes.items.get(node)
+        count = len(loop.carried)
+        inputs = inputs_of(body)
+        carried = [self._carried(block, node, loop, place, inputs[place]) for place in range(count)]
+        lists = [self._list(node, items, place) for place in range(count, loop.results)]
+        self._rename_twins(block, node)
+        finish = NextRound(carried, lists, self.locals.fresh("stop") if loop.breaks else None)
+        context = Context(set(block.context.taken), depth + 1, block.context.indent + 1, finish, set())
+        for name, value in zip(carried, inputs, strict=False):
+            self.locals.rename(value, name)
+        starts = self._starts(loop, carried, lists)
+        operands = inputs[count + loop.is_for :]
+        starts += self._enter(block, context, operands, loop.operands, ())
+        context.kept.update(operands)
+        if loop.is_for:
+            self.locals.claim(inputs[count], context.taken)
+        self.plan.silent.update(inputs)
+        item = self.locals.name(inputs[count]) if loop.is_for else ""
+        whole = self.locals.name(node) if items is None else None
+        self.plan.layouts[node] = LoopLayout(loop, Side(body, starts, finish), test, item, [*carried, *lists], whole)
+        self.block(body.nodes, context)
+        if test is not None:
+            self._test(context, test, [*inputs[:count], *operands])
+        block.context.taken |= context.taken
+        unused = [value for place, value in enumerate(inputs[:count]) if place not in (items or ())]
+        block.lifetimes.frees[node] = [*block.lifetimes.frees.get(node, []), *unused]
+
+    def _carried(self, block: Block, node: Node, loop: Loop, place: int, inner: Node) -> str:
+        """The variable of a carried value: where it is wanted, where it starts, or one of its own."""
+        result = block.lifetimes.items.get(node, {}).get(place)
+        start = block.lifetimes.value(loop.carried[place])
+        given = (loop.carried, loop.operands, loop.iterable)
+        if result is not None and result in block.aimed:
+            return self.locals.name(result)
+        if self._may_overwrite(block, node, start, given):
+            block.lifetimes.frees[node].remove(start)
+            if result is not None:
+                self.locals.rename(result, self.locals.name(start))
+            return self.locals.name(start)
+        if result is None:
+            self.locals.claim(inner, block.context.taken)
+        return self.locals.name(inner if result is None else result)
+
+    def _list(self, node: Node, items: dict[int, Node] | None, place: int) -> str:
+        found = (items or {}).get(place)
+        return self.locals.fresh(f"{node.name}_outputs") if found is None else self.locals.name(found)
+
+    def _starts(self, loop: Loop, carried: list[str], lists: list[str]) -> list[tuple[str, Any]]:
+        """What carried variables and lists are set to before the first round."""
+        starts: list[tuple[str, Any]] = list(zip(carried, loop.carried, strict=True))
+        return [*starts, *((name, []) for name in lists)]
+
+    def _test(self, around: Context, test: Any, values: list[Node]) -> None:
+        """Plan the condition of a ``while``: it reads the same variables as the body and frees none of them."""
+        inputs = inputs_of(test)
+        self.plan.silent.update(inputs)
+        for node, value in zip(inputs, values, strict=True):
+            if value in self.locals.literals:
+                self.locals.literals[node] = self.locals.literals[value]
+            self.locals.rename(node, self.locals.name(value))
+        context = Context(around.taken, around.depth, around.indent, Test(), set(inputs))
+        self.block(test.nodes, context)
+
+    # ---- values --------------------------------------------------------------------------------------------------
+
+    def can_go_to(self, block: Block, wanted: Any, name: str) -> bool:
+        """Whether a value can be computed right into the variable ``name``, where the end of the block wants it."""
+        if not isinstance(wanted, Node) or wanted.op == "placeholder":
+            return False
+        lifetimes = block.lifetimes
+        if wanted in lifetimes.silent and wanted not in lifetimes.maker:
+            return False
+        output = next(iter(reversed(block.nodes)))
+        if sum(lifetimes.value(leaf) is wanted for leaf in leaves(output.args)) != 1:
+            return False
+        maker = lifetimes.maker.get(wanted, wanted)
+        for node in block.nodes:
+            reads = node.op == "placeholder" and node not in self.locals.literals and self.locals.name(node) == name
+            if reads and lifetimes.last.get(node, -1) > lifetimes.place[maker]:
+                return False
+        control = block.controls.get(maker, (None, 0))[0]
+        return not isinstance(control, Loop) or wanted is maker or name not in self._read_by(control, maker, wanted)
+
+    def _read_by(self, loop: Loop, node: Node, result: Node) -> set[str]:
+        """The variables that a loop reads besides the one in which this result starts."""
+        carried = [value for place, value in enumerate(loop.carried) if place != result.args[1]]
+        read = references((carried, loop.operands, loop.iterable))
+        read += [used for part in self.plan.inside[node] for used in part._inputs]
+        return {self.locals.name(value) for value in read}
+
+
+def wanted_values(block: Block) -> list[tuple[str, Any]]:
+    """What the end of a block wants in which variable; nothing where a branch at the end takes care of it."""
+    last = next(iter(reversed(block.nodes)), None)
+    if last is None or last.op != "output" or closing_branch(last.graph) in block.controls:
+        return []
+    return block.context.finish.targets(last.args[0] if last.args else None)
+
+
+def _returned_inputs(body: Any, place: int | None) -> list[int]:
+    """The numbers of the parameters that a body may return as its result, or as one item of it."""
+    inputs = inputs_of(body)
+    last = closing_branch(body)
+    if last is None:
+        value = returned(body) if place is None else returned(body)[place]
+        return [inputs.index(value)] if isinstance(value, Node) and value in inputs else []
+    branch = control_of(last)
+    assert isinstance(branch, Branch)
+    numbers = [number for inner in branch.bodies for number in _returned_inputs(inner, place)]
+    values = [branch.operands[number] for number in numbers]
+    return [inputs.index(value) for value in values if isinstance(value, Node) and value in inputs]

@@ -1,0 +1,202 @@
+"""Control flow in graphs: branches and loops whose bodies are nested graphs.
+
+``cond``, ``while_loop`` and ``for_loop`` are the targets of such nodes. Called with Python functions in the place of
+graphs they just run, so they are at the same time the meaning of those nodes. A body sees nothing but what it is given:
+loop-carried values first, then the item of a ``for``, then the operands. ``control_of`` reads a node and gives a
+``Branch`` or a ``Loop``; what a body returns is looked up with ``returned`` and ``closing_branch``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clew.errors import GraphError
+from clew.ir.arguments import Body, Reference
+
+Runnable = Callable[..., Any]
+
+
+def cond(pred: Any, true_graph: Runnable, false_graph: Runnable, operands: Sequence[Any] = ()) -> Any:
+    """``true_graph(*operands)`` if ``pred`` is true, otherwise ``false_graph(*operands)``."""
+    return true_graph(*operands) if pred else false_graph(*operands)
+
+
+def while_loop(
+    cond_graph: Runnable,
+    body_graph: Runnable,
+    carried: Sequence[Any],
+    operands: Sequence[Any] = (),
+    outputs: int = 0,
+    breaks: bool = False,
+) -> tuple[Any, ...]:
+    """Run ``body_graph(*carried, *operands)`` for new carried values while ``cond_graph`` of the same says so.
+
+    The body returns a tuple: the carried values, then ``outputs`` values that are collected, then, with ``breaks``,
+    whether the loop ends here. The result is a tuple of the carried values and of one list for each output.
+    """
+    values = tuple(carried)
+    lists: tuple[list[Any], ...] = tuple([] for _ in range(outputs))
+    while cond_graph(*values, *operands):
+        values, stop = _step(body_graph(*values, *operands), len(values), lists, breaks)
+        if stop:
+            break
+    return (*values, *lists)
+
+
+def for_loop(
+    iterable: Iterable[Any],
+    body_graph: Runnable,
+    carried: Sequence[Any] = (),
+    operands: Sequence[Any] = (),
+    outputs: int = 0,
+    breaks: bool = False,
+) -> tuple[Any, ...]:
+    """Run ``body_graph(*carried, item, *operands)`` for new carried values with every item of ``iterable``.
+
+    What the body returns, and the result, are as for ``while_loop``.
+    """
+    values = tuple(carried)
+    lists: tuple[list[Any], ...] = tuple([] for _ in range(outputs))
+    for item in iterable:
+        values, stop = _step(body_graph(*values, item, *operands), len(values), lists, breaks)
+        if stop:
+            break
+    return (*values, *lists)
+
+
+def _step(result: Any, count: int, lists: tuple[list[Any], ...], breaks: bool) -> tuple[tuple[Any, ...], Any]:
+    """The new carried values and whether to stop; what is collected goes into its list."""
+    wanted = count + len(lists) + breaks
+    result = () if result is None and not wanted else result
+    if not isinstance(result, tuple) or len(result) != wanted:
+        raise GraphError(
+            f"the body of a loop returned {_counted(result)} instead of a tuple of {wanted}",
+            why=f"it has {count} carried values, {len(lists)} outputs and {'a' if breaks else 'no'} flag that stops it",
+        )
+    for values, value in zip(lists, result[count:], strict=False):
+        values.append(value)
+    return result[:count], breaks and result[-1]
+
+
+def _counted(result: Any) -> str:
+    return f"a tuple of {len(result)}" if isinstance(result, tuple) else f"a {type(result).__name__}"
+
+
+CONTROL = (cond, while_loop, for_loop)
+"""The functions of this file, which are public under the name of the package: that is how code and text name them."""
+for _function in CONTROL:
+    _function.__module__ = "clew"
+
+_SIGNATURES = {function: inspect.signature(function) for function in CONTROL}
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A node that calls ``cond``."""
+
+    predicate: Any
+    bodies: tuple[Any, Any]
+    operands: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A node that calls ``while_loop``, which has a ``test``, or ``for_loop``, which has none."""
+
+    test: Any
+    iterable: Any
+    body: Any
+    carried: tuple[Any, ...]
+    operands: tuple[Any, ...]
+    outputs: int
+    breaks: bool
+
+    @property
+    def bodies(self) -> tuple[Any, ...]:
+        """The test, if there is one, and the body."""
+        return (self.body,) if self.test is None else (self.test, self.body)
+
+    @property
+    def is_for(self) -> bool:
+        """True for a ``for_loop``."""
+        return self.test is None
+
+    @property
+    def returns(self) -> int:
+        """How many values the body returns."""
+        return len(self.carried) + self.outputs + self.breaks
+
+    @property
+    def results(self) -> int:
+        """How many values the loop itself returns."""
+        return len(self.carried) + self.outputs
+
+
+def is_control(node: Any) -> bool:
+    """True for a node that calls one of the three functions."""
+    return node.op == "call_function" and any(node.target is function for function in CONTROL)
+
+
+def control_of(node: Any) -> Branch | Loop | None:
+    """The branch or loop that a node is; None for any other node, and for one whose parts are not written out.
+
+    Written out means: bodies are graphs, operands and carried values are tuples or lists, counts are numbers.
+    """
+    if not is_control(node):
+        return None
+    try:
+        found = _SIGNATURES[node.target].bind(*node.args, **node.kwargs)
+    except TypeError:
+        return None
+    found.apply_defaults()
+    given = found.arguments
+    operands, carried = given["operands"], given.get("carried", ())
+    if not (isinstance(operands, (tuple, list)) and isinstance(carried, (tuple, list))):
+        return None
+    if node.target is cond:
+        control: Branch | Loop = Branch(given["pred"], (given["true_graph"], given["false_graph"]), tuple(operands))
+    elif type(given["outputs"]) is not int or type(given["breaks"]) is not bool:
+        return None
+    else:
+        parts = given.get("cond_graph"), given.get("iterable"), given["body_graph"]
+        control = Loop(*parts, tuple(carried), tuple(operands), given["outputs"], given["breaks"])
+    return control if all(isinstance(body, Body) for body in control.bodies) else None
+
+
+def inputs_of(body: Any) -> list[Any]:
+    """The parameters of a body, in order."""
+    return [node for node in body.nodes if node.op == "placeholder"]
+
+
+def output_of(body: Any) -> Any:
+    """The output node of a body, or None."""
+    last = body._root._prev
+    return last if last.op == "output" else None
+
+
+def returned(body: Any) -> Any:
+    """What a body returns, as a nest of its nodes; None if it has no output."""
+    output = output_of(body)
+    return output.args[0] if output is not None and output.args else None
+
+
+def closing_branch(body: Any) -> Any:
+    """The branch at the very end of a body whose result is all that the body returns; None if there is none."""
+    node = returned(body)
+    if not isinstance(node, Reference) or not is_control(node) or node.target is not cond:  # type: ignore[attr-defined]
+        return None
+    is_last = node._next is output_of(body) and len(node.users) == 1  # type: ignore[attr-defined]
+    return node if is_last and control_of(node) is not None else None
+
+
+def ends_of(body: Any) -> list[Any]:
+    """All that a body may return: what it returns itself, or what the branches return with which it closes."""
+    node = closing_branch(body)
+    if node is None:
+        return [returned(body)]
+    branch = control_of(node)
+    assert isinstance(branch, Branch)
+    return [end for inner in branch.bodies for end in ends_of(inner)]
