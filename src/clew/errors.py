@@ -82,6 +82,10 @@ class OutputCount(GraphError):
     """A graph with no output, with two, or with nodes behind its output."""
 
 
+class BodyMismatch(GraphError):
+    """A branch or loop whose bodies do not take what they are given, or do not return what is asked for."""
+
+
 class MissingAttribute(GraphError, AttributeError):
     """A node refers to a submodule, parameter or buffer that the owning module does not have."""
 

@@ -16,6 +16,7 @@ from clew.codegen.lines import Draft, Line
 from clew.codegen.plan import BranchLayout, LoopLayout, Plan, Side
 from clew.codegen.scope import Scope
 from clew.codegen.statements import operand
+from clew.ir.arguments import references
 from clew.ir.control import ends_of, output_of, returned
 from clew.ir.node import Node
 
@@ -68,9 +69,9 @@ class ControlWriter:
         """The end of a block, whose output node this is."""
         value = node.args[0] if node.args else None
         texts = finish.lines(value, self.scope)
-        freed = self.plan.frees.get(node, [])
-        if isinstance(finish, Return):
-            freed = []
+        read = [] if isinstance(finish, Return) else self.plan.frees.get(node, [])
+        needed = self._names_of(finish.flag_of(value))
+        freed = [used for used in read if self.scope.locals.name(used) not in needed]
         for place, text in enumerate(texts):
             yield from self.lines_of(node, text + (self.freeing(freed) if place == len(texts) - 1 else ""))
         write_inside(self._tree_at_end(node, finish), self.scope, self.root)
@@ -80,6 +81,9 @@ class ControlWriter:
         elif condition:
             yield Line(f"if {condition}:", node, node)
             yield Line("break", node, node).indented()
+
+    def _names_of(self, value: Any) -> set[str]:
+        return {self.scope.locals.name(node) for node in references(value)}
 
     def control(self, node: Node, finish: Finish) -> Iterator[Line]:
         """The statements of a branch or a loop; ``finish`` ends the block around it."""

@@ -187,13 +187,10 @@ class ControlPlanner:
 
     def can_go_to(self, block: Block, wanted: Any, name: str) -> bool:
         """Whether a value can be computed right into the variable ``name``, where the end of the block wants it."""
-        if not isinstance(wanted, Node) or wanted.op == "placeholder":
+        if not isinstance(wanted, Node) or wanted.op == "placeholder" or wanted in block.aimed:
             return False
         lifetimes = block.lifetimes
         if wanted in lifetimes.silent and wanted not in lifetimes.maker:
-            return False
-        output = next(iter(reversed(block.nodes)))
-        if sum(lifetimes.value(leaf) is wanted for leaf in leaves(output.args)) != 1:
             return False
         maker = lifetimes.maker.get(wanted, wanted)
         for node in block.nodes:

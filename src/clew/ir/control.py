@@ -137,7 +137,8 @@ class Loop:
 
 def is_control(node: Any) -> bool:
     """True for a node that calls one of the three functions."""
-    return node.op == "call_function" and any(node.target is function for function in CONTROL)
+    target = node.target
+    return (target is cond or target is while_loop or target is for_loop) and node.op == "call_function"
 
 
 def control_of(node: Any) -> Branch | Loop | None:

@@ -5,6 +5,8 @@ A graph comes in and is left as it is; the first broken rule is raised as an err
 1. Every opcode is one of the six and its target fits.          4. Names are unique.
 2. Arguments are nodes of this graph that come earlier.         5. At most one output, and it is the last node.
 3. ``users`` is exactly the reverse of the arguments.           6. Paths exist in the owning module, if there is one.
+
+Graphs inside a graph keep the same rules; those of branches and loops are in ``control_rules``.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from clew.errors import (
     OutputCount,
     UseBeforeDefinition,
 )
+from clew.ir.control_rules import check_control
 from clew.ir.guests import guest_of
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node, check_opcode
@@ -58,6 +61,7 @@ def verify(graph: Graph, root: Any = None) -> None:
     for node in graph.nodes:
         for body in bodies_of(node):
             verify(body, root)
+        check_control(node)
     if root is not None:
         _check_attributes(graph, root)
 

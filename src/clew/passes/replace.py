@@ -6,12 +6,14 @@ order; both may return several values. Afterwards the graph is valid and its cod
 - A match is first gathered in one place (``gather``), so no effect is ever reordered; one that cannot be is left alone.
 - A path of a submodule or attribute that stands in pattern and replacement means the one that was matched; what else
   the replacement refers to is taken over into the large module (``adopt``).
+- Bodies of branches and loops are searched too; no match reaches from one graph into another.
 - Mistakes in pattern or replacement are raised before any node is replaced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from clew.capture.symbolic.tracer import Tracer
 from clew.errors import PatternError
 from clew.ir.arguments import is_leaf, leaves, map_arg
 from clew.ir.graph import Graph
+from clew.ir.nested import nested_graphs
 from clew.ir.node import Node
 from clew.passes.adopt import Adopter, forget_modules
 from clew.passes.gather import Gatherer
@@ -82,16 +85,46 @@ def replace_pattern_with_filters(
         )
     matcher = SubgraphMatcher(_graph_of(pattern), ignore_literals=ignore_literals)
     make = replacement_callback or _always(_checked(matcher, replacement))
-    rewriting = _Rewriting(gm, matcher)
-    matches = rewriting.find(match_filters or [], node_name_match)
-    graphs = [make(match, rewriting.graph, matcher.pattern) for match in matches]
-    if replacement_callback is not None:
-        graphs = [_checked(matcher, graph) for graph in graphs]
-    paths = [rewriting.paths(match, graph) for match, graph in zip(matches, graphs, strict=True)]
-    for match, end, graph, known in zip(matches, rewriting.ends, graphs, paths, strict=True):
-        rewriting.insert(match, end, graph, known)
-    rewriting.finish(is_module=hasattr(replacement, "named_modules"))
-    return rewriting.places
+    adopter = Adopter(gm, matcher.pattern)
+    with _owned_by(gm):
+        rewritings = [_Rewriting(gm, graph, matcher, adopter) for graph in (gm.graph, *nested_graphs(gm.graph))]
+        plans = []
+        for rewriting in rewritings:
+            matches = rewriting.find(match_filters or [], node_name_match)
+            graphs = [make(match, rewriting.graph, matcher.pattern) for match in matches]
+            if replacement_callback is not None:
+                graphs = [_checked(matcher, graph) for graph in graphs]
+            paths = [rewriting.paths(match, graph) for match, graph in zip(matches, graphs, strict=True)]
+            plans.append(list(zip(matches, rewriting.ends, graphs, paths, strict=True)))
+        for rewriting, plan in zip(rewritings, plans, strict=True):
+            for match, end, graph, known in plan:
+                rewriting.insert(match, end, graph, known)
+            rewriting.exchange()
+        _finish(gm, rewritings, is_module=hasattr(replacement, "named_modules"))
+    return [place for rewriting in rewritings for place in rewriting.places]
+
+
+@contextmanager
+def _owned_by(gm: Any) -> Iterator[None]:
+    """Let the graphs inside of the module's graph know for a while whose attributes they refer to."""
+    before = [(graph, graph.owning_module) for graph in nested_graphs(gm.graph)]
+    for graph, _ in before:
+        graph.owning_module = gm
+    try:
+        yield
+    finally:
+        for graph, owner in before:
+            graph.owning_module = owner
+
+
+def _finish(gm: Any, rewritings: list[_Rewriting], is_module: bool) -> None:
+    """Forget modules that nobody calls any more, check the result, and make the code anew."""
+    if is_module:
+        doomed = (node for rewriting in rewritings for node in rewriting.doomed)
+        forget_modules(gm, {node.target for node in doomed if node.op == "call_module"})
+    gm.graph.lint()
+    if hasattr(gm, "recompile"):
+        gm.recompile()
 
 
 def _always(graph: Graph) -> ReplacementMaker:
@@ -193,13 +226,13 @@ def _is_returned_input(matcher: SubgraphMatcher, replacement: Graph, node: Node,
 
 
 class _Rewriting:
-    """All replacements of one call: they are inserted one by one, and then old values give way to new ones at once."""
+    """All replacements in one graph: they are inserted one by one, and then old values give way to new ones at once."""
 
-    def __init__(self, gm: Any, matcher: SubgraphMatcher) -> None:
+    def __init__(self, gm: Any, graph: Graph, matcher: SubgraphMatcher, adopter: Adopter) -> None:
         self.gm = gm
-        self.graph: Graph = gm.graph
+        self.graph = graph
         self.matcher = matcher
-        self.adopter = Adopter(gm, matcher.pattern)
+        self.adopter = adopter
         self.ends: list[Node] = []
         self.new_value: dict[Node, Any] = {}
         self.doomed: dict[Node, None] = {}
@@ -243,8 +276,8 @@ class _Rewriting:
         self.doomed.update(dict.fromkeys(old))
         self.places.append(ReplacedPatterns(match.anchors[0], match.nodes_map, added))
 
-    def finish(self, is_module: bool) -> None:
-        """Let everybody use the new values, take the old nodes out, and check the result."""
+    def exchange(self) -> None:
+        """Let everybody use the new values, and take the old nodes out."""
         users = {user: None for node in self.new_value for user in node.users if user not in self.doomed}
         for user in users:
             user.args = map_arg(user.args, self._newest)
@@ -255,11 +288,6 @@ class _Rewriting:
                 if node in place.nodes_map:
                     place.nodes_map[node] = map_arg(place.nodes_map[node], self._newest)
         self._erase()
-        if is_module:
-            forget_modules(self.gm, {node.target for node in self.doomed if node.op == "call_module"})
-        self.graph.lint()
-        if hasattr(self.gm, "recompile"):
-            self.gm.recompile()
 
     def _newest(self, node: Node) -> Any:
         """What stands for a node in the end: the replacement of a match may be the result of another."""

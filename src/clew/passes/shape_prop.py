@@ -11,7 +11,7 @@ from clew.ir.arguments import map_aggregate
 from clew.ir.guests import guest_of, module_guest
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
-from clew.ir.types import type_of
+from clew.ir.types import ArrayType, Type, type_of
 
 
 class TensorMetadata(NamedTuple):
@@ -29,6 +29,7 @@ class TensorMetadata(NamedTuple):
 class ShapeProp(Interpreter):
     """Runs a module on an example and notes the type of every value on its node.
 
+    Bodies of branches and loops get the types of what ran in them; a size that differs from round to round gets a name.
     With ``fake_mode``, a FakeTensorMode of torch, nothing is computed: the example and the module's state are faked.
     """
 
@@ -36,16 +37,23 @@ class ShapeProp(Interpreter):
         super().__init__(gm)
         self.fake_mode = fake_mode
         self.real_module = self.module
+        self._noted: set[Node] = set()
         self.fake_module: Any = None
         if fake_mode is not None:
             guest = module_guest(gm)
             self.fake_module = None if guest is None else guest.faked(gm, fake_mode)
             self.module = self.fake_module or gm
 
+    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
+        """Run on ``args``; types of an earlier run are forgotten."""
+        self._noted.clear()
+        return super().run(*args, initial_env=initial_env, enable_io_processing=enable_io_processing)
+
     def run_node(self, n: Node) -> Any:
         """Run a node and note the type of its value."""
         result = super().run_node(n)
-        n.value_type = type_of(result)
+        n.value_type = _joined(n, type_of(result)) if n in self._noted else type_of(result)
+        self._noted.add(n)
         n.meta["type"] = type(result)
         noted = map_aggregate(result, _metadata)
         if any(isinstance(part, TensorMetadata) for part in _parts(noted)):
@@ -59,6 +67,20 @@ class ShapeProp(Interpreter):
         fakes = [self.fake_mode.from_tensor(value) if hasattr(value, "dtype") else value for value in args]
         with self.fake_mode:
             return self.run(*fakes)
+
+
+def _joined(node: Node, found: Type) -> Type | None:
+    """The type of a node that has run before, in another round: the old one and the new one as far as they agree."""
+    before = node.value_type
+    if before == found:
+        return found
+    if not isinstance(before, ArrayType) or not isinstance(found, ArrayType):
+        return None
+    if (before.dtype, before.device, len(before.shape)) != (found.dtype, found.device, len(found.shape)):
+        return None
+    pairs = enumerate(zip(before.shape, found.shape, strict=True))
+    sizes = tuple(old if old == new else f"{node.name}_{axis}" for axis, (old, new) in pairs)
+    return ArrayType(found.dtype, sizes, found.device)
 
 
 def _metadata(value: Any) -> Any:

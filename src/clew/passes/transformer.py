@@ -11,7 +11,7 @@ from typing import Any
 
 from clew.capture.symbolic import GraphAppendingTracer, Proxy, Tracer
 from clew.ir.graph import Graph
-from clew.ir.interpreter import Interpreter
+from clew.ir.interpreter import Interpreter, last_uses
 from clew.runtime.module import GraphModule
 
 
@@ -64,8 +64,15 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_method", target, args, kwargs)
 
     def body(self, graph: Graph) -> Graph:
-        """A nested graph stays one: a copy of its own."""
-        return copy.deepcopy(graph)
+        """A nested graph stays one: it is transformed likewise into a graph of its own."""
+        inner = copy.copy(self)
+        inner.graph = graph
+        inner.new_graph = Graph(tracer_cls=graph._tracer_cls)
+        inner.new_graph._chosen_codegen = graph._chosen_codegen
+        inner.tracer = _TransformerTracer(inner.new_graph, self.module)
+        inner.user_to_last_uses = last_uses(graph.nodes) if self.garbage_collect_values else {}
+        inner._finish(Interpreter.run(inner, enable_io_processing=False))
+        return inner.new_graph
 
     def run_node(self, n: Any) -> Any:
         """The proxy of a node; the new node takes over its source, types and notes."""
@@ -77,11 +84,14 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """The new module."""
-        result = super().run(enable_io_processing=False)
-        if result is not None:
+        self._finish(super().run(enable_io_processing=False))
+        return GraphModule(self.module, self.new_graph, type(self.module).__name__)
+
+    def _finish(self, result: Any) -> None:
+        """Let the new graph return what the old one does."""
+        if self.graph.find_nodes(op="output"):
             output = self.new_graph.output(_nodes_of(result))
             _take_notes(self.graph.output_node(), output)
-        return GraphModule(self.module, self.new_graph, type(self.module).__name__)
 
 
 def _nodes_of(value: Any) -> Any:
