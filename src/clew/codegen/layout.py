@@ -78,9 +78,7 @@ class Planner(ControlPlanner):
     def _name(self, block: Block) -> None:
         """Give the values of a block variables: those where they are wanted in the end, or their own."""
         for name, wanted in wanted_values(block):
-            if self.can_go_to(block, wanted, name):
-                self.locals.rename(wanted, name)
-                block.aimed.add(wanted)
+            self.aim(block, wanted, name)
         for node in block.nodes:
             if node.op != "placeholder" and node not in block.aimed and needs_name(node):
                 self.locals.claim(node, block.context.taken)
@@ -91,7 +89,9 @@ class Planner(ControlPlanner):
         for node in block.controls:
             tree = self.plan.inside[node]
             used = [value for part in (*reversed(tree), node) for value in frees.pop(part, [])]
-            frees[node] = [value for value in used if value not in tree]
+            layout = self.plan.layouts[node]
+            is_last = isinstance(layout, BranchLayout) and layout.is_last
+            frees[node] = [] if is_last else [value for value in used if value not in tree]
         for node, values in frees.items():
             names = self._names_set_by(node, block)
             may_be_freed = (value for value in values if value not in block.context.kept)

@@ -8,7 +8,8 @@ it is wanted, always provided that nobody still needs what that variable held be
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clew.codegen.finish import Assign, Finish, NextRound, Test
@@ -54,7 +55,7 @@ class ControlPlanner:
             self.block(body.nodes, context)
             block.context.taken |= context.taken
             sides.append(Side(body, starts, finish))
-        block.lifetimes.frees[node] = [] if is_last else [value for value in dying if value not in freed]
+        block.lifetimes.frees[node] = [value for value in dying if value not in freed]
         self.plan.layouts[node] = BranchLayout(branch, sides, is_last)
 
     def _results(self, block: Block, node: Node, branch: Branch) -> Finish:
@@ -64,7 +65,7 @@ class ControlPlanner:
         wanted: dict[int | None, Node] = {None: node} if items is None else dict(items.items())
         for place, value in wanted.items():
             for name in () if value in block.aimed else self._handed_through(block, node, branch, place):
-                if name not in shared:
+                if name not in shared and _is_same_variable(name, value.name):
                     shared.add(name)
                     self.locals.rename(value, name)
                     break
@@ -154,7 +155,9 @@ class ControlPlanner:
         given = (loop.carried, loop.operands, loop.iterable)
         if result is not None and result in block.aimed:
             return self.locals.name(result)
-        if self._may_overwrite(block, node, start, given):
+        if self._may_overwrite(block, node, start, given) and (
+            _is_same_variable(start.name, inner.name) or _is_same_variable(start.name, getattr(result, "name", "_"))
+        ):
             block.lifetimes.frees[node].remove(start)
             if result is not None:
                 self.locals.rename(result, self.locals.name(start))
@@ -185,7 +188,33 @@ class ControlPlanner:
 
     # ---- values --------------------------------------------------------------------------------------------------
 
-    def can_go_to(self, block: Block, wanted: Any, name: str) -> bool:
+    def aim(self, block: Block, wanted: Any, name: str) -> None:
+        """Let a value have the variable ``name`` if it can, and also the value that it is made of step by step."""
+        while self._can_go_to(block, wanted, name):
+            self.locals.rename(wanted, name)
+            block.aimed.add(wanted)
+            wanted = next(self._earlier_versions(block, wanted, name), None)
+
+    def _earlier_versions(self, block: Block, result: Node, name: str) -> Iterator[Node]:
+        """Values of the same variable that a branch may hand through, or a loop starts with, and that end there."""
+        maker = block.lifetimes.maker.get(result, result)
+        control = block.controls.get(maker, (None, 0))[0]
+        place = None if maker is result else result.args[1]
+        given: Any = ()
+        found: list[Any] = []
+        if isinstance(control, Branch):
+            given = control.operands
+            found = [given[number] for body in control.bodies for number in _returned_inputs(body, place)]
+        elif isinstance(control, Loop) and place is not None and place < len(control.carried):
+            given = (control.carried, control.operands, control.iterable)
+            found = [control.carried[place]]
+        for value in map(block.lifetimes.value, found):
+            ends = isinstance(value, Node) and value in block.lifetimes.frees.get(maker, ())
+            once = sum(block.lifetimes.value(leaf) is value for leaf in leaves(given)) == 1
+            if ends and once and _is_same_variable(name, value.name):
+                yield value
+
+    def _can_go_to(self, block: Block, wanted: Any, name: str) -> bool:
         """Whether a value can be computed right into the variable ``name``, where the end of the block wants it."""
         if not isinstance(wanted, Node) or wanted.op == "placeholder" or wanted in block.aimed:
             return False
@@ -206,6 +235,16 @@ class ControlPlanner:
         read = references((carried, loop.operands, loop.iterable))
         read += [used for part in self.plan.inside[node] for used in part._inputs]
         return {self.locals.name(value) for value in read}
+
+
+_NUMBER = re.compile(r"_\d+$")
+_UNNAMED = frozenset({"getitem", "cond"})
+
+
+def _is_same_variable(before: str, after: str) -> bool:
+    """Whether a new value is called like the variable that it could take over, or has no name that anybody chose."""
+    stem = _NUMBER.sub("", after)
+    return stem in _UNNAMED or stem == _NUMBER.sub("", before)
 
 
 def wanted_values(block: Block) -> list[tuple[str, Any]]:
