@@ -70,14 +70,14 @@ CASES = [
         """
             graph(%x) {
               %gt = function operator.gt(%x, 10)
-              %size = function clew.cond(%gt, graph(%x) { 
-                return 'large' 
+              %size = function clew.cond(%gt, graph(%x) {
+                return 'large'
               }, graph(%x) {
                 %gt = function operator.gt(%x, 5)
-                %inner = function clew.cond(%gt, graph() { 
-                  return 'middle' 
-                }, graph() { 
-                  return 'small' 
+                %inner = function clew.cond(%gt, graph() {
+                  return 'middle'
+                }, graph() {
+                  return 'small'
                 }, ())
                 return %inner
               }, (%x,))
@@ -212,7 +212,7 @@ CASES = [
             def forward(self, xs):
                 s = 0
                 for x in xs:
-                    s = s + x;  x = None
+                    s = s + x
                     if s > 10:
                         break
                 xs = None
@@ -244,8 +244,7 @@ CASES = [
             def forward(self, xs, log):
                 for x in xs:
                     if x % 2:
-                        log.append(x);  x = None
-                    x = None
+                        log.append(x)
                 xs = None
                 return log
         """,
@@ -282,9 +281,7 @@ CASES = [
                 for row in rows:
                     for item in row:
                         if not (item < 0):
-                            total = total + item;  item = None
-                        item = None
-                    row = None
+                            total = total + item
                     sums.append(total)
                 rows = None
                 return (total, sums)
@@ -347,7 +344,7 @@ CASES = [
                 list_1 = list(cond);  cond = None
                 n = 0
                 for i in list_1:
-                    n = i;  i = None
+                    n = i
                 loop = (n,)
                 n = None
                 len_1 = len(loop);  loop = None
@@ -425,7 +422,7 @@ CASES = [
                 for i in range(n):
                     if i > 3:
                         break
-                    total = total + i;  i = None
+                    total = total + i
                     sums.append(total)
                 n = None
                 return (total, sums)
@@ -450,7 +447,7 @@ CASES = [
             def forward(self, xs):
                 last = 0
                 for x in xs:
-                    last, stop = x, last;  x = None
+                    last, stop = x, last
                     if stop:
                         break
                 xs = None

@@ -1,7 +1,7 @@
 """Random programs with branches and loops inside each other, and a direct evaluation of them.
 
 The strategy gives graphs over whole numbers whose operations may leave a trace in ``LOG``, so that the order of effects
-counts. ``evaluate`` knows nothing of interpreters and generated code: it is the meaning of a graph in its shortest form.
+counts. ``evaluate`` knows nothing of interpreters and generated code: it is the meaning of a graph in short.
 """
 
 from __future__ import annotations

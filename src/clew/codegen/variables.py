@@ -135,8 +135,9 @@ class ControlPlanner:
         operands = inputs[count + loop.is_for :]
         starts += self._enter(block, context, operands, loop.operands, ())
         context.kept.update(operands)
-        if loop.is_for:
+        if loop.is_for:  # the item is not freed: the next round does that, and in a short loop the time would show
             self.locals.claim(inputs[count], context.taken)
+            context.kept.add(inputs[count])
         self.plan.silent.update(inputs)
         item = self.locals.name(inputs[count]) if loop.is_for else ""
         whole = self.locals.name(node) if items is None else None
