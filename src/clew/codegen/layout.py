@@ -17,12 +17,17 @@ from clew.codegen.locals import needs_name
 from clew.codegen.plan import Block, BranchLayout, Context
 from clew.codegen.variables import ControlPlanner, wanted_values
 from clew.ir.arguments import Body, leaves
-from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of
+from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, is_control
+from clew.ir.interpreter import last_uses
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
 _MOST_INDENTED = 80
 """Python reads no line that is indented by a hundred steps."""
+
+
+Controls = dict[Node, tuple[Branch | Loop, int]]
+"""The branches and loops of a block, each with the depth at which it stands."""
 
 
 class Planner(ControlPlanner):
@@ -31,8 +36,15 @@ class Planner(ControlPlanner):
     def function(self, nodes: Any) -> None:
         """Plan a function over ``nodes`` and all that is inside it."""
         self.locals.add_function(nodes)
-        taken = self.locals.taken_by(nodes)
-        self.block(nodes, Context(taken, 0, 0, Return(), set()), is_function=True)
+        context = Context(set(), 0, 0, Return(), set())
+        blocks = blocks_of(nodes)
+        controls = self._controls(nodes, blocks, context)
+        if controls:
+            context.taken = self.locals.taken_by(nodes)
+            self._block(nodes, context, blocks, controls)
+        else:  # the great majority, and the largest ones
+            self.plan.blocks.include(blocks)
+            self.plan.frees.update(last_uses(nodes))
 
     def _inner_function(self, body: Any) -> None:
         """Plan the function for a graph that is handed to another one; once, wherever it appears."""
@@ -40,18 +52,20 @@ class Planner(ControlPlanner):
             self._functions.add(id(body))
             self.function(body.nodes)
 
-    def block(self, nodes: Any, context: Context, is_function: bool = False) -> None:
-        """Plan the statements of a function, of a side of a branch, or of one round of a loop."""
+    def block(self, nodes: Any, context: Context) -> None:
+        """Plan the statements of a side of a branch, or of one round of a loop."""
         blocks = blocks_of(nodes, context.depth)
+        self._block(nodes, context, blocks, self._controls(nodes, blocks, context))
+
+    def _block(self, nodes: Any, context: Context, blocks: Blocks, controls: Controls) -> None:
         self.plan.blocks.include(blocks)
-        controls = self._controls(nodes, blocks, context)
         lifetimes = Lifetimes(nodes, {node: control for node, (control, _) in controls.items()})
         self.plan.silent |= lifetimes.silent
         block = Block(nodes, context, controls, lifetimes)
         for node, (control, _) in controls.items():
             head = control.predicate if isinstance(control, Branch) else control.iterable
             self.plan.inside[node] = tree_before(node, head)
-        if not is_function:
+        if not isinstance(context.finish, Return) or context.indent:
             self._name(block)
         for node, (control, depth) in controls.items():
             if isinstance(control, Branch):
@@ -60,13 +74,16 @@ class Planner(ControlPlanner):
                 self.lay_out_loop(block, node, control, depth)
         self._note_frees(block)
 
-    def _controls(self, nodes: Any, blocks: Blocks, context: Context) -> dict[Node, tuple[Branch | Loop, int]]:
+    def _controls(self, nodes: Any, blocks: Blocks, context: Context) -> Controls:
         """The branches and loops that become statements, each with its depth; all other bodies become functions."""
         found = {}
         within = 0
         for node in nodes:
-            within += (node in blocks.ends) - (node in blocks.closing)
-            control = control_of(node)
+            if blocks.ends:
+                within += (node in blocks.ends) - (node in blocks.closing)
+            if node.op in ("placeholder", "get_attr") and not node.args:
+                continue
+            control = control_of(node) if is_control(node) else None
             depth = context.depth + within
             if control is not None and depth < DEEPEST and _is_written_out(control, context.indent + within):
                 found[node] = (control, depth)

@@ -28,7 +28,7 @@ class ControlPlanner:
         self.plan = Plan()
         self._functions: set[int] = set()
 
-    def block(self, nodes: Any, context: Context, is_function: bool = False) -> None:
+    def block(self, nodes: Any, context: Context) -> None:
         """Plan the statements of a block."""
         raise NotImplementedError
 

@@ -31,6 +31,9 @@ class Writer(ControlWriter):
         """The parameters and the lines of the function over ``nodes``."""
         draft = Draft()
         draft.lines = self.block(nodes, Return(returning), draft)
+        last = next(iter(reversed(nodes)), None)
+        if last is not None and last.op == "output" and last.type is not None:
+            draft.returns = f" -> {annotation(last.type, self.scope)}"
         return draft
 
     def block(self, nodes: Any, finish: Finish, draft: Draft | None = None) -> list[Line]:
@@ -56,8 +59,6 @@ class Writer(ControlWriter):
                 lines += self.control(node, finish)
             elif node not in skipped:
                 lines += self._plain(node, draft, finish, [one for one in frees.get(node, ()) if one not in roots])
-            if draft is not None and node.op == "output" and node.type is not None:
-                draft.returns = f" -> {annotation(node.type, self.scope)}"
         return lines
 
     def _check(self, node: Node, inlined: list[Node], frees: dict[Node, list[Node]]) -> Iterator[Line]:
