@@ -455,4 +455,44 @@ CASES = [
         """,
         ((([1, 0, 2],), 0),),
     ),
+    Case(
+        "items that are tuples",
+        """
+            graph(%xs, %ys) {
+              %zip_1 = function builtins.zip(%xs, %ys)
+              %loop = function clew.for_loop(%zip_1, graph(%best, %pair) {
+                %x = function operator.getitem(%pair, 0)
+                %y = function operator.getitem(%pair, 1)
+                %y_1 = function operator.getitem(%pair, 1)
+                %best_1 = function builtins.max(%best, %x, %y, %y_1)
+                return (%best_1,)
+              }, (0,))
+              %best = function operator.getitem(%loop, 0)
+              %enumerate_2 = function builtins.enumerate(%xs)
+              %loop_1 = function clew.for_loop(%enumerate_2, graph(%last, %pair) {
+                %x = function operator.getitem(%pair, 1)
+                %add = function operator.add(%x, %last)
+                return (%x, %add)
+              }, (%best,), outputs=1)
+              %sums = function operator.getitem(%loop_1, 1)
+              return (%best, %sums)
+            }
+        """,
+        """
+            def forward(self, xs, ys):
+                best = 0
+                for x, y in zip(xs, ys):
+                    best = max(best, x, y, y)
+                ys = None
+                last = best
+                sums = []
+                for _, x_1 in enumerate(xs):
+                    add = x_1 + last;  last = None
+                    sums.append(add)
+                    last = x_1;  add = None
+                xs = last = None
+                return (best, sums)
+        """,
+        ((([1, 5], [4, 2]), (5, [6, 6])),),
+    ),
 ]

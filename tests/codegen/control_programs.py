@@ -7,6 +7,7 @@ counts. ``evaluate`` knows nothing of interpreters and generated code: it is the
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -109,8 +110,13 @@ class _Builder:
             bodies[1] = bodies[0]
         return self.call(clew.cond, (self.value(), *bodies, operands))
 
-    def body(self, inputs: int, finish: Any) -> Graph:
+    def body(self, inputs: int, finish: Any, pair: int | None = None) -> Graph:
+        """A graph of so many inputs, of which the one with the number ``pair`` is a tuple of two numbers."""
         inner = _Builder(self.draw, inputs, self.depth - 1)
+        if pair is not None:
+            item = inner.values.pop(pair)
+            for place in self.draw(st.lists(st.integers(0, 1), max_size=3)):
+                inner.values.append(inner.call(operator.getitem, (item, place)))
         for _ in range(self.number(0, 3)):
             inner.step()
         finish(inner)
@@ -140,8 +146,11 @@ class _Builder:
         options = {"outputs": outputs, "breaks": breaks}
         if self.number(0, 1):
             count = len(carried) + outputs + breaks
-            body = self.body(len(carried) + 1 + len(operands), lambda inner: inner.finish_tuple(count, None, breaks))
+            pairs = self.number(0, 2) == 0
+            finish = partial(_Builder.finish_tuple, count=count, flag=breaks)
+            body = self.body(len(carried) + 1 + len(operands), finish, len(carried) if pairs else None)
             source: Any = self.call(range, (self.number(0, 3),))
+            source = self.call(enumerate, (source, 5)) if pairs else source
             node = self.call(clew.for_loop, (source, body, carried, operands), **options)
         else:
             carried = (0, *carried)

@@ -8,7 +8,7 @@ never too seldom. What is computed for the check alone, right before it, stands 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,12 +77,12 @@ def is_check(node: Node) -> bool:
         return False
 
 
-def inlined_into(check: Node) -> list[Node]:
-    """The nodes right before a check that are computed for it alone, the last one first."""
+def inlined_into(check: Node, bound: Collection[Node] = ()) -> list[Node]:
+    """The nodes right before a check that are computed for it alone, the last one first; not those ``bound`` before."""
     found: list[Node] = []
     users: set[Node] = {check}
     node = check._prev
-    while _is_inline(node) and len(node.users) == 1 and next(iter(node.users)) in users:
+    while _is_inline(node) and node not in bound and len(node.users) == 1 and next(iter(node.users)) in users:
         (user,) = node.users
         if sum(argument is node for argument in user.args) != 1 or (user is check and user.args[0] is not node):
             break

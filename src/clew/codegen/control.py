@@ -49,7 +49,7 @@ class ControlWriter:
         flag = finish.flag_of(value)
         if not isinstance(flag, Node) or finish.lines(value, self.scope):
             return []
-        return tree_before(output, flag)
+        return tree_before(output, flag, self.plan.bound)
 
     def lines_of(self, node: Node, text: str) -> Iterator[Line]:
         """A statement with its comments."""

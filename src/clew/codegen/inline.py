@@ -7,6 +7,7 @@ They are taken only as long as the expression computes them in the very order in
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from typing import Any
 
 from clew.codegen.scope import Scope
@@ -20,14 +21,14 @@ _MOST = 6
 """More operations than that are no longer easy to read in one line."""
 
 
-def tree_before(user: Node, value: Any) -> list[Node]:
-    """The nodes that are written where ``user`` has ``value``, the last one first."""
+def tree_before(user: Node, value: Any, bound: Collection[Node] = ()) -> list[Node]:
+    """The nodes that are written where ``user`` has ``value``, the last one first; those ``bound`` have variables."""
     found: list[Node] = []
     waiting: list[tuple[Any, Node]] = [(value, user)]
     node = user._prev
     while waiting and len(found) < _MOST:
         wanted, reader = waiting.pop()
-        if wanted is node and _can_be_inside(node, reader):
+        if wanted is node and node not in bound and _can_be_inside(node, reader):
             found.append(node)
             waiting += [(leaf, node) for leaf in leaves((node.args, node.kwargs)) if isinstance(leaf, Node)]
             node = node._prev

@@ -64,7 +64,7 @@ class Planner(ControlPlanner):
         block = Block(nodes, context, controls, lifetimes)
         for node, (control, _) in controls.items():
             head = control.predicate if isinstance(control, Branch) else control.iterable
-            self.plan.inside[node] = tree_before(node, head)
+            self.plan.inside[node] = tree_before(node, head, self.plan.bound)
         if not isinstance(context.finish, Return) or context.indent:
             self._name(block)
         for node, (control, depth) in controls.items():
@@ -97,7 +97,8 @@ class Planner(ControlPlanner):
         for name, wanted in wanted_values(block):
             self.aim(block, wanted, name)
         for node in block.nodes:
-            if node.op != "placeholder" and node not in block.aimed and needs_name(node):
+            has_name = node.op == "placeholder" or node in block.aimed or node in self.plan.bound
+            if not has_name and needs_name(node):
                 self.locals.claim(node, block.context.taken)
 
     def _note_frees(self, block: Block) -> None:

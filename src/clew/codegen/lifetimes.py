@@ -67,3 +67,13 @@ def _is_item(user: Node, node: Node, count: int) -> bool:
     if len(user.args) != 2 or user.args[0] is not node:
         return False
     return type(user.args[1]) is int and 0 <= user.args[1] < count
+
+
+def parts_of_item(iterable: Any, item: Node) -> list[list[Node]]:
+    """Which nodes take which part of an item, if items are tuples for certain and nobody wants one as a whole."""
+    count = 0
+    if isinstance(iterable, Node) and iterable.op == "call_function":
+        count = 2 if iterable.target is enumerate else len(iterable.args) if iterable.target is zip else 0
+    if count < 2 or not item.users or not all(_is_item(user, item, count) for user in item.users):
+        return []
+    return [[user for user in item.users if user.args[1] == place] for place in range(count)]

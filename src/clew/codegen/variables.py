@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clew.codegen.finish import Assign, Finish, NextRound, Test
+from clew.codegen.lifetimes import parts_of_item
 from clew.codegen.locals import Locals
 from clew.codegen.plan import Block, BranchLayout, Context, LoopLayout, Plan, Side
 from clew.ir.arguments import is_leaf, leaves, references
@@ -135,11 +136,8 @@ class ControlPlanner:
         operands = inputs[count + loop.is_for :]
         starts += self._enter(block, context, operands, loop.operands, ())
         context.kept.update(operands)
-        if loop.is_for:  # the item is not freed: the next round does that, and in a short loop the time would show
-            self.locals.claim(inputs[count], context.taken)
-            context.kept.add(inputs[count])
         self.plan.silent.update(inputs)
-        item = self.locals.name(inputs[count]) if loop.is_for else ""
+        item = self._item(loop, inputs[count], context) if loop.is_for else ""
         whole = self.locals.name(node) if items is None else None
         self.plan.layouts[node] = LoopLayout(loop, Side(body, starts, finish), test, item, [*carried, *lists], whole)
         self.block(body.nodes, context)
@@ -166,6 +164,26 @@ class ControlPlanner:
         if result is None:
             self.locals.claim(inner, block.context.taken)
         return self.locals.name(inner if result is None else result)
+
+    def _item(self, loop: Loop, item: Node, context: Context) -> str:
+        """What stands between ``for`` and ``in``: one variable, or several where items are known to be tuples.
+
+        They are not freed: the next round sets them anyway, and in a short loop the time would show.
+        """
+        parts = parts_of_item(loop.iterable, item)
+        if not parts:
+            self.locals.claim(item, context.taken)
+            context.kept.add(item)
+            return self.locals.name(item)
+        for nodes in parts:
+            for node in nodes:
+                if node is nodes[0]:
+                    self.locals.claim(node, context.taken)
+                self.locals.rename(node, self.locals.name(nodes[0]))
+            self.plan.silent.update(nodes)
+            self.plan.bound.update(nodes)
+            context.kept.update(nodes)
+        return ", ".join(self.locals.name(nodes[0]) if nodes else self.locals.fresh("_") for nodes in parts)
 
     def _list(self, node: Node, items: dict[int, Node] | None, place: int) -> str:
         found = (items or {}).get(place)
@@ -217,7 +235,7 @@ class ControlPlanner:
 
     def _can_go_to(self, block: Block, wanted: Any, name: str) -> bool:
         """Whether a value can be computed right into the variable ``name``, where the end of the block wants it."""
-        if not isinstance(wanted, Node) or wanted.op == "placeholder" or wanted in block.aimed:
+        if not isinstance(wanted, Node) or wanted.op == "placeholder" or wanted in block.aimed | self.plan.bound:
             return False
         lifetimes = block.lifetimes
         if wanted in lifetimes.silent and wanted not in lifetimes.maker:

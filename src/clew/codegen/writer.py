@@ -39,7 +39,7 @@ class Writer(ControlWriter):
     def block(self, nodes: Any, finish: Finish, draft: Draft | None = None) -> list[Line]:
         """The statements of a function, or of a part of it that ``finish`` ends."""
         blocks, frees = self.plan.blocks, self.plan.frees
-        checks = {node: inlined_into(node) for node in nodes if is_check(node)}
+        checks = {node: inlined_into(node, self.plan.bound) for node in nodes if is_check(node)}
         roots = unread_roots(nodes)
         skipped = self.skipped(nodes, finish).union(roots, *checks.values())
         lines: list[Line] = []
