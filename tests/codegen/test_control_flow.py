@@ -3,6 +3,7 @@
 import copy
 import operator
 import pickle
+import textwrap
 import weakref
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from hypothesis import given, settings
 
 import clew
+from clew.capture.example.guards import require
 from clew.ir.source import SourceLine
 
 from .control_graphs import CASES
@@ -272,6 +274,52 @@ def test_a_loop_over_what_may_be_used_up_stays():
     graph.output(None)
     graph.eliminate_dead_code()
     assert [node.name for node in graph.find_nodes(op="call_function")] == ["for_loop", "cond"]
+
+
+def guarded():
+    """A loop over a branch with a check and a ``with`` inside, and a check on its result."""
+    side, x = new_graph("x")
+    size = side.call_function(operator.getitem, (side.call_function(getattr, (x, "shape")), 0))
+    side.call_function(require, (size, 2, "x.shape[0] == 2"))
+    manager = side.call_function(torch.no_grad, ())
+    side.call_method("__enter__", (manager,))
+    y = side.call_function(torch.relu, (x,))
+    side.call_method("__exit__", (manager, None, None, None))
+    side.output((y,))
+    other, x = new_graph("x")
+    other.output((x,))
+    body, x, _, flag = new_graph("x", "i", "flag")
+    cond = body.call_function(clew.cond, (flag, side, other, (x,)))
+    result = body.call_function(operator.getitem, (cond, 0))
+    body.call_function(require, (body.call_function(getattr, (result, "ndim")), 2, "two dimensions"))
+    body.output((result,))
+    graph, x, flag = new_graph("x", "flag")
+    loop = graph.call_function(clew.for_loop, (range(2), body, (x,), (flag,)))
+    graph.output(graph.call_function(operator.getitem, (loop, 0)))
+    return graph
+
+
+def test_checks_and_with_blocks_inside():
+    graph = guarded()
+    expected = """
+        for i in range(0, 2):
+            if flag:
+                if x.shape[0] != 2:
+                    require(x.shape[0], 2, 'x.shape[0] == 2')
+                with torch.no_grad():
+                    x = torch.relu(x)
+            if x.ndim != 2:
+                require(x.ndim, 2, 'two dimensions')
+        flag = None
+        return x
+    """
+    assert textwrap.indent(textwrap.dedent(expected), "    ").strip() in code_of(graph)
+    module = module_of(graph)
+    assert not module(torch.ones(2, 2, requires_grad=True), True).requires_grad
+    assert module(torch.ones(3, 2, requires_grad=True), False).requires_grad
+    for x, told in ((torch.ones(3, 2), "shape"), (torch.ones(2), "two dimensions")):
+        with pytest.raises(clew.GuardError, match=told):
+            module(x, True)
 
 
 def scan():

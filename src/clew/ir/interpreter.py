@@ -124,10 +124,12 @@ class Interpreter:
     def body(self, graph: Graph) -> Any:
         """What a node hands over for a nested graph: a function that interprets it likewise, on the same root."""
 
+        uses = last_uses(graph.nodes) if self.garbage_collect_values else {}
+
         def run_body(*args: Any, **kwargs: Any) -> Any:
             inner = copy.copy(self)
             inner.graph = graph
-            inner.user_to_last_uses = last_uses(graph.nodes) if self.garbage_collect_values else {}
+            inner.user_to_last_uses = uses
             named = {node: kwargs[node.target] for node in graph.find_nodes(op="placeholder") if node.target in kwargs}
             return Interpreter.run(inner, *args, initial_env=named, enable_io_processing=False)
 
