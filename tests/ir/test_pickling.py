@@ -61,3 +61,14 @@ def test_names_go_on_where_they_were() -> None:
     graph = Graph()
     graph.call_function(operator.neg, (graph.call_function(operator.neg, (1,)),))
     assert through_pickle(graph).call_function(operator.neg, (1,)).name == "neg_2"
+
+
+def test_a_function_that_is_also_a_note() -> None:
+    """What is found out about a note says nothing about the same object as a target."""
+    graph = Graph()
+    first = graph.call_function(list, ((1, 2),))
+    first.meta["type"] = tuple
+    graph.output(graph.call_function(tuple, (first,)))
+    loaded = through_pickle(graph)
+    assert difference(graph, loaded) is None
+    assert next(iter(loaded.nodes)).meta == {"type": tuple}

@@ -40,6 +40,7 @@ class _Packer:
     def __init__(self, graph: Graph) -> None:
         self.places: dict[Any, Index] = {node: Index(place) for place, node in enumerate(graph.nodes)}
         self.seen: dict[int, tuple[Any, Any]] = {}
+        self.taken: dict[int, tuple[bool, Any]] = {}
 
     def encode(self, leaf: Any) -> Any:
         """A leaf of an argument: nodes as indices, functions by a way that pickle can go."""
@@ -66,10 +67,10 @@ class _Packer:
     def _is_portable(self, value: Any) -> bool:
         if isinstance(value, (str, int, float, bool, Reference)):
             return True
-        known = self.seen.get(id(value))
+        known = self.taken.get(id(value))
         if known is None:
-            known = self.seen[id(value)] = (_can_pickle(map_aggregate(value, self.encode)), value)
-        return bool(known[0])
+            known = self.taken[id(value)] = (_can_pickle(map_aggregate(value, self.encode)), value)
+        return known[0]
 
 
 def pack(graph: Graph) -> tuple[Any, ...]:
