@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 Substitutes = Mapping[str, Callable[..., Any]]
 
 _MOST_CONSTANTS = 240  # an index beyond it would need a longer instruction
-_NOP, _CACHE = dis.opmap["NOP"], dis.opmap["CACHE"]
+_NOP, _CACHE, _LOAD_GLOBAL, _EXTENDED = (dis.opmap[name] for name in ("NOP", "CACHE", "LOAD_GLOBAL", "EXTENDED_ARG"))
 
 
 class _Known(NamedTuple):
@@ -85,5 +85,13 @@ def _calls(code: CodeType, substitutes: Substitutes) -> list[tuple[int, str]]:
     """Where a global is loaded together with the mark that a call follows, and which."""
     if substitutes.keys().isdisjoint(code.co_names) or len(code.co_consts) > _MOST_CONSTANTS:
         return []
-    loads = [one for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL" and one.argval in substitutes]
-    return [(one.offset, one.argval) for one in loads if one.arg is not None and one.arg & 1 and one.arg < 256]
+    found, is_extended = [], False
+    raw = code.co_code
+    for place in range(0, len(raw), 2):  # ``dis`` would take ten times as long
+        operation, argument = raw[place], raw[place + 1]
+        if operation == _LOAD_GLOBAL and argument & 1 and not is_extended:
+            name = code.co_names[argument >> 1]
+            if name in substitutes:
+                found.append((place, name))
+        is_extended = operation == _EXTENDED
+    return found

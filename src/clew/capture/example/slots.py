@@ -57,12 +57,13 @@ def _owner(root: Any, path: str) -> tuple[Any, str]:
 class Slot:
     """One place. ``owner`` is the object whose attribute it is, if any; ``path`` leads there from the module."""
 
-    __slots__ = ("owner", "path", "variable")
+    __slots__ = ("existed", "owner", "path", "variable")
 
     def __init__(self, variable: Variable, owner: Any = None, path: str | None = None) -> None:
         self.variable = variable
         self.owner = owner
         self.path = path
+        self.existed = True
 
     @property
     def key(self) -> tuple[int, str]:
@@ -92,7 +93,7 @@ class Slot:
             graph.call_function(guards.write_variable, (self.variable, value))
         elif value is MISSING:
             graph.call_function(remove, (root(), self.path))
-        elif self.variable.holder is getattr(self.owner, "_buffers", None):
+        elif not self.existed and self.variable.holder is getattr(self.owner, "_buffers", None):
             persistent = self.variable.name not in self.owner._non_persistent_buffers_set
             graph.call_function(assign_buffer, (root(), self.path, value, persistent))
         else:

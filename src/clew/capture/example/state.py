@@ -127,6 +127,7 @@ class State:
         nests = self.nests
         for slot in slots:
             before = entered = slot.variable.get()
+            slot.existed = before is not MISSING
             first = len(nests.arrays)
             if type(before) is list and is_held_once(before, _HOLDERS):
                 entered = nests.history(before, slot.read(nests.recorder.graph), slot.label)

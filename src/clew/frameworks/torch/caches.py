@@ -9,6 +9,7 @@ identity: one that the program has just made is in no cache, and with any other 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -35,6 +36,10 @@ _ALWAYS_NEW = frozenset(
 )
 """Methods that give a new tensor for every input, never one of their own arguments."""
 _CACHED = type(functools.lru_cache(lambda: None))
+_NEW_OPERATORS = frozenset(
+    getattr(operator, name)
+    for name in "add sub mul truediv floordiv mod pow matmul lt le gt ge eq ne and_ or_ xor neg invert".split()
+)
 _HOLDING = frozenset({_CACHED, FunctionType, staticmethod, classmethod})
 """The kinds of values that are a cached function or may keep one in a closure."""
 
@@ -159,7 +164,9 @@ def _of_tensors(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[
 
 def _is_made_here(node: Node | None) -> bool:
     """Whether each call of the graph has a new tensor here: no input, no attribute, and nothing that may be one."""
-    return node is not None and node.op == "call_method" and node.target in _ALWAYS_NEW
+    if node is None or node.op not in ("call_method", "call_function"):
+        return False
+    return node.target in (_ALWAYS_NEW if node.op == "call_method" else _NEW_OPERATORS)
 
 
 def _again(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
