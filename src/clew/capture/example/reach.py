@@ -13,7 +13,7 @@ import functools
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -75,6 +75,15 @@ class Reach:
         """The program's own classes, those that its code names, and their bases, frameworks' left out."""
         bases = dict.fromkeys(base for kind in (*self._own, *self._classes) for base in kind.__mro__)
         return [base for base in bases if _package(base) not in _FOREIGN]
+
+    def classes_of(self, ran: Container[FunctionType]) -> list[type]:
+        """The classes whose attributes a run may have read. A program that reaches very many, through a registry say,
+        is taken to have used its own and those with functions that ran."""
+        found = self.classes()
+        if len(found) <= _MOST_CLASSES:
+            return found
+        own = {base for kind in self._own for base in kind.__mro__}
+        return [kind for kind in found if kind in own or any(function in ran for function in _own_functions(kind))]
 
     def add_own_class(self, kind: type) -> None:
         """Let the methods of one of the program's own classes be reached by name."""
@@ -182,6 +191,13 @@ def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
+@functools.lru_cache(maxsize=4096)
+def _own_functions(kind: type) -> tuple[FunctionType, ...]:
+    """The functions that a class itself defines."""
+    return tuple(function for value in vars(kind).values() for function in _functions_in(value))
+
+
+_MOST_CLASSES = 150
 _SIMPLE = (int, float, bool, str, complex, bytes, type(None))
 _MOST_ITEMS = 256
 

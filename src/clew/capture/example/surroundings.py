@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -113,6 +113,10 @@ class Surroundings:
     def classes(self) -> list[type]:
         """The classes of the program, those that its code names, and those that they derive from."""
         return self._reach.classes()
+
+    def classes_of(self, ran: Container[FunctionType]) -> list[type]:
+        """The classes whose attributes a run of these functions may have read."""
+        return self._reach.classes_of(ran)
 
     def may_vary(self, kind: type) -> bool:
         """Whether attributes of a class may be others at the next call: nobody sets those of what is installed."""

@@ -182,11 +182,11 @@ class EntryGuards:
             level = self.graph.call_function(level_of, (logger,))
             self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
 
-    def _classes(self, ran: Iterable[FunctionType]) -> None:
+    def _classes(self, ran: dict[FunctionType, None]) -> None:
         """Attributes that the program's own classes hold for all their instances."""
         names = {name for function in ran for name in attribute_names(function.__code__)}
         lifted = {entry.slot.key for entry in self.state.entries}
-        for kind in self.surroundings.classes():
+        for kind in self.surroundings.classes_of(ran):
             for name in sorted(names & vars(kind).keys()):
                 value = vars(kind)[name]
                 plain = type(value) in SIMPLE or (follows(value) and not callable(value))
