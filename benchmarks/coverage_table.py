@@ -7,11 +7,13 @@ here, and nothing is left out: an architecture that was skipped is listed with i
 from __future__ import annotations
 
 import platform
+import re
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+_FOLDER = re.compile(r"/[^\s'\"]*-packages/")
 SUITES = {"transformers": "Architectures of transformers", "zoo": "Models in plain torch"}
 RAN = ("general", "guarded", "WRONG", "failed", "refused", "timeout")
 VARIED = ("example", "values", "batch", "one", "length", "size", "padded")
@@ -101,4 +103,5 @@ def _line(row: dict[str, Any]) -> str:
 def _reason(row: dict[str, Any]) -> str:
     place = row.get("where", "").rpartition("site-packages/")[2].removeprefix(f"{Path.cwd()}/")
     where = f" ({place})" if place else ""
-    return f"- {row['name']}: {row['outcome']}: {row.get('reason', '')}{where}"
+    reason = _FOLDER.sub("", f"{row.get('reason', '')}{where}")
+    return f"- {row['name']}: {row['outcome']}: {reason}"
