@@ -4,7 +4,6 @@ import copy
 import operator
 import pickle
 import textwrap
-import weakref
 
 import pytest
 import torch
@@ -14,6 +13,7 @@ import clew
 from clew.capture.example.guards import require
 from clew.ir.source import SourceLine
 
+from .blocks import peaks, step
 from .control_graphs import CASES
 from .control_programs import LOG, control_programs, evaluate, note
 from .running import code_of, module_of, new_graph, run_both
@@ -164,24 +164,6 @@ def test_one_graph_at_several_places():
 
 
 # ---- values live as long as in code by hand --------------------------------------------------------------------------
-
-
-class Block:
-    """A value that counts how many of its kind are alive."""
-
-    alive: "weakref.WeakSet[Block]" = weakref.WeakSet()
-
-    def __init__(self):
-        Block.alive.add(self)
-
-
-def step(*blocks):
-    """Notes how many blocks live while a function runs, and makes one more."""
-    peaks.append(len(Block.alive))
-    return Block()
-
-
-peaks: list[int] = []
 
 
 def by_hand(x, flag):

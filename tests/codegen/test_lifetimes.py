@@ -1,31 +1,13 @@
 """Values live as long as in code written by hand, and large graphs become code in reasonable time."""
 
 import operator
-import weakref
 
 import pytest
 
 import clew
 
+from .blocks import Block, peaks, step
 from .running import module_of, new_graph
-
-
-class Block:
-    """A value that counts how many of its kind are alive."""
-
-    alive: "weakref.WeakSet[Block]" = weakref.WeakSet()
-
-    def __init__(self):
-        Block.alive.add(self)
-
-
-def step(*blocks):
-    """Notes how many blocks live while a function runs, and makes one more."""
-    peaks.append(len(Block.alive))
-    return Block()
-
-
-peaks: list[int] = []
 
 
 @pytest.fixture(autouse=True)

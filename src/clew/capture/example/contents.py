@@ -25,7 +25,7 @@ Contents = dict[Key, Any]
 
 SIMPLE = (int, float, bool, str, complex, bytes, type(None))
 _CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict)
-_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
+CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 _FOREIGN = frozenset(
     "torch numpy jax jaxlib tensorflow keras builtins functools logging threading weakref re inspect enum clew "
     "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing".split()
@@ -45,7 +45,8 @@ def follows(value: Any) -> bool:
 def _is_followed(kind: Any) -> bool:
     if kind in _CONTAINERS:
         return True
-    if issubclass(kind, (*_CODE, *SIMPLE, tuple, enum.Enum)) or kind.__module__.partition(".")[0] in _FOREIGN:
+    is_foreign = kind.__module__.partition(".")[0] in _FOREIGN
+    if is_foreign or issubclass(kind, (*CODE, MethodType, *SIMPLE, tuple, enum.Enum)):
         return False
     return issubclass(kind, (list, dict, set, deque)) or bool(kind.__dictoffset__) or bool(slots_of(kind))
 

@@ -13,7 +13,7 @@ from types import CellType
 from typing import Any
 
 from clew.capture.example import inline
-from clew.capture.example.contents import Memory, attributes_of
+from clew.capture.example.contents import SIMPLE, Memory, attributes_of
 from clew.codegen.checks import written_as_test
 from clew.errors import GuardError
 from clew.ir.effects import pure
@@ -159,7 +159,7 @@ class Variable:
         """True when the variable still has this value: the same object, or an equal plain one."""
         now = self.get()
         if now is not self.expected:
-            return type(now) in _SIMPLE and same_answer(now, self.expected)
+            return type(now) in SIMPLE and same_answer(now, self.expected)
         return self.held is None or not self.held.has_changed()
 
 
@@ -189,8 +189,6 @@ def write_variable(variable: Variable, value: Any) -> None:
     """Set a variable outside of the program."""
     variable.put(value)
 
-
-_SIMPLE = (int, float, bool, str, complex, bytes, type(None))
 
 CHECKS = (
     require, require_same, require_type, require_length, require_keys, require_attributes, require_array,

@@ -10,17 +10,15 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections import OrderedDict, defaultdict, deque
-from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from clew.capture.example.contents import attributes_of, follows, has_attributes, set_attributes
+from clew.capture.example.contents import CODE, attributes_of, follows, has_attributes, set_attributes
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.errors import CaptureError
 from clew.ir.effects import pure
 
 _CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...), enum.Enum, range)
-_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
 @pure
@@ -86,7 +84,7 @@ def _plain_mapping(recorder: Recorder, value: Any) -> Any:
 
 
 def _has_state(value: Any) -> bool:
-    return not isinstance(value, _CODE) and has_attributes(value)
+    return not isinstance(value, CODE) and has_attributes(value)
 
 
 class Outputs:
@@ -149,7 +147,7 @@ class Outputs:
             return self._node(value, set, ([self.of(item) for item in sorted(value, key=repr)],))
         if kind is deque:
             return self._node(value, deque, ([self.of(item) for item in value], value.maxlen))
-        if isinstance(value, _CODE):
+        if isinstance(value, CODE):
             return value
         if follows(value) or dataclasses.is_dataclass(value) or has_attributes(value):
             return self._node(value, rebuild, (kind, self._state(value)))

@@ -14,9 +14,10 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
+from clew.capture.example.contents import CODE, SIMPLE
 from clew.ir.source import is_hidden
 
 _FOREIGN = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras", "clew"}
@@ -127,7 +128,7 @@ class Reach:
 
     def _add_value(self, value: Any, names: frozenset[str], depth: int = 1) -> None:
         """Follow what a variable holds: a function, or what functions can be reached through."""
-        if depth == 0 or isinstance(value, _SIMPLE):
+        if depth == 0 or isinstance(value, SIMPLE):
             return
         if isinstance(value, FunctionType):
             self._waiting.append(value)
@@ -198,7 +199,6 @@ def _own_functions(kind: type) -> tuple[FunctionType, ...]:
 
 
 _MOST_CLASSES = 150
-_SIMPLE = (int, float, bool, str, complex, bytes, type(None))
 _MOST_ITEMS = 256
 
 
@@ -260,7 +260,7 @@ def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
     around = function.__globals__
     named: Iterable[str] = global_names(function.__code__)
     if names_all_globals(function.__code__):  # it may look for any of them
-        named = [name for name, value in around.items() if not isinstance(value, _CODE) and not name.startswith("__")]
+        named = [name for name, value in around.items() if not isinstance(value, CODE) and not name.startswith("__")]
     for name in named:
         if name in around:
             yield around, name, around[name]
@@ -288,14 +288,12 @@ def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
     wanted = vars(value).keys() if names & _BY_TEXT else names & vars(value).keys()
     for name in [name for name in wanted if not name.startswith("__")]:
         part = vars(value)[name]
-        if not isinstance(part, _CODE) and not hasattr(part, "__get__"):
+        if not isinstance(part, CODE) and not hasattr(part, "__get__"):
             yield holder, name, part
 
 
 _BY_TEXT = frozenset({"getattr", "vars", "__dict__", "attrgetter"})
 """Ways to an attribute whose name the code does not tell."""
-
-_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
 class _Scan(NamedTuple):

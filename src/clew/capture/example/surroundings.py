@@ -9,16 +9,13 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Container, Iterable, Iterator
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import attributes_of, follows, is_flat
+from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat
 from clew.capture.example.guards import Variable
 from clew.capture.example.reach import Reach, names_all_globals, stored_names, variables
 from clew.errors import CaptureError
-
-_CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
-_SIMPLE = (int, float, str, bool, complex, bytes, type(None))
 
 
 class _Known(NamedTuple):
@@ -50,7 +47,7 @@ def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> _Known:
         reach.add(function)
     found = {(id(one[0]), one[1]): (*one, function) for function in reach.functions for one in variables(function)}
     around = [(holder, name, function) for holder, name, _, function in found.values()]
-    code = [(holder, name, value) for holder, name, value, _ in found.values() if isinstance(value, _CODE)]
+    code = [(holder, name, value) for holder, name, value, _ in found.values() if isinstance(value, CODE)]
     made = _Known(reach, reach.near(functions), around, _stored(reach.functions), code)
     if not any("<locals>" in part.__qualname__ for part in (*functions, *kinds)):
         if len(_known) >= _MOST_KNOWN:
@@ -102,7 +99,7 @@ class Surroundings:
     def _may_change(self, holder: Any, name: str, value: Any) -> bool:
         """Whether the program can change a variable: it sets it, or its value can be changed in place."""
         if isinstance(holder, dict) and name not in self._stored and _ANY not in self._stored:
-            return not isinstance(value, (*_SIMPLE, *_CODE))
+            return not isinstance(value, (*SIMPLE, *CODE))
         return True
 
     @property
@@ -173,7 +170,7 @@ class Surroundings:
         used = {(id(one[0]), one[1]) for function in self.ran(executed) for one in variables(function)}
         for holder, name, value in self._cells:
             is_held = (id(holder), name) in self._held
-            if not is_held and ((id(holder), name) not in used or isinstance(value, _CODE)):
+            if not is_held and ((id(holder), name) not in used or isinstance(value, CODE)):
                 continue
             if is_held or not isinstance(holder, dict) or "__name__" in holder:
                 yield holder, name, value
@@ -255,7 +252,7 @@ def _chain(wrapper: Any) -> Iterator[Any]:
 def _contains(value: Any, wanted: Any, depth: int) -> bool:
     if value is wanted:
         return True
-    if depth == 0 or isinstance(value, (*_SIMPLE, type)):
+    if depth == 0 or isinstance(value, (*SIMPLE, type)):
         return False
     if isinstance(value, dict):
         return any(_contains(item, wanted, depth - 1) for item in value.values())

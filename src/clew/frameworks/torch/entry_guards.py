@@ -23,11 +23,11 @@ from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
+from clew.frameworks.torch.places import OWN
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
-_OWN = frozenset(vars(torch.nn.Module()))
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 """Classes whose instances carry attributes only if a user put them there."""
 
@@ -213,7 +213,7 @@ class EntryGuards:
         for path, part in module.named_modules():
             if type(part).__module__.startswith("torch."):
                 continue
-            for key in names & vars(part).keys() - _OWN:
+            for key in names & vars(part).keys() - OWN:
                 value = vars(part)[key]
                 if type(value) in SIMPLE or follows(value):
                     self._variable(part, key, value, ".".join(filter(None, (name, path, key))))

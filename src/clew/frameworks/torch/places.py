@@ -16,7 +16,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.state import State
 from clew.errors import CaptureError
 
-_OWN = frozenset(vars(torch.nn.Module()))
+OWN = frozenset(vars(torch.nn.Module()))
 """The attributes that every module has for itself."""
 
 
@@ -64,15 +64,15 @@ class Modules:
     def watch(self, state: State) -> None:
         """Remember the state of all parts that are entered, and what the program may keep on torch's own layers."""
         for path, part in self._layers:
-            state.watch(part, vars(part), path, skip=_OWN)
+            state.watch(part, vars(part), path, skip=OWN)
         for path, part in self.entered:
-            state.watch(part, vars(part), path, skip=_OWN)
+            state.watch(part, vars(part), path, skip=OWN)
             for holder in (part._buffers, part._parameters):
                 state.watch(part, holder, path)
         for part in self.inner:
             if not type(part).__module__.startswith("torch.nn.modules"):
                 for holder in (vars(part), part._buffers, part._parameters):
-                    state.watch(part, holder, skip=_OWN, is_inner=True)
+                    state.watch(part, holder, skip=OWN, is_inner=True)
 
     def check(self) -> None:
         """Raise if the program switched the mode of a module, or put another module into one."""
@@ -122,6 +122,6 @@ def watch_modules_around(state: State, parts: Iterable[torch.nn.Module]) -> None
             if part not in known:
                 known.add(part)
                 if not type(part).__module__.startswith("torch.nn.modules"):
-                    state.watch(part, vars(part), skip=_OWN)
+                    state.watch(part, vars(part), skip=OWN)
                 for holder in (part._buffers, part._parameters):
                     state.watch(None, holder)
