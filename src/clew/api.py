@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 from clew.capture.symbolic import Tracer
 from clew.errors import MissingFramework
+from clew.ir.arguments import leaves
 from clew.ir.guests import Guest, present
 from clew.runtime.choose import make_callable, make_captured
 from clew.runtime.example import Example
@@ -83,7 +85,7 @@ def trace(
 
 def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool, **options: Any) -> tuple[Any, ...]:
     """The captured callable, the result of the run that was captured, and the attributes that it relied on."""
-    framework = _framework()
+    framework = framework_of(fn, args, kwargs)
     captured = framework.capture(fn, args, kwargs, keep=keep, **options)
     name = getattr(fn, "__name__", type(fn).__name__)
     made = make_captured(framework.package, captured, name, live=keep or inspect.ismethod(fn))
@@ -91,8 +93,17 @@ def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool,
     return made, captured.result, captured.pins
 
 
-def _framework() -> Guest:
-    found = next(present(), None)
-    if found is None:
+def framework_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guest:
+    """The framework of a program: that of its module or arrays, or else one that its function names."""
+    frameworks = list(present())
+    values = [fn, getattr(fn, "__self__", None), *leaves((args, kwargs))]
+    for framework in frameworks:
+        if any(framework.owns(value) for value in values):
+            return framework
+    named = getattr(inspect.unwrap(fn), "__globals__", {}).values() if callable(fn) else ()
+    for framework in frameworks:
+        if any(value is sys.modules[framework.package] for value in named):
+            return framework
+    if not frameworks:
         raise MissingFramework("no framework that Clew knows is imported", fixes=["import torch first"])
-    return found
+    return frameworks[0]

@@ -34,6 +34,11 @@ class Guest:
     attribute_classes: tuple[type, ...] = ()
     """Classes of values that a traced program may use and that become attributes of the root."""
 
+    def owns(self, value: Any) -> bool:
+        """Whether an argument or a callable belongs to the framework: its arrays, its modules, its own functions."""
+        classes = [kind for kind in (self.array_class, self.module_class) if kind is not None]
+        return isinstance(value, tuple(classes))
+
     def new_root(self) -> Any:
         """An empty module, for graphs of plain functions."""
         return None

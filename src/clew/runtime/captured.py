@@ -7,6 +7,7 @@ its last guard, what it had done is undone before the error is raised.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -75,7 +76,7 @@ class Live:
     Attributes in ``state`` are set and deleted on the original too; all else that is set stays here.
     """
 
-    def __init__(self, source: Any, constants: dict[str, Any], state: list[str]) -> None:
+    def __init__(self, source: Any, constants: dict[str, Any], state: Sequence[str]) -> None:
         vars(self).update(constants)
         vars(self)["_self"] = source
         vars(self)["_state"] = frozenset(state)
@@ -96,7 +97,9 @@ class Live:
             super().__delattr__(name)
 
 
-def callable_of(source: Any, constants: dict[str, Any], graph: Graph, name: str, state: list[str], live: bool) -> Any:
+def callable_of(
+    source: Any, constants: dict[str, Any], graph: Graph, name: str, state: Sequence[str], live: bool
+) -> Any:
     """A module over the parts of ``source``, or a function if there is none, and the constants that were used.
 
     ``state`` lists the attributes that the graph changes: the module gets its own. With ``live`` the graph works on

@@ -11,7 +11,8 @@ from clew.runtime.function import GraphFunction
 
 MODULES = {"torch": "clew.runtime.module"}
 CAPTURES = {"torch": "clew.runtime.captured"}
-"""The files that make modules of each framework; they import the framework, so they wait until they are needed."""
+PLAIN = "clew.runtime.plain"
+"""The files that make modules of each framework, and callables of its captures; they wait until they are needed."""
 
 
 def make_callable(root: Any, graph: Graph, name: str) -> Any:
@@ -24,5 +25,5 @@ def make_callable(root: Any, graph: Graph, name: str) -> Any:
 
 def make_captured(package: str, captured: Any, name: str, live: bool) -> Any:
     """The callable of a capture of a program of the framework ``package``; ``live`` if it works on the original."""
-    make = importlib.import_module(CAPTURES[package]).callable_of
+    make = importlib.import_module(CAPTURES.get(package, PLAIN)).callable_of
     return make(captured.module, captured.constants, captured.graph, name, captured.state, live)

@@ -12,10 +12,11 @@ import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
+from clew.capture.example.captured import Captured
 from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
@@ -54,24 +55,12 @@ from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
 from clew.ir.arguments import leaves
-from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 
 _running: contextvars.ContextVar[_Capture | None] = contextvars.ContextVar("clew_capture", default=None)
 _MOST_RUNS = 12
 _CARRIED = (bool, int, str, type(None))
 """What a tensor may carry as attributes of its own: values that a guard can compare."""
-
-
-class Captured(NamedTuple):
-    """What a capture gives."""
-
-    module: Any
-    constants: dict[str, Any]
-    graph: Graph
-    result: Any
-    state: list[str]
-    pins: list[tuple[dict[str, Any], str, Any]]
 
 
 def capture(
