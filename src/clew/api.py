@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Iterable
 from typing import Any
 
 from clew.capture.symbolic import Tracer
-from clew.errors import MissingFramework
-from clew.ir.arguments import leaves
-from clew.ir.guests import Guest, present
-from clew.runtime.choose import make_callable, make_captured
+from clew.runtime.choose import framework_of, make_callable, make_captured
 from clew.runtime.example import Example
 from clew.runtime.lazy import LazyGraph
 
@@ -51,6 +47,7 @@ def trace(
     include_generators: bool = True,
     array_caching: bool = True,
     opaque: str = "call",
+    control_flow: str = "capture",
 ) -> Any:
     """Capture a program from an example: it is run once on ``args`` and ``kwargs``, and what it does is recorded.
 
@@ -62,7 +59,8 @@ def trace(
     graph makes at most ``limit`` captures. Random numbers are drawn anew at each call, or with
     ``include_generators=False`` once and for all, where they depend on no input. With ``array_caching`` what depends on
     constants alone is computed in the capture. Functions that the capture cannot look into (wrapped ones, those with a
-    backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them.
+    backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them. Branches and loops on data are
+    captured; with ``control_flow="guard"`` the graph relies on the way of the example, with ``"error"`` there are none.
     """
     if fn is None:
         return functools.partial(
@@ -75,8 +73,10 @@ def trace(
             include_generators=include_generators,
             array_caching=array_caching,
             opaque=opaque,
+            control_flow=control_flow,
         )
     options: dict[str, Any] = {"static": frozenset(static), "leaves": leaves, "opaque": opaque}
+    options["control_flow"] = control_flow
     options |= {"include_generators": include_generators, "array_caching": array_caching}
     if args is None and kwargs is None:
         return LazyGraph(fn, lambda f, a, k: _capture(f, a, k, keep=True, **options), limit)
@@ -90,20 +90,5 @@ def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool,
     name = getattr(fn, "__name__", type(fn).__name__)
     made = make_captured(framework.package, captured, name, live=keep or inspect.ismethod(fn))
     vars(made)["_example"] = Example(args, kwargs)
-    return made, captured.result, captured.pins
-
-
-def framework_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guest:
-    """The framework of a program: that of its module or arrays, or else one that its function names."""
-    frameworks = list(present())
-    values = [fn, getattr(fn, "__self__", None), *leaves((args, kwargs))]
-    for framework in frameworks:
-        if any(framework.owns(value) for value in values):
-            return framework
-    named = getattr(inspect.unwrap(fn), "__globals__", {}).values() if callable(fn) else ()
-    for framework in frameworks:
-        if any(value is sys.modules[framework.package] for value in named):
-            return framework
-    if not frameworks:
-        raise MissingFramework("no framework that Clew knows is imported", fixes=["import torch first"])
-    return frameworks[0]
+    result = made(*args, **kwargs) if keep and captured.several_ways else captured.result
+    return made, result, captured.pins

@@ -125,7 +125,7 @@ def test_a_failing_guard_inside_of_a_block_leaves_the_mode():
                 return y
         return x
 
-    captured = clew.trace(program, (torch.ones(2),))
+    captured = clew.trace(program, (torch.ones(2),), control_flow="guard")
     with pytest.raises(clew.errors.GuardError):
         captured(-torch.ones(2))
     assert torch.is_grad_enabled()

@@ -242,7 +242,7 @@ def test_a_failing_guard_undoes_what_the_call_did() -> None:
         x.add_(1)
         return x * 2 if x.sum() > 0 else x
 
-    captured = clew.trace(program, args=(torch.ones(2),))
+    captured = clew.trace(program, args=(torch.ones(2),), control_flow="guard")
     x = torch.full((2,), -5.0)
     with pytest.raises(GuardError):
         captured(x)

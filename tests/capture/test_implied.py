@@ -16,7 +16,7 @@ SIGNS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operat
 
 def kept(program, *args):
     """The guards of a capture that are no entry guards."""
-    captured = clew.trace(program, args)
+    captured = clew.trace(program, args, control_flow="guard")
     return [str(guard) for guard in captured.guards if "type(" not in str(guard) and "ndim" not in str(guard)]
 
 

@@ -54,7 +54,7 @@ def test_guards_on_values_and_arguments() -> None:
             x = x + 1
         return x if n > 2 else -x
 
-    found = explain(choose, (torch.ones(2),), {"n": 3})
+    found = explain(choose, (torch.ones(2),), {"n": 3}, control_flow="guard")
     kinds = {row["guard"]: row["kind"] for row in found.guards}
     assert kinds["x.sum() > 0"] == "value" and kinds["flag == True"] == "argument" and kinds["n > 2"] == "argument"
     hints = {row["guard"]: row["what to do"] for row in found.hints}

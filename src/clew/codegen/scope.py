@@ -46,6 +46,7 @@ class Scope:
         shadowed = any(name in names for name in _SPELLED_WITH.values())
         self.speller = (_CarefulSpeller if shadowed else Speller)(self.name_of, self._value)
         self._inline: dict[Node, str] = {}
+        self._enclosed: set[Node] = set()
         self._known: dict[int, tuple[str, Any]] = {}
         self._packages: dict[str, str] = {}
 
@@ -65,11 +66,13 @@ class Scope:
     def write_inline(self, node: Node, text: str, in_parentheses: bool) -> None:
         """From now on the value of ``node`` is written as this expression, where it is used."""
         self._inline[node] = f"({text})" if in_parentheses else text
+        if in_parentheses:
+            self._enclosed.add(node)
 
     def spell_bare(self, node: Node) -> str:
         """The value of a node where no parentheses are needed around it."""
         text = self._value(node)
-        return text[1:-1] if text.startswith("(") and node in self._inline else text
+        return text[1:-1] if node in self._enclosed else text
 
     def attribute(self, base: str, name: str) -> str:
         """``base.name``, or a ``getattr`` call for a name that cannot stand there."""

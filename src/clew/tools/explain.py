@@ -17,16 +17,16 @@ from rich.text import Text
 
 from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.guards import CHECKS, guards_of
-from clew.errors import ClewError, MissingFramework
+from clew.errors import ClewError
 from clew.ir.effects import effect_of, resolve
 from clew.ir.format import format_target
 from clew.ir.graph import Graph
-from clew.ir.guests import Effect, present
+from clew.ir.guests import Effect
 from clew.ir.nested import all_nodes
 from clew.ir.node import Node
 from clew.ir.source import SourceLine, is_hidden
 from clew.ir.types import type_of
-from clew.runtime.choose import make_captured
+from clew.runtime.choose import framework_of, make_captured
 from clew.runtime.lazy import LazyGraph
 from clew.tools.hints import advice_for, is_entry, kind_of
 
@@ -105,18 +105,17 @@ class Explanation:
         return [(title, rows) for title, rows in found.items() if rows]
 
 
-def explain(fn: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Explanation:
+def explain(fn: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, **options: Any) -> Explanation:
     """Capture a program on an example and report on it; what ``clew.trace`` returned is reported on as it is
-    if no example is given."""
+    if no example is given. Options are those of ``clew.trace``."""
     fn = fn.fn if isinstance(fn, LazyGraph) else fn
     name = getattr(fn, "__name__", type(fn).__name__)
     if isinstance(getattr(fn, "graph", None), Graph) and not args and not kwargs:
         return _explained(name, fn.graph)
-    framework = next(present(), None)
-    if framework is None:
-        raise MissingFramework("no framework that Clew knows is imported", fixes=["import torch first"])
+    args, kwargs = tuple(args), dict(kwargs or {})
+    framework = framework_of(fn, args, kwargs)
     try:
-        found = framework.capture(fn, tuple(args), dict(kwargs or {}))
+        found = framework.capture(fn, args, kwargs, **options)
     except ClewError as error:
         return Explanation(name, Refusal(error.what, error.where, error.why, error.fixes or _WAYS_OUT))
     except Exception as error:

@@ -18,8 +18,9 @@ from clew.ir.node import Node
 class OpenBody:
     """A body that is being recorded: its graph, and the parameter for each value that comes from outside."""
 
-    def __init__(self) -> None:
-        self.graph = Graph()
+    def __init__(self, graph: Graph | None = None, is_branch: bool = False) -> None:
+        self.graph = Graph() if graph is None else graph
+        self.is_branch = is_branch
         self.free: dict[Node, Node] = {}
 
     def parameter(self, outer: Node) -> Node:
@@ -29,7 +30,8 @@ class OpenBody:
             taken = set(self.free.values())
             first = next((node for node in self.graph.nodes if node not in taken), None)
             with self.graph.inserting_after() if first is None else self.graph.inserting_before(first):
-                known = self.free[outer] = self.graph.placeholder(outer.name)
+                known = self.free[outer] = Graph.create_node(self.graph, "placeholder", outer.name)
+            object.__setattr__(known, "value_type", outer.value_type)
         return known
 
 
@@ -56,9 +58,26 @@ class Bodies:
 
     def begin(self) -> OpenBody:
         """Open a body: from now on new nodes go there."""
+        return self.enter(OpenBody())
+
+    def enter(self, body: OpenBody) -> OpenBody:
+        """From now on new nodes go into this body."""
         self._used = True
-        self.open.append(OpenBody())
-        return self.open[-1]
+        self.open.append(body)
+        return body
+
+    @property
+    def is_in_function(self) -> bool:
+        """Whether a function is being recorded that was handed to another one."""
+        return any(not body.is_branch for body in self.open)
+
+    def home_of_guard(self, graph: Graph) -> Graph:
+        """Where a guard on a value of ``graph`` belongs: to the branch that asked, not to all ways."""
+        levels = [self.outermost, *(body.graph for body in self.open)]
+        level = next((place for place, found in enumerate(levels) if found is graph), 0)
+        while level < len(self.open) and self.open[level].is_branch:
+            level += 1
+        return levels[level]
 
     def end(self) -> OpenBody:
         """Close the innermost body."""

@@ -21,3 +21,5 @@ class Captured(NamedTuple):
     """Paths of the module's attributes that the graph changes."""
     pins: Sequence[tuple[dict[str, Any], str, Any]] = ()
     """Attributes that the capture relied on: the dict that holds each, its name, its value."""
+    several_ways: bool = False
+    """Whether the program was run once for each of several ways: then no run counts, and the graph gives the result."""

@@ -23,7 +23,9 @@ from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import source_of_frame, user_frame, user_source
+from clew.ir.types import ScalarType
 
+_BOOL = ScalarType("bool")
 _OWN_LISTS = ("builtins", "clew.capture.example.histories")
 _CHECKS = frozenset(CHECKS)
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
@@ -57,6 +59,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())
+        self.paths: Any = None
+        self.refuses_questions = False
         self.constants: dict[str, Any] = {}
         self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes: dict[int, tuple[str, Any]] = {}
@@ -259,7 +263,34 @@ class Recorder:
         source = user_source() if self.running else None
         expression = describe(node, answer)
         where = "" if source is None else source.describe()
-        self._create("call_function", require, (node, answer, expression, where), {}, node.graph)
+        self._create(
+            "call_function", require, (node, answer, expression, where), {}, self.bodies.home_of_guard(node.graph)
+        )
+
+    def truth(self, place: Node | Pending, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
+        """The program asks whether a value is true: the way that the run goes on, recorded or guarded.
+
+        A value that ``is_fixed`` has one answer, however often it is asked; ``is_data`` if it comes out of arrays.
+        """
+        if is_data and self.refuses_questions:
+            source = user_source()
+            raise CaptureError(
+                "the program asks for the truth of its data",
+                where="" if source is None else source.describe(),
+                why='control_flow="error" allows no branch on data',
+                fixes=('capture the branch: control_flow="capture"', 'rely on the way it goes: control_flow="guard"'),
+            )
+        if self.paths is not None and is_data and self.open and not self.bodies.is_in_function:
+            if not is_fixed and is_tried(
+                user_frame(2), self.executed
+            ):  # that fails too, and is caught
+                place = self.create(bool, (self.resolve(place),))
+            chosen = self.paths.ask(self.resolve(place), answer, is_fixed)
+            if chosen is not None:
+                return bool(chosen)
+        node = self.resolve(place)
+        self.guard(node if is_fixed and node.value_type == _BOOL else self.create(bool, (node,)), answer)
+        return answer
 
 
 def describe(node: Node, answer: Any) -> str:

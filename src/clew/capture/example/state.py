@@ -72,8 +72,9 @@ class _Entry(NamedTuple):
 class State:
     """The places around one run, as they were before it."""
 
-    def __init__(self, nests: Nests) -> None:
+    def __init__(self, nests: Nests, histories: dict[Any, bool] | None = None) -> None:
         self.nests = nests
+        self.histories = {} if histories is None else histories
         self.memory = Memory(nests.recorder.is_end)
         self.entries: list[_Entry] = []
         self._groups: list[_Group] = []
@@ -129,7 +130,7 @@ class State:
             before = entered = slot.variable.get()
             slot.existed = before is not MISSING
             first = len(nests.arrays)
-            if type(before) is list and is_held_once(before, _HOLDERS):
+            if type(before) is list and self._is_history(slot, before):
                 entered = nests.history(before, slot.read(nests.recorder.graph), slot.label)
             elif before is not MISSING:
                 entered = nests.enter(before, slot.read(nests.recorder.graph), slot.label)
@@ -138,6 +139,13 @@ class State:
             self.entries.append(_Entry(slot, before, entered, nests.arrays[first:], nests.write_checks()))
             if slot.owner is not None and type(slot.owner).__flags__ & _HEAP_TYPE:
                 self._names.setdefault(id(slot.owner), {})[slot.variable.name] = slot.key
+
+    def _is_history(self, slot: Slot, value: list[Any]) -> bool:
+        """Whether nobody but its place holds a list: what the first run has found is true for those that follow."""
+        known = self.histories.get(slot.key)
+        if known is None:
+            known = self.histories[slot.key] = is_held_once(value, _HOLDERS + 1)
+        return known
 
     def install(self, patches: Patches) -> None:
         """Let objects with lifted attributes report when these are read and set."""
@@ -241,6 +249,13 @@ class State:
             for name, below in group.below.items():
                 for _, parts in self.memory.kept(below):
                     yield from ((group.slot(name), part) for part in parts.values())
+
+    def learn_from(self, other: State) -> None:
+        """What another run of the same program has read counts too."""
+        self._read |= other._read
+        for entry, twin in zip(self.entries, other.entries, strict=True):
+            if type(entry.entered) is History and type(twin.entered) is History:
+                entry.entered.seen = entry.entered.seen or twin.entered.seen
 
     def drop_unread(self) -> None:
         """Take away the guards on places that were set before they were read; guard the absence that was seen."""

@@ -18,13 +18,16 @@ _CHECKING = frozenset({"_check", "_check_with", "torch_compilable_check"})
 """Functions that take a condition and, after it, what an error shall say."""
 
 
-def is_only_shown(frame: FrameType | None) -> bool:
-    """True when the statement that ``frame`` executes prints, logs, warns or raises, and does nothing else."""
+def is_only_shown(frame: FrameType | None, raises: bool = True) -> bool:
+    """True when the statement that ``frame`` executes prints, logs, warns or raises, and does nothing else.
+
+    With ``raises=False`` an error counts for something: the graph raises it again.
+    """
     if frame is None:
         return False
     statement = _statement_at(frame.f_code.co_filename, frame.f_lineno)
     if isinstance(statement, ast.Raise):
-        return True
+        return raises
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
     called = statement.value.func

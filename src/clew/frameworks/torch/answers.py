@@ -42,11 +42,17 @@ def _asked(function: Any) -> Any:
     return handler
 
 
+def _truth(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Python asks whether a tensor is true: a way that the program goes."""
+    answer = recorder._perform(func, args, {})
+    return recorder.truth(recorder.node_of(args[0]), answer, is_data=True)
+
+
 def _text(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A tensor becomes text: guarded unless it is only shown to people."""
     with recorder.paused():
         text = func(*recorder.concrete(args), **recorder.concrete(kwargs))
-    if not is_only_shown(user_frame(2)):
+    if not is_only_shown(user_frame(2), recorder.paths is None):
         function = format if func.__name__ == "__format__" else repr
         recorder.guard(recorder.create(function, recorder.argument(args)), text)
     return text
@@ -67,7 +73,7 @@ HANDLERS = {
     "__len__": _length,
     "dim": _dim,
     "ndimension": _dim,
-    "__bool__": _asked(bool),
+    "__bool__": _truth,
     "__int__": _asked(int),
     "__float__": _asked(float),
     "__index__": _asked(operator.index),

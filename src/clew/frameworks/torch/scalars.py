@@ -17,9 +17,10 @@ import torch
 
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_only_shown
+from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame
-from clew.ir.types import ScalarType
+from clew.ir.types import ArrayType, ScalarType
 
 _TYPES = {kind: ScalarType(kind.__name__) for kind in (bool, int, float)}
 _BINARY = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor"
@@ -82,7 +83,7 @@ def _shown(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Python wants the text of a number: guarded unless it is only shown to people."""
 
     def method(self: Any) -> Any:
-        if not is_only_shown(user_frame(2)):
+        if not is_only_shown(user_frame(2), self.recorder.paths is None):
             self.recorder.guard(self.place, self.plain)
         return function(self.plain)
 
@@ -91,11 +92,33 @@ def _shown(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _truth(self: Any) -> bool:
     """Python asks whether a number is true: only that is relied on, not the number itself."""
-    answer = bool(self.plain)
-    if self.recorder.open:
-        place = self.place if type(self.plain) is bool else self.recorder.create(bool, (self.recorder.argument(self),))
-        self.recorder.guard(place, answer)
-    return answer
+    answer, recorder = bool(self.plain), self.recorder
+    if not recorder.open:
+        return answer
+    return bool(recorder.truth(self.place, answer, is_data(recorder.resolve(self.place)), is_fixed=True))
+
+
+_OF_SHAPES = frozenset({"shape", "ndim", "dtype"})
+_OF_SIZES = frozenset({"size", "dim", "numel", "nelement", "ndimension", "stride", "storage_offset"})
+
+
+def is_data(node: Node) -> bool:
+    """Whether a number comes from what arrays hold, rather than from their shapes and from numbers given."""
+    waiting, seen = [node], set()
+    while waiting:
+        found = waiting.pop()
+        if found in seen:
+            continue
+        seen.add(found)
+        if isinstance(found.value_type, ArrayType):
+            return True
+        asks_shape = found.op == "call_method" and found.target in _OF_SIZES
+        if asks_shape or found.target is len or (found.target is getattr and found.args[1] in _OF_SHAPES):
+            continue
+        if found.op in ("call_method", "call_module") or bodies_of(found):
+            return True
+        waiting += found.all_input_nodes
+    return False
 
 
 def _forced(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -113,7 +136,7 @@ def _round(self: Any, digits: Any = None) -> Any:
 
 
 def _format(self: Any, spec: str) -> str:
-    if not is_only_shown(user_frame(2)):
+    if not is_only_shown(user_frame(2), self.recorder.paths is None):
         self.recorder.guard(self.place, self.plain)
     return format(self.plain, spec)
 

@@ -1,0 +1,314 @@
+"""The ways that a program can go: where it asks for the truth of its data, both answers are recorded.
+
+The program is run once for each way. A run that is told to go the other way at its last question repeats, up to there,
+what was recorded before: the same nodes come back instead of new ones, and a program that does something else when it
+is run again is found out. What follows a question goes into a body of its own, one for each answer; in the end these
+bodies are the two sides of a branch. So a branch may return early, change state, or raise: each way is a whole program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from clew.capture.example.bodies import Bodies, OpenBody
+from clew.capture.example.guards import Variable, require
+from clew.capture.example.recorder import describe
+from clew.errors import CaptureError
+from clew.ir.control import cond
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+from clew.ir.source import SourceLine, user_frame, user_source
+
+MOST_PATHS = 64
+_MOST_QUESTIONS = 40
+_MOST_AT_ONE_PLACE = 8
+_MOST_NODES_IN_LIBRARIES = 100
+"""In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
+
+
+def raise_error(kind: type[BaseException], *args: Any) -> None:
+    """Raise an error, as the captured program does."""
+    raise kind(*args)
+
+
+class Diverged(CaptureError):
+    """A program that does something else when it is run again in the same way."""
+
+
+class PathGraph(Graph):
+    """A graph that several runs write: each gives back what an earlier one has recorded, as far as they agree."""
+
+    paths: Paths
+
+    def create_node(
+        self,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Add a node, or give back the one that an earlier run has added here."""
+        paths = self.paths
+        args, kwargs = paths.bodies.localized((args or (), kwargs or {}), self)
+        node = paths.repeated(op, target, args or (), kwargs or {})
+        if node is None:
+            node = super().create_node(op, target, args, kwargs, name, type_expr)
+            paths.note(node)
+        return node
+
+
+class _Segment:
+    """What happens between two questions; ``body`` is where its nodes go, None for the program's own graph."""
+
+    def __init__(self, body: OpenBody | None) -> None:
+        self.body = body
+        self.nodes: list[Node] = []
+        self.question: _Question | None = None
+        self.is_complete = False
+        self.ends = False
+
+
+class _Question:
+    """A value whose truth the program asks for, and what follows each answer."""
+
+    def __init__(self, node: Node, answer: bool, source: SourceLine | None) -> None:
+        self.node = node
+        self.answer = answer
+        self.source = source
+        self.sides: dict[bool, _Segment] = {}
+        self.refused: set[bool] = set()
+
+
+class Paths:
+    """All ways of one program, as far as they have been recorded."""
+
+    def __init__(self) -> None:
+        self.graph = self._new_graph()
+        self._first = _Segment(None)
+        self.runs = 0
+        self.begin(Bodies(self.graph), ())
+
+    def _new_graph(self) -> PathGraph:
+        graph = PathGraph()
+        graph.paths = self
+        return graph
+
+    @property
+    def has_questions(self) -> bool:
+        """Whether the program has asked for anything."""
+        return self._first.question is not None
+
+    # ---- one run -------------------------------------------------------------------------------------------------
+
+    def begin(self, bodies: Bodies, answers: tuple[bool, ...]) -> None:
+        """Start a run that gives these answers to its first questions, and goes its own way then."""
+        self.bodies = bodies
+        self.answers = answers
+        self.runs += 1
+        self._segment = self._first
+        self._cursor = 0
+        self._given: list[bool] = []
+        self._known: dict[Node, bool] = {}
+        self._places: Counter[Any] = Counter()
+        self._count = 0
+
+    def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node | None:
+        """The node that an earlier run has made here; None where this run is the first."""
+        segment = self._segment
+        self._count += 1
+        if not segment.is_complete:
+            return None
+        if self._cursor >= len(segment.nodes):
+            raise self._diverged()
+        node = segment.nodes[self._cursor]
+        self._cursor += 1
+        same = node.op == op and _same(node.target, target) and _same(node.args, args) and _same(node.kwargs, kwargs)
+        if not same:
+            raise self._diverged()
+        return node
+
+    def note(self, node: Node) -> None:
+        """A node is new."""
+        self._segment.nodes.append(node)
+
+    def _diverged(self) -> Diverged:
+        source = user_source(3)
+        return Diverged(
+            "the program does something else when it is run again",
+            where="" if source is None else source.describe(),
+            why="a branch on data is recorded by running the program once for each way",
+            fixes=('guard what it branches on instead: clew.trace(..., control_flow="guard")',),
+        )
+
+    def ask(self, node: Node, answer: bool, is_fixed: bool) -> bool | None:
+        """The answer that this run goes on with; None if the question is not to be recorded but guarded."""
+        if is_fixed and node in self._known:
+            return self._known[node]
+        segment = self._segment
+        if segment.question is None:
+            if segment.is_complete:
+                raise self._diverged()
+            if not self._is_worth_it():
+                return None
+            segment.question = _Question(node, answer, user_source(3))
+            segment.is_complete = True
+        elif segment.question.node is not node:
+            if not self._is_worth_it():
+                return None
+            raise self._diverged()
+        elif not self._is_worth_it():
+            raise self._diverged()
+        return self._enter(segment.question, node, answer)
+
+    def _enter(self, question: _Question, node: Node, answer: bool) -> bool:
+        """Go on in the body that follows an answer."""
+        place = len(self._given)
+        chosen = self.answers[place] if place < len(self.answers) else answer
+        self._given.append(chosen)
+        self._known[node] = chosen
+        side = question.sides.get(chosen)
+        if side is None:
+            side = question.sides[chosen] = _Segment(OpenBody(self._new_graph(), is_branch=True))
+        assert side.body is not None
+        self.bodies.enter(side.body)
+        self._segment, self._cursor = side, 0
+        return chosen
+
+    def _is_worth_it(self) -> bool:
+        """Whether a question of this run is recorded: not too many, and in libraries only if the program is small."""
+        frame = user_frame(3)
+        place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        self._places[place] += 1
+        if len(self._given) >= _MOST_QUESTIONS or self._places[place] > _MOST_AT_ONE_PLACE:
+            if self.answers:
+                raise CaptureError("a way that asks for more than can be recorded")
+            return False
+        is_own = frame is None or "-packages" not in frame.f_code.co_filename
+        return is_own or self._count <= _MOST_NODES_IN_LIBRARIES
+
+    def end(self) -> None:
+        """The run has recorded its way to the end."""
+        self._segment.is_complete = self._segment.ends = True
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the run has come past the last question that it was told the answer of."""
+        return len(self._given) >= len(self.answers)
+
+    def give_up(self) -> None:
+        """The way of this run cannot be recorded: it will be guarded against."""
+        if not self.is_ahead:
+            raise self._diverged()
+        self._segment.is_complete, self._segment.ends = True, False
+        self._segment.question = None
+
+    # ---- all runs ------------------------------------------------------------------------------------------------
+
+    def ways(self) -> Iterator[tuple[bool, ...]]:
+        """The answers for one run after another, until all ways are known or there are too many."""
+        while self.runs < MOST_PATHS:
+            answers = next(self.open_ways(), None)
+            if answers is None:
+                return
+            yield answers
+
+    def open_ways(self) -> Iterator[tuple[bool, ...]]:
+        """The answers that lead to a way that was not tried yet, the shortest first."""
+        waiting: list[tuple[_Segment, tuple[bool, ...]]] = [(self._first, ())]
+        while waiting:
+            following = []
+            for segment, answers in waiting:
+                question = segment.question
+                for chosen in (True, False) if question is not None else ():
+                    assert question is not None
+                    if chosen in question.sides:
+                        following.append((question.sides[chosen], (*answers, chosen)))
+                    else:
+                        yield (*answers, chosen)
+            waiting = following
+
+    def finish(self) -> None:
+        """Make branches of all questions; the graphs are plain ones from now on."""
+        self.bodies.open.clear()
+        self._close(self._first, self.graph)
+
+    def _close(self, segment: _Segment, graph: Graph) -> None:
+        question = segment.question
+        vars(graph).pop("paths", None)
+        graph.__class__ = Graph
+        if question is None:
+            return
+        sides = {}
+        for answer in (True, False):
+            side = question.sides.get(answer)
+            if side is not None and side.body is not None and (side.ends or side.question is not None):
+                self._close(side, side.body.graph)
+                sides[answer] = side.body
+        for answer in {True, False} - sides.keys():
+            sides[answer] = _refusing(question, not answer)
+        self._branch(question, sides, segment, graph)
+
+    def _branch(self, question: _Question, sides: dict[bool, OpenBody], segment: _Segment, graph: Graph) -> None:
+        """The node that chooses between two bodies, and that the graph returns."""
+        outer = list(dict.fromkeys(node for body in sides.values() for node in body.free))
+        for body in sides.values():
+            _arrange(body, outer)
+        predicate = question.node if segment.body is None else _inside(question.node, segment.body)
+        operands = tuple(node if segment.body is None else _inside(node, segment.body) for node in outer)
+        node = graph.create_node("call_function", cond, (predicate, sides[True].graph, sides[False].graph, operands))
+        node.source = question.source
+        graph.output(node)
+
+
+def _inside(node: Node, body: OpenBody) -> Node:
+    """A node as it is known inside a body: itself if it was made there, a parameter otherwise."""
+    return node if node.graph is body.graph else body.parameter(node)
+
+
+def _arrange(body: OpenBody, outer: list[Node]) -> None:
+    """Let a body have a parameter for each of these values, in this order."""
+    parameters = [body.parameter(node) for node in outer]
+    for parameter in reversed(parameters):
+        first = body.graph._root._next
+        if first is not parameter:
+            first.prepend(parameter)
+
+
+def _refusing(question: _Question, answer: bool) -> OpenBody:
+    """A body for a way that was not recorded: it raises that the graph has assumed the other one."""
+    body = OpenBody(Graph(), is_branch=True)
+    value = body.parameter(question.node)
+    where = "" if question.source is None else question.source.describe()
+    truth = body.graph.call_function(bool, (value,))
+    guard = body.graph.call_function(require, (truth, answer, describe(question.node, answer), where))
+    guard.source = question.source
+    body.graph.output(None)
+    return body
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two arguments of nodes are the same, as far as it can be told."""
+    if one is other:
+        return True
+    if isinstance(one, Node) or isinstance(other, Node):
+        return False
+    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(_same(one[key], other[key]) for key in one)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, slice):
+        return _same((one.start, one.stop, one.step), (other.start, other.stop, other.step))
+    if isinstance(one, float) and math.isnan(one):
+        return math.isnan(other)
+    if isinstance(one, Graph):
+        return str(one) == str(other)
+    if isinstance(one, Variable):
+        return one.holder is other.holder and one.name == other.name
+    return type(one).__eq__ is object.__eq__ or bool(one == other)

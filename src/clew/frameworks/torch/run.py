@@ -1,0 +1,477 @@
+"""One run of a torch program on the example, under the recorder; then everything is put back.
+
+Comes in: a module or function, what the user has asked for, and what earlier runs have found out. Goes out: what the
+run recorded, in the graph of all runs. Inputs, parameters, buffers, attributes and the random state are as they were
+afterwards. State that the program changed enters the next run as an input and is written by the graph.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from clew.capture.control.paths import Paths, raise_error
+from clew.capture.example.bodies import Bodies
+from clew.capture.example.captured import Captured
+from clew.capture.example.contents import SIMPLE, contents, same_contents
+from clew.capture.example.folding import Folding
+from clew.capture.example.guards import Variable
+from clew.capture.example.implied import drop_implied
+from clew.capture.example.inputs import bind
+from clew.capture.example.nests import Nests
+from clew.capture.example.outputs import plain
+from clew.capture.example.reach import asks_for_identity
+from clew.capture.example.recorder import Recorder, Scalar
+from clew.capture.example.slots import Slot
+from clew.capture.example.state import State, current
+from clew.capture.example.surroundings import Surroundings, functions_of, held_by
+from clew.capture.example.writes import Writes
+from clew.capture.symbolic.patches import Patches
+from clew.capture.symbolic.wrap import handle_call, install
+from clew.errors import CaptureError, ClewError
+from clew.frameworks.torch import (
+    ambient,
+    caches,
+    clocks,
+    control_flow,
+    functions,
+    makers,
+    numbers,
+    outside,
+    streams,
+    transforms,
+)
+from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
+from clew.frameworks.torch.islands import install as install_islands
+from clew.frameworks.torch.leaves import Leaves
+from clew.frameworks.torch.modules import module_effect
+from clew.frameworks.torch.places import Modules, watch_classes, watch_modules_around
+from clew.frameworks.torch.programs import behind, check_slots, hooks, signature_of
+from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
+from clew.frameworks.torch.rollback import Rollback
+from clew.frameworks.torch.scalars import traced
+from clew.ir.arguments import leaves
+from clew.ir.guests import Effect
+
+_running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
+_CARRIED = (bool, int, str, type(None))
+"""What a tensor may carry as attributes of its own: values that a guard can compare."""
+
+
+class Settings(NamedTuple):
+    """What the user has asked for."""
+
+    leaves: Leaves
+    static: frozenset[str]
+    keep: bool
+    include_generators: bool
+    array_caching: bool
+    refuses_opaque: bool
+    control_flow: str
+
+
+class Findings:
+    """What earlier runs of a program have found out, and what later ones need."""
+
+    def __init__(self) -> None:
+        self.lifted: dict[Any, Slot] = {}
+        self.plain_kinds: tuple[type, ...] = ()
+        self.islands: list[Any] = []
+        self.paths: dict[Any, str] = {}
+
+
+class Run:
+    """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
+
+    def __init__(
+        self,
+        fn: Any,
+        settings: Settings,
+        findings: Findings,
+        paths: Paths | None = None,
+        first: Run | None = None,
+        answers: tuple[bool, ...] = (),
+    ) -> None:
+        self.fn = fn
+        self.settings = settings
+        self.findings = findings
+        self.ways = paths
+        self.first = first
+        self.raised = False
+        islands = self.islands = findings.islands
+        self.leaves: Leaves = lambda part, path: part in islands or settings.leaves(part, path)
+        self.recorder = self._new_recorder(answers)
+        self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+        if not isinstance(self.module, torch.nn.Module):
+            self.module = None
+        self.paths = findings.paths = {}
+        self._held: dict[Any, list[tuple[str, int]]] = {}
+        self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
+        self.nests.plain_kinds += findings.plain_kinds
+        self.rollback = Rollback(self.recorder)
+        self.parts = [] if self.module is None else list(self.module.modules())
+        programs = [*behind(fn), *self.parts, *hooks(self.parts)]
+        self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
+        check_slots(programs)
+        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
+        self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
+        self.state: State = State(self.nests, None if first is None else first.state.histories)
+        self.recorder.surroundings = self.surroundings
+        self.recorder.state = self.state
+        self.modules = None if self.module is None else Modules(self.module, self.leaves)
+        self.found: list[Slot] = []
+        self.plain_kinds: tuple[type, ...] = ()
+        if any(asks_for_identity(function.__code__) for function in self.surroundings.functions):
+            self.nests.plain_kinds = (bool,)
+        if self.module is not None:
+            self._learn_paths(self.module)
+
+    def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
+        recorder, settings = TorchRecorder(), self.settings
+        recorder.folding = Folding(caches=settings.array_caching, bakes=not settings.include_generators)
+        recorder.refuses_opaque = settings.refuses_opaque
+        recorder.refuses_questions = settings.control_flow == "error"
+        recorder.paths = self.ways
+        if self.ways is not None:
+            recorder.bodies = Bodies(self.ways.graph)
+            self.ways.begin(recorder.bodies, answers)
+        if self.first is not None:  # the same constants bear the same names
+            recorder.constants = self.first.recorder.constants
+            recorder.attributes = self.first.recorder.attributes
+        return recorder
+
+    def _learn_paths(self, module: torch.nn.Module) -> None:
+        for path, part in module.named_modules(remove_duplicate=False):
+            self.paths.setdefault(part, path)
+            self._held[part] = _tensors_held(part)
+            holders = (part._parameters, part._buffers, vars(part))
+            for name, value in [item for holder in holders for item in holder.items()]:
+                if isinstance(value, torch.Tensor) and id(value) not in self.recorder.attributes:
+                    full = f"{path}.{name}" if path else name
+                    self.recorder.attributes[id(value)] = (full, value)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Record one run; False if the program must be run again with what was found out."""
+        target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
+        self._watch_state()
+        done = stays = False
+        try:
+            given = bind(self.nests, signature_of(target), args, kwargs)
+            self._enter(self.findings.lifted.values())
+            with self._recording():
+                self.result = self._call(given)
+            self._check()
+            self.found = self.state.changed()
+            done = not self.found and self._finish_way(self.result)
+            if done and not self._goes_several_ways():
+                self.finish([self])
+                stays = self.settings.keep
+        except Exception as error:
+            done = self._ends_raising(error)
+            if not done:
+                self._need_plain(error)
+        finally:
+            self.recorder.open = False
+            self._leave(not self.plain_kinds and (stays or (self.settings.keep and self.raised and self.first is None)))
+        if not done:
+            self.findings.lifted |= {slot.key: slot for slot in self.found}
+            self.findings.plain_kinds = self.plain_kinds
+            self.state.forget()
+        return done
+
+    def _need_plain(self, error: Exception) -> None:
+        """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
+        message = str(error) if isinstance(error, (TypeError, RuntimeError, AttributeError)) else ""
+        self.plain_kinds = self._plain_instead(message)
+        if "Traced" in message and not self.plain_kinds:
+            raise CaptureError(
+                f"a number that comes from an input went where only a plain one can go: {error}",
+                fixes=("force it with operator.index(), which guards its value",),
+            ) from error
+        if not self.plain_kinds:
+            raise error
+
+    def _ends_raising(self, error: Exception) -> bool:
+        """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
+        recorder = self.recorder
+        is_own = self.first is not None and self.raised and recorder.failure is None and "Traced" not in str(error)
+        is_plain = all(type(part) in SIMPLE or issubclass(type(part), Scalar) for part in error.args)
+        if not is_own or not is_plain or self.ways is None or not self.ways.is_ahead:
+            return False
+        changed = [held for held in self.nests.held if not same_contents(contents(held.value), held.entered)]
+        if changed or self.state.changed() or any(True for _ in self.state.left()):
+            return False
+        recorder.create(raise_error, (type(error), *(recorder.argument(part) for part in error.args)))
+        recorder.graph.output(None)
+        self.ways.end()
+        return True
+
+    def _goes_several_ways(self) -> bool:
+        return self.ways is not None and self.ways.has_questions
+
+    def captured(self, runs: list[Run]) -> Captured:
+        """What all runs have recorded."""
+        several = self._goes_several_ways()
+        if several:
+            self.recorder.bodies.open.clear()
+            self.recorder.open = True
+            self.finish(runs)
+            self.recorder.open = False
+        value = plain(self.recorder, self.result) if self.settings.keep and not several else None
+        state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
+        graph = self.recorder.bodies.outermost
+        return Captured(self.module, self.recorder.constants, graph, value, state, self.state.pins(), several)
+
+    def _plain_instead(self, message: str) -> tuple[type, ...]:
+        """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
+        refused = bool if "TracedBool" in message else int if "TracedInt" in message else float
+        is_first = "Traced" in message and refused not in self.nests.plain_kinds
+        return (*self.nests.plain_kinds, refused) if is_first else ()
+
+    def _watch_state(self) -> None:
+        """Remember everything that the program can change besides its arguments."""
+        for owner in self._plain_owners():
+            self.state.watch(owner, owner.__dict__)
+        if self.modules is not None:
+            self.modules.watch(self.state)
+        owners, around = [*behind(self.fn), *self.parts], self.surroundings
+        watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
+        for holder, name in self.surroundings.cells():
+            self.state.watch_variable(Variable(holder, name))
+        watch_modules_around(self.state, () if self.module is None else self.module.modules())
+        self.rollback.watch([] if self.modules is None else self.modules.tensors)
+
+    def _enter(self, lifted: Iterable[Slot]) -> None:
+        """Let the arguments and the lifted state enter, with their guards."""
+        self.nests.write_checks()
+        self._look_around_callables()
+        self.state.lift(lifted)
+        self._look_around_callables()
+        self.nests.resolve_arrays()
+        self.after_inputs = self.recorder.graph._root._prev
+        for value, _ in self.nests.arrays:
+            if type(value) in PLAIN_TENSORS:
+                if any(type(part) not in _CARRIED for part in vars(value).values()):
+                    raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
+                self.rollback.watch_attributes(value)
+            self.rollback.watch_tensor(value)
+
+    def _look_around_callables(self) -> None:
+        """Functions and objects that came in can be called: watch the variables around them."""
+        for function in [found for value in self.nests.callables for found in functions_of(value)]:
+            for holder, name in self.surroundings.add(function):
+                self.state.watch_variable(Variable(holder, name))
+        self.nests.callables.clear()
+
+    def _check(self) -> None:
+        """Raise if the run did something that no node of the graph does again."""
+        self._check_failure()
+        self.rollback.check_unseen()
+        self.surroundings.check_streams()
+        if self.modules is not None:
+            self.modules.check()
+        self.state.check_entered()
+
+    def _leave(self, stays: bool) -> None:
+        """Put everything back, or let what the run did stay done."""
+        if stays:
+            settled = partial(plain, self.recorder)
+            self.state.settle(settled)
+            self.nests.settle(settled)
+            return
+        self.nests.put_back()
+        self.state.put_back()
+        self.rollback.put_back()
+        self.surroundings.put_back_streams()
+        if self.modules is not None:
+            self.modules.put_back()
+
+    def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+        """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        self.recorder.running = True
+        try:
+            return self.fn(*given[0], **given[1])
+        except ClewError:
+            raise
+        except Exception:
+            self.raised = True
+            raise
+        finally:
+            self.recorder.running = False
+
+    def _plain_owners(self) -> list[Any]:
+        """Objects whose attributes the program may change: a callable object, a method's object, functions."""
+        reached = [one for one in self.surroundings.functions if "-packages" not in one.__code__.co_filename]
+        owners = [*behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
+        plain = [owner for owner in owners if not isinstance(owner, (torch.nn.Module, type))]
+        return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
+
+    def _check_failure(self) -> None:
+        """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
+        if self.recorder.failure is not None:
+            kind, where = self.recorder.failure
+            raise CaptureError(
+                f"the program catches a {kind} that one of its calls raised",
+                where=where,
+                why="whether it is raised may depend on the input",
+                fixes=("test the condition instead of catching the error",),
+            )
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
+        self.recorder.before_write = self.rollback.save
+        self.recorder.outside = self.rollback.watched
+        self.recorder.watch_constant = self.rollback.watch_tensor
+        self.recorder.save_generator = self.rollback.save_generator
+        try:
+            with Patches() as patches:
+                patches.on_class(torch.nn.Module, "__call__", _reporting_call)
+                patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
+                patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
+                install(patches)
+                install_islands(patches, self.islands, self.surroundings.functions)
+                ambient.install(patches, _current_recorder, self.surroundings.functions)
+                self.state.install(patches)
+                for part in (transforms, control_flow, streams, clocks, makers, numbers, outside):
+                    part.install(patches, _current_recorder, self.surroundings.functions)
+                caches.install(patches, _current_recorder, self.surroundings.functions, self.parts)
+                with RecordingMode(self.recorder):
+                    yield
+        finally:
+            _running.reset(token)
+            handle_call.reset(wrapped)
+            current.reset(state)
+
+    def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that the user has wrapped: one node, whatever is inside."""
+        given = list(leaves((args, kwargs)))
+        symbolic = any(isinstance(leaf, torch.Tensor) or issubclass(type(leaf), Scalar) for leaf in given)
+        if self.recorder.depth or not symbolic:
+            return function(*args, **kwargs)
+        with self.recorder.streams.followed():
+            why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
+            return self.recorder.whole("call_function", function, function, args, kwargs, given, why)
+
+    def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a module: one node for a leaf, its inside for any other."""
+        path = self.paths.get(module)
+        is_leaf = path is not None and module is not self.module and self.leaves(module, path)
+        hooked = self.state.entries and (module._forward_hooks or module._forward_pre_hooks)
+        if path is None or not is_leaf or hooked or self._is_lent(module):
+            return self._enter_module(original, module, path, args, kwargs)
+        pure = module_effect(module) is Effect.NONE
+        written = () if pure else (*module.buffers(), *leaves((args, kwargs)))
+        why = "it is compiled by torch.jit" if isinstance(module, torch.jit.ScriptModule) else ""
+        if module in self.islands:
+            why = "the capture cannot follow it"
+        call = partial(original, module)
+        if type(module).__module__.startswith("torch."):
+            return self.recorder.whole("call_module", path, call, args, kwargs, written, why)
+        with self.recorder.streams.followed():
+            return self.recorder.whole("call_module", path, call, args, kwargs, written, why)
+
+    def _is_lent(self, module: torch.nn.Module) -> bool:
+        """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""
+        return any(_tensors_held(part) != self._held.get(part) for part in module.modules())
+
+    def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
+        stack = self.recorder.module_stack
+        key = path if path is not None else f"<{type(module).__name__}>"
+        while key in stack:
+            key += "@"
+        stack[key] = (path or "", type(module))
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            del stack[key]
+
+    def _finish_way(self, result: Any) -> bool:
+        """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
+        graph = self.recorder.graph
+        self.recorder.finishing = True
+        with torch._C.DisableTorchFunction():
+            graph.output(Writes(self.state, graph).finish(result))
+        self.found = self.state.wanted()
+        if self.ways is not None and not self.found:
+            self.ways.end()
+        return not self.found
+
+    def finish(self, runs: list[Run]) -> None:
+        """Complete the graph with what all runs relied on."""
+        graph = self.recorder.bodies.outermost
+        if self.ways is not None:
+            self.ways.finish()
+        for run in runs[1:]:
+            self.recorder.relied = run.recorder.relied | self.recorder.relied
+            self.recorder.executed |= run.recorder.executed
+            self.recorder.environment |= run.recorder.environment
+            self.state.learn_from(run.state)
+        with graph.inserting_before(self.after_inputs._next):
+            self.state.drop_unread()
+        entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state)
+        entry.write(self.after_inputs)
+        sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
+        if sources is not None:
+            entry.constants(sources, self.after_inputs)
+        drop_implied(graph, self.module)
+        graph.eliminate_dead_code()
+
+
+def _tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
+    """The names of a module's own parameters and buffers, and which tensors they are."""
+    held = object.__getattribute__(module, "__dict__")  # past the watch on what the program reads
+    return [(name, id(value)) for kind in ("_parameters", "_buffers") for name, value in held[kind].items()]
+
+
+def is_running() -> bool:
+    """Whether a capture is under way in this context."""
+    return _running.get() is not None
+
+
+def _current_recorder() -> TorchRecorder | None:
+    """The recorder of the capture that is recording right now, in this context."""
+    run = _running.get()
+    return None if run is None or run.recorder.depth else run.recorder
+
+
+def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
+        run = _running.get()
+        if run is None or run.recorder.depth:
+            return original(module, *args, **kwargs)
+        return run.call_module(original, module, args, kwargs)
+
+    return __call__
+
+
+def _reporting_script(original: Any) -> Any:
+    """A function compiled by torch.jit stays one call."""
+
+    def __call__(function: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = _current_recorder()
+        call = original.__get__(function, type(function))
+        if recorder is None:
+            return call(*args, **kwargs)
+        why = "it is compiled by torch.jit"
+        return recorder.whole("call_function", function, call, args, kwargs, leaves((args, kwargs)), why)
+
+    return __call__
+
+
+def _reporting_apply(original: Any) -> Any:
+    """``Function.apply`` may stay one call."""
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = _current_recorder()
+        function = original.__get__(None, cls)
+        if recorder is None:
+            return function(*args, **kwargs)
+        return functions.apply(recorder, cls, function, args, kwargs)
+
+    return classmethod(apply)
