@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from clew.capture.control.runtime import current
 from clew.capture.example.bodies import Bodies, OpenBody
 from clew.capture.example.guards import Variable, require
 from clew.capture.example.recorder import describe
@@ -85,13 +86,19 @@ class _Question:
 
 
 class Paths:
-    """All ways of one program, as far as they have been recorded."""
+    """All ways of one program, or of a piece of it, as far as they have been recorded.
 
-    def __init__(self) -> None:
+    A piece is recorded into the body of its own, inside those that are open.
+    """
+
+    def __init__(self, bodies: Bodies | None = None) -> None:
         self.graph = self._new_graph()
-        self._first = _Segment(None)
+        self.body = None if bodies is None else OpenBody(self.graph, is_branch=True)
+        self._first = _Segment(self.body)
         self.runs = 0
-        self.begin(Bodies(self.graph), ())
+        self.missing: Any = None
+        """What a way returns that was not recorded, after it has raised."""
+        self.bodies = Bodies(self.graph) if bodies is None else bodies
 
     def _new_graph(self) -> PathGraph:
         graph = PathGraph()
@@ -110,6 +117,8 @@ class Paths:
         self.bodies = bodies
         self.answers = answers
         self.runs += 1
+        if self.body is not None:
+            bodies.enter(self.body)
         self._segment = self._first
         self._cursor = 0
         self._given: list[bool] = []
@@ -155,6 +164,9 @@ class Paths:
                 raise self._diverged()
             if not self._is_worth_it():
                 return None
+            regions = current.get()
+            if regions is not None:
+                regions.before_question()
             segment.question = _Question(node, answer, user_source(3))
             segment.is_complete = True
         elif segment.question.node is not node:
@@ -232,9 +244,24 @@ class Paths:
                         yield (*answers, chosen)
             waiting = following
 
+    def nodes(self) -> Iterator[Node]:
+        """All nodes that were recorded."""
+        waiting = [self._first]
+        while waiting:
+            segment = waiting.pop()
+            yield from segment.nodes
+            waiting += [] if segment.question is None else segment.question.sides.values()
+
+    def write_end(self, levels: list[OpenBody], result: Any) -> None:
+        """Let a way of a piece, which ended with these bodies open, give back this."""
+        bodies, graph = self.bodies, levels[-1].graph
+        before = list(bodies.open)
+        bodies.open[:] = levels
+        Graph.create_node(graph, "output", "output", bodies.localized((result,), graph))
+        bodies.open[:] = before
+
     def finish(self) -> None:
         """Make branches of all questions; the graphs are plain ones from now on."""
-        self.bodies.open.clear()
         self._close(self._first, self.graph)
 
     def _close(self, segment: _Segment, graph: Graph) -> None:
@@ -250,14 +277,14 @@ class Paths:
                 self._close(side, side.body.graph)
                 sides[answer] = side.body
         for answer in {True, False} - sides.keys():
-            sides[answer] = _refusing(question, not answer)
+            sides[answer] = _refusing(question, not answer, self.missing)
         self._branch(question, sides, segment, graph)
 
     def _branch(self, question: _Question, sides: dict[bool, OpenBody], segment: _Segment, graph: Graph) -> None:
         """The node that chooses between two bodies, and that the graph returns."""
         outer = list(dict.fromkeys(node for body in sides.values() for node in body.free))
         for body in sides.values():
-            _arrange(body, outer)
+            arrange(body, outer)
         predicate = question.node if segment.body is None else _inside(question.node, segment.body)
         operands = tuple(node if segment.body is None else _inside(node, segment.body) for node in outer)
         node = graph.create_node("call_function", cond, (predicate, sides[True].graph, sides[False].graph, operands))
@@ -270,16 +297,16 @@ def _inside(node: Node, body: OpenBody) -> Node:
     return node if node.graph is body.graph else body.parameter(node)
 
 
-def _arrange(body: OpenBody, outer: list[Node]) -> None:
-    """Let a body have a parameter for each of these values, in this order."""
-    parameters = [body.parameter(node) for node in outer]
+def arrange(body: OpenBody, outer: list[Node], own: Sequence[Node] = ()) -> None:
+    """Let a body have these parameters of its own, then one for each of these values, in this order."""
+    parameters = [*own, *(body.parameter(node) for node in outer)]
     for parameter in reversed(parameters):
         first = body.graph._root._next
         if first is not parameter:
             first.prepend(parameter)
 
 
-def _refusing(question: _Question, answer: bool) -> OpenBody:
+def _refusing(question: _Question, answer: bool, result: Any) -> OpenBody:
     """A body for a way that was not recorded: it raises that the graph has assumed the other one."""
     body = OpenBody(Graph(), is_branch=True)
     value = body.parameter(question.node)
@@ -287,7 +314,7 @@ def _refusing(question: _Question, answer: bool) -> OpenBody:
     truth = body.graph.call_function(bool, (value,))
     guard = body.graph.call_function(require, (truth, answer, describe(question.node, answer), where))
     guard.source = question.source
-    body.graph.output(None)
+    body.graph.output(result)
     return body
 
 

@@ -55,6 +55,9 @@ def is_tried(frame: FrameType | None, executed: set[CodeType]) -> bool:
     while frame is not None:
         code = frame.f_code
         executed.add(code)
+        if frame.f_globals.get("__name__", "").startswith("clew.capture.control"):
+            frame = frame.f_back
+            continue
         for start, end in _tried(code) if code.co_exceptiontable else ():
             if start <= frame.f_lasti < end:
                 found = True

@@ -43,11 +43,12 @@ class Scalar:
 class Pending:
     """A node that is made only when somebody needs it, and then once: an item of a result, or an attribute."""
 
-    __slots__ = ("args", "node", "target")
+    __slots__ = ("args", "name", "node", "target")
 
-    def __init__(self, target: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def __init__(self, target: Callable[..., Any], args: tuple[Any, ...], name: str | None = None) -> None:
         self.target = target
         self.args = args
+        self.name = name
         self.node: Node | None = None
 
 
@@ -107,7 +108,7 @@ class Recorder:
         if place.node is None:
             owner, *rest = place.args
             node = self.resolve(owner)
-            place.node = self._create("call_function", place.target, (node, *rest), {}, node.graph)
+            place.node = self._create("call_function", place.target, (node, *rest), {}, node.graph, name=place.name)
         return place.node
 
     def node_of(self, value: Any) -> Node:
@@ -152,6 +153,7 @@ class Recorder:
         never_fails: bool = False,
         is_result: bool = False,
         form: Form | None = None,
+        name: str | None = None,
     ) -> Node:
         """Add a node; one that is the result of what the user called just now bears the name of the user's variable."""
         if not self.open:
@@ -162,7 +164,6 @@ class Recorder:
             written = as_written(form, sys._getframe(1), args)
             if written is not None:
                 op, (target, args) = "call_function", written
-        name = None
         if is_result and frame is not None and source is not None:
             name = variable_for(frame, source, sys._getframe(1), target)
         is_call = op in ("call_function", "call_method") and not (type(target) is FunctionType and target in _CHECKS)
@@ -281,9 +282,7 @@ class Recorder:
                 fixes=('capture the branch: control_flow="capture"', 'rely on the way it goes: control_flow="guard"'),
             )
         if self.paths is not None and is_data and self.open and not self.bodies.is_in_function:
-            if not is_fixed and is_tried(
-                user_frame(2), self.executed
-            ):  # that fails too, and is caught
+            if not is_fixed and is_tried(user_frame(2), self.executed):  # that fails too, and is caught
                 place = self.create(bool, (self.resolve(place),))
             chosen = self.paths.ask(self.resolve(place), answer, is_fixed)
             if chosen is not None:

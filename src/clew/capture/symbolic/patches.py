@@ -80,9 +80,9 @@ class Patches:
 
         self._replace(cell, "", lambda: cell.cell_contents, None, make, put)
 
-    def on_function(self, function: FunctionType, code: CodeType) -> None:
-        """Let a function run this code."""
-        key = (id(function), "__code__")
+    def on_function(self, function: FunctionType, code: CodeType, layer: str = "__code__") -> None:
+        """Let a function run this code; a second ``layer`` lies above what was there before."""
+        key = (id(function), layer)
         with _lock:
             place = _places.get(key)
             if place is not None:
@@ -90,9 +90,9 @@ class Patches:
                     place.count += 1
                     self._held[key] = None
                 return
-            _places[key] = _Place(
-                function.__code__, functools.partial(setattr, function, "__code__", function.__code__)
-            )
+            below = _places.get((id(function), "__code__"))  # another trace may have put its code there already
+            original = function.__code__ if below is None else below.original
+            _places[key] = _Place(original, functools.partial(setattr, function, "__code__", original))
             function.__code__ = code
             self._held[key] = None
 

@@ -12,13 +12,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from clew.capture.control.paths import Diverged, Paths
+from clew.capture.control.pieces import Abandon
+from clew.capture.control.regions import Rewrite
 from clew.capture.example.captured import Captured
 from clew.errors import CaptureError
 from clew.frameworks.torch.islands import CannotFollow, find_island
 from clew.frameworks.torch.leaves import leaf_policy
 from clew.frameworks.torch.run import Findings, Run, Settings, is_running
 
-_MOST_RUNS = 12
+_MOST_RUNS = 40
 
 
 def capture(
@@ -54,6 +56,11 @@ def capture(
             if island is None or opaque == "error":
                 raise
             findings.islands.append(island)
+            continue
+        except Rewrite:
+            continue
+        except Abandon as found:
+            findings.progress.give_up(found)
             continue
         except Diverged:
             settings = settings._replace(control_flow="guard")

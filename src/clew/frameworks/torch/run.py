@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import torch
 
 from clew.capture.control.paths import Paths, raise_error
+from clew.capture.control.regions import Progress, Regions
+from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured
 from clew.capture.example.contents import SIMPLE, contents, same_contents
@@ -50,6 +52,7 @@ from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
 from clew.frameworks.torch.modules import module_effect
+from clew.frameworks.torch.pieces import TorchSupport
 from clew.frameworks.torch.places import Modules, watch_classes, watch_modules_around
 from clew.frameworks.torch.programs import behind, check_slots, hooks, signature_of
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
@@ -83,6 +86,7 @@ class Findings:
         self.plain_kinds: tuple[type, ...] = ()
         self.islands: list[Any] = []
         self.paths: dict[Any, str] = {}
+        self.progress = Progress()
 
 
 class Run:
@@ -124,6 +128,9 @@ class Run:
         self.recorder.surroundings = self.surroundings
         self.recorder.state = self.state
         self.modules = None if self.module is None else Modules(self.module, self.leaves)
+        support, around = TorchSupport(self.recorder), self.surroundings
+        self.regions = Regions(self.recorder, support, findings.progress, around.cells)
+        findings.progress.rewrites.functions = around.functions
         self.found: list[Slot] = []
         self.plain_kinds: tuple[type, ...] = ()
         if any(asks_for_identity(function.__code__) for function in self.surroundings.functions):
@@ -165,6 +172,7 @@ class Run:
             self._enter(self.findings.lifted.values())
             with self._recording():
                 self.result = self._call(given)
+            self.regions.check()
             self._check()
             self.found = self.state.changed()
             done = not self.found and self._finish_way(self.result)
@@ -331,6 +339,7 @@ class Run:
         self.recorder.save_generator = self.rollback.save_generator
         try:
             with Patches() as patches:
+                self.findings.progress.rewrites.install(patches, self.surroundings.functions)
                 patches.on_class(torch.nn.Module, "__call__", _reporting_call)
                 patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
                 patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
@@ -341,8 +350,12 @@ class Run:
                 for part in (transforms, control_flow, streams, clocks, makers, numbers, outside):
                     part.install(patches, _current_recorder, self.surroundings.functions)
                 caches.install(patches, _current_recorder, self.surroundings.functions, self.parts)
-                with RecordingMode(self.recorder):
-                    yield
+                regions = current_regions.set(self.regions)
+                try:
+                    with RecordingMode(self.recorder):
+                        yield
+                finally:
+                    current_regions.reset(regions)
         finally:
             _running.reset(token)
             handle_call.reset(wrapped)

@@ -95,22 +95,23 @@ def _truth(self: Any) -> bool:
     answer, recorder = bool(self.plain), self.recorder
     if not recorder.open:
         return answer
-    return bool(recorder.truth(self.place, answer, is_data(recorder.resolve(self.place)), is_fixed=True))
+    return bool(recorder.truth(self.place, answer, is_data(recorder.resolve(self.place), recorder), is_fixed=True))
 
 
 _OF_SHAPES = frozenset({"shape", "ndim", "dtype"})
 _OF_SIZES = frozenset({"size", "dim", "numel", "nelement", "ndimension", "stride", "storage_offset"})
 
 
-def is_data(node: Node) -> bool:
-    """Whether a number comes from what arrays hold, rather than from their shapes and from numbers given."""
+def is_data(node: Node, recorder: Recorder) -> bool:
+    """Whether a number comes from what arrays hold, or changes in a loop, rather than from shapes and numbers given."""
     waiting, seen = [node], set()
     while waiting:
         found = waiting.pop()
         if found in seen:
             continue
         seen.add(found)
-        if isinstance(found.value_type, ArrayType):
+        is_inner = found.op == "placeholder" and found.graph is not recorder.bodies.outermost
+        if isinstance(found.value_type, ArrayType) or is_inner:
             return True
         asks_shape = found.op == "call_method" and found.target in _OF_SIZES
         if asks_shape or found.target is len or (found.target is getattr and found.args[1] in _OF_SHAPES):

@@ -1,0 +1,104 @@
+"""Branches on data whose sides meet again: both sides become bodies of one ``cond``.
+
+The sides are recorded as pieces; what they leave in variables must fit together, and comes out of the node.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from clew.capture.control.nests import with_leaves
+from clew.capture.control.paths import Paths, arrange
+from clew.capture.control.pieces import End, Piece, PieceRecorder, Site
+from clew.capture.control.snapshot import Place, Snapshot, cells_of
+from clew.capture.example.recorder import Pending, Scalar
+from clew.ir.control import cond
+from clew.ir.node import Node
+
+
+class Branch:
+    """One branch that is being recorded."""
+
+    def __init__(self, pieces: PieceRecorder, site: Site, test: Any, then: Any, other: Any, snapshot: Snapshot) -> None:
+        self.pieces = pieces
+        self.recorder = pieces.recorder
+        self.site = site
+        self.test = test
+        self.sides = [Piece(site, side, Paths(self.recorder.bodies), snapshot) for side in (then, other)]
+
+    def record(self, names: Iterable[str], live: Iterable[str]) -> Any:
+        """Make the node; the answer is the value that the side taken gives."""
+        predicate, answer = self.recorder.argument(self.test), self.pieces.support.truth(self.test)
+        ends = [self.pieces.ends(side) for side in self.sides]
+        places = self._places([end for side in ends for end in side], set(names) - set(live))
+        for side, found in zip(self.sides, ends, strict=True):
+            for end in found:
+                side.paths.write_end(end.levels, self._given(end, places))
+                side.paths.missing = (None,) * len(self._given(end, places))
+            side.paths.finish()
+        node = self._node(predicate)
+        with self.pieces.support.plainly():
+            result = self.sides[not answer].function()
+        return self._left(node, result, places)
+
+    def _places(self, ends: list[End], unused: set[str]) -> list[Place]:
+        """The places that the two sides leave different things in, after a check that these fit together."""
+        names = {id(cell): name for side in self.sides for name, cell in cells_of(side.function).items()}
+        found = {key: place for end in ends for key, place in end.places.items()}
+        found = {key: place for key, place in found.items() if names.get(id(place.holder)) not in unused}
+        for place in found.values():
+            place.name = names.get(id(place.holder), place.name)
+        self.pieces.check_fit(self.site, [end.value for end in ends])
+        kept = []
+        for key, place in found.items():
+            values = [end.values.get(key, place.get()) for end in ends]
+            self.pieces.check_fit(self.site, values)
+            if not _is_settled(values):
+                kept.append(place)
+        return kept
+
+    def _given(self, end: End, places: list[Place]) -> tuple[Any, ...]:
+        """What one way gives: its value, then what it left in each place, or what was there before."""
+        left = (end.left.get(place.identity) for place in places)
+        befores = (self.pieces.arguments(place.get()) for place in places)
+        parts = (before if now is None else now for now, before in zip(left, befores, strict=True))
+        return (*end.arguments, *itertools.chain(*parts))
+
+    def _node(self, predicate: Any) -> Node:
+        bodies = [side.body for side in self.sides]
+        outer = list(dict.fromkeys(node for body in bodies for node in body.free))
+        for body in bodies:
+            arrange(body, outer)
+        graphs = [body.graph for body in bodies]
+        return self.recorder.create(cond, (predicate, *graphs, tuple(outer)))  # type: ignore[no-any-return]
+
+    def _left(self, node: Node, result: Any, places: list[Place]) -> Any:
+        """Let the program see what came out of the node."""
+        tie = Tying(self.pieces, node)
+        result = with_leaves(self.recorder, result, tie.named(None))
+        for place in places:
+            place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
+        return result
+
+
+class Tying:
+    """Ties leaves to the values that a node gives, one after the other."""
+
+    def __init__(self, pieces: PieceRecorder, node: Node) -> None:
+        self._pieces = pieces
+        self._node = node
+        self._places = itertools.count()
+
+    def named(self, name: str | None) -> Callable[[Any], Any]:
+        """A function that does so, under the name of a variable."""
+        return lambda leaf: self._pieces.tied(leaf, Pending(operator.getitem, (self._node, next(self._places)), name))
+
+
+def _is_settled(values: list[Any]) -> bool:
+    """Whether a place holds the same plain value, whichever way was taken."""
+    first = values[0]
+    plain = not issubclass(type(first), Scalar) and type(first) in (bool, int, float)
+    return plain and all(type(value) is type(first) and value == first for value in values)

@@ -1,0 +1,235 @@
+"""Loops whose number of rounds depends on data, or on sizes: the rounds become the body of one node.
+
+What the loop changes is carried: its variables, and all other places that a round was seen to change. A variable that
+is set in each round before it is read is the round's own. ``break`` and ``return`` end the loop with a flag.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from clew.capture.control.branches import Tying
+from clew.capture.control.nests import leaves_of, with_leaves
+from clew.capture.control.paths import Paths, arrange
+from clew.capture.control.pieces import Abandon, End, Piece, PieceRecorder, Site
+from clew.capture.control.runtime import RUNTIME, Outcome, Returned
+from clew.capture.control.snapshot import Place, Snapshot, cells_of
+from clew.capture.example.guards import MISSING, require
+from clew.ir.control import for_loop, while_loop
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+
+
+class Iteration:
+    """What a ``for`` walks: the node of it, and its items in the example."""
+
+    def __init__(self, place: Any, items: list[Any]) -> None:
+        self.place = place
+        self.items = items
+
+
+class Loop:
+    """One loop that is being recorded; it has a test, or items that it walks."""
+
+    def __init__(
+        self,
+        pieces: PieceRecorder,
+        site: Site,
+        test: Callable[[], Any] | None,
+        body: Callable[..., Any],
+        names: Iterable[str],
+        items: Iteration | None = None,
+    ) -> None:
+        self.pieces = pieces
+        self.recorder = pieces.recorder
+        self.site = site
+        self.test = test
+        self.body = body
+        self.items = items
+        cells = cells_of(body) | ({} if test is None else cells_of(test))
+        self.places = [Place(name, cells[name], None) for name in names if name in cells]
+        self.carried: list[Place] = []
+        self.inputs: dict[int, list[Node]] = {}
+
+    def record(self, live: Iterable[str], wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
+        """Make the node, and run the loop plainly."""
+        self.live, self.wants_broke, self.may_peel, self.snapshot = set(live), wants_broke, may_peel, snapshot
+        rounds, tests = self._pieces()
+        ends, tested = rounds[1], [] if tests is None else tests[1]
+        self._check(ends, rounds[0])
+        self.breaks = any(end.value is not None for end in ends)
+        node = self._node(rounds, tests, ends, tested)
+        outcome = self._plainly()
+        return self._left(node, outcome)
+
+    # ---- recording -----------------------------------------------------------------------------------------------
+
+    def _pieces(self) -> Any:
+        """The rounds and the test as pieces, recorded until nothing else is found that they change."""
+        while True:
+            self._start()
+            rounds = self._recorded(self.body, is_round=True)
+            tests = None if self.test is None else self._recorded(self.test, is_round=False)
+            found = self._further([*rounds[1], *(() if tests is None else tests[1])])
+            if found:
+                self.places += found
+            elif tests is not None and any(self._changes(end, tests[0]) for end in tests[1]):
+                self._join_test()
+            else:
+                return rounds, tests
+
+    def _start(self) -> None:
+        """What is there before the loop is carried from round to round."""
+        missing = [place for place in self.places if place.get() is MISSING and place.name in self.live]
+        if missing:
+            raise Abandon(self.site, f"{missing[0].name} is set in the loop and read after it", self.may_peel)
+        self.carried = [place for place in self.places if place.get() is not MISSING]
+        self.befores = {place.identity: place.get() for place in self.carried}
+
+    def _recorded(self, function: Any, is_round: bool) -> tuple[Piece, list[End]]:
+        paths = Paths(self.recorder.bodies)
+        befores = [place.get() for place in self.carried]
+
+        def bind() -> tuple[Any, ...]:
+            inputs: list[Node] = []
+
+            def entering(name: str) -> Callable[[Any], Any]:
+                def enter(leaf: Any) -> Any:
+                    inputs.append(paths.graph.create_node("placeholder", name))
+                    return self.pieces.tied(leaf, inputs[-1])
+
+                return enter
+
+            for place, before in zip(self.carried, befores, strict=True):
+                place.put(with_leaves(self.recorder, before, entering(place.name)))
+            for place in self.places:
+                if place not in self.carried:
+                    place.put(MISSING)
+            self.inputs[id(paths)] = inputs
+            return (self._item(paths),) if is_round and self.items is not None else ()
+
+        piece = Piece(self.site, function, paths, self.snapshot, bind, self.carried)
+        return piece, self.pieces.ends(piece)
+
+    def _item(self, paths: Paths) -> Any:
+        """An item of what is walked, as the parameter of the body that stands for it."""
+        assert self.items is not None
+        node = paths.graph.create_node("placeholder", "item")
+        self.inputs[id(paths)].append(node)
+        return self.pieces.recorder.result(self.items.items[0], node)
+
+    def _further(self, ends: list[End]) -> list[Place]:
+        """Places that some round changes and that were not known to be changed."""
+        known = {place.identity for place in self.places}
+        found = {key: place for end in ends for key, place in end.places.items() if key not in known}
+        if any(place.get() is MISSING for place in found.values()):
+            raise Abandon(self.site, "a round adds to a container or an object")
+        return list(found.values())
+
+    def _changes(self, end: End, piece: Piece) -> bool:
+        """Whether the test sets something."""
+        left = itertools.chain(*(end.left[place.identity] for place in self.carried))
+        return list(left) != self.inputs[id(piece.paths)]
+
+    def _join_test(self) -> None:
+        """Let the test be a part of the round, since it changes something."""
+        test, body = self.test, self.body
+        assert test is not None
+        self.test = lambda: True
+        self.body = lambda: body() if test() else RUNTIME.BREAK
+
+    def _check(self, ends: list[End], rounds: Piece) -> None:
+        """What is carried must be of one kind in all rounds, and no round may rely on a value of the first one."""
+        relied = [node.args[0] for node in rounds.paths.nodes() if node.target is require]
+        if any(isinstance(node, Node) and self.pieces.support.is_node_of_data(node) for node in relied):
+            raise Abandon(self.site, "a round relies on a value that may be another in the next one")
+        for place in self.carried:
+            values = [place.get(), *(end.values[place.identity] for end in ends)]
+            self.pieces.check_fit(self.site, values, self.may_peel)
+        returned = [end.returned for end in ends if isinstance(end.value, Returned)]
+        if returned:
+            self.pieces.check_fit(self.site, returned)
+        self.returned = returned[0] if returned else MISSING
+        self.count = sum(1 for _ in leaves_of(self.recorder, self.returned)) if returned else 0
+
+    # ---- the node ------------------------------------------------------------------------------------------------
+
+    def _node(self, rounds: Any, tests: Any, ends: list[End], tested: list[End]) -> Node:
+        initial = [*itertools.chain(*(self.pieces.arguments(place.get()) for place in self.carried))]
+        initial += self._flags(False, False, (None,) * self.count)
+        for end in ends:
+            rounds[0].paths.write_end(end.levels, self._given(end))
+        rounds[0].paths.missing = (None,) * len(initial) + ((True,) if self.breaks else ())
+        for end in tested:
+            tests[0].paths.write_end(end.levels, end.arguments[0] if end.arguments else bool(end.value))
+        pieces = [piece for piece, _ in (tests, rounds) if piece is not None] if tests is not None else [rounds[0]]
+        for piece in pieces:
+            piece.paths.finish()
+            self._pad(piece, len(initial), piece is rounds[0])
+        outer = list(dict.fromkeys(node for piece in pieces for node in piece.body.free))
+        for piece in pieces:
+            arrange(piece.body, outer, self.inputs[id(piece.paths)])
+        head = [piece.body.graph for piece in pieces]
+        if self.items is not None:
+            head.insert(0, self.recorder.resolve(self.items.place))
+        target = while_loop if self.items is None else for_loop
+        kwargs = {"breaks": True} if self.breaks else {}
+        return self.recorder.create(target, (*head, tuple(initial), tuple(outer)), kwargs)  # type: ignore[no-any-return]
+
+    def _given(self, end: End) -> tuple[Any, ...]:
+        """What one way of a round gives to the next."""
+        carried = itertools.chain(*(end.left[place.identity] for place in self.carried))
+        is_return = isinstance(end.value, Returned)
+        value = end.arguments if is_return else (None,) * self.count
+        flags = self._flags(end.value is not None, is_return, value)
+        return (*carried, *flags, *((end.value is not None,) if self.breaks else ()))
+
+    def _flags(self, broke: bool, is_return: bool, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What is carried besides the program's own: whether the loop broke, whether it returned, and what."""
+        first = (broke,) if self.wants_broke and self.breaks else ()
+        return first if self.returned is MISSING else (*first, is_return, *value)
+
+    def _pad(self, piece: Piece, count: int, is_round: bool) -> None:
+        """Let a body have as many inputs as values are carried; the item of a ``for`` comes after them."""
+        inputs = self.inputs[id(piece.paths)]
+        item = [inputs.pop()] if is_round and self.items is not None else []
+        inputs += [Graph.create_node(piece.body.graph, "placeholder", "flag") for _ in range(count - len(inputs))]
+        inputs += item
+
+    # ---- afterwards ----------------------------------------------------------------------------------------------
+
+    def _plainly(self) -> Outcome:
+        outcome = Outcome()
+        with self.pieces.support.plainly():
+            for place in self.carried:
+                place.put(with_leaves(self.recorder, place.get(), self.recorder.concrete))
+            if self.items is not None:
+                for item in self.items.items:
+                    if outcome.take(self.body(item)):
+                        break
+            else:
+                assert self.test is not None
+                while self.test() and not outcome.take(self.body()):
+                    pass
+        known = {place.identity for place in self.places}
+        if any(place.identity not in known for place, _, _ in self.snapshot.changed()):
+            raise Abandon(self.site, "a later round changes something that the recorded one does not")
+        return outcome
+
+    def _left(self, node: Node, outcome: Outcome) -> Outcome:
+        """Let the program see what came out of the loop."""
+        tie = Tying(self.pieces, node)
+        for place in self.carried:
+            self.pieces.check_fit(self.site, [self.befores[place.identity], place.get()], self.may_peel)
+            place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
+        for place in self.places:
+            if place not in self.carried:
+                place.put(MISSING)
+        broke = tie.named("broke")(bool(outcome.broke)) if self.wants_broke and self.breaks else outcome.broke
+        if self.returned is MISSING:
+            return Outcome(broke)
+        returned = tie.named("returned")(bool(outcome.returned))
+        value = outcome.value if outcome.returned else self.returned
+        return Outcome(broke, returned, with_leaves(self.recorder, value, tie.named("result")))

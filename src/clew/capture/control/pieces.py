@@ -1,0 +1,197 @@
+"""Pieces of a program that are recorded into bodies: a side of a branch, a round of a loop, the test of one.
+
+A piece is run once for each way that it can go, and all that it did is undone each time. What comes out of each way is
+an ``End``: what the piece gave back, and what it left in variables and other places. If the ways of a piece cannot be
+brought together, it is given up: ``Abandon`` starts the capture over, in which it is no piece any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from clew.capture.control.nests import frame_of, leaves_of
+from clew.capture.control.paths import Paths
+from clew.capture.control.runtime import Returned
+from clew.capture.control.snapshot import Place, Snapshot
+from clew.capture.example.bodies import OpenBody
+from clew.capture.example.guards import MISSING
+from clew.capture.example.recorder import Recorder
+from clew.errors import CaptureError
+from clew.ir.node import Node
+
+Site = tuple[str, int, int]
+"""A place in the user's source: file, line of the function, number of the construct in it."""
+
+_MOST_WAYS = 32
+
+
+class Abandon(BaseException):
+    """A piece cannot be recorded: the capture starts over without it. No error, so that no program catches it.
+
+    With ``peel`` a loop is tried once more, its first round taken out of it.
+    """
+
+    def __init__(self, site: Site, why: str, peel: bool = False) -> None:
+        self.site = site
+        self.why = why
+        self.peel = peel
+
+
+class Support:
+    """What a framework does for the recording of pieces."""
+
+    def fresh(self, array: Any) -> Any:
+        """Another object for the same array."""
+        raise NotImplementedError
+
+    def kind(self, value: Any) -> Any:
+        """What two arrays or numbers must have in common to stand in one place."""
+        raise NotImplementedError
+
+    def is_data(self, value: Any) -> bool:
+        """Whether the truth of a value depends on what arrays hold."""
+        raise NotImplementedError
+
+    def is_node_of_data(self, node: Node) -> bool:
+        """Whether the value of a node depends on what arrays hold, or changes from round to round."""
+        raise NotImplementedError
+
+    def truth(self, value: Any) -> bool:
+        """The truth of a value in the example."""
+        raise NotImplementedError
+
+    def rewinding(self) -> Any:
+        """A block: what is done inside to arrays and random states is undone at its end."""
+        raise NotImplementedError
+
+    def plainly(self) -> Any:
+        """A block: what is done inside is not recorded."""
+        raise NotImplementedError
+
+
+class End:
+    """Where one way of a piece has ended."""
+
+    def __init__(self, value: Any, levels: list[OpenBody]) -> None:
+        self.value = value
+        self.levels = levels
+        self.arguments: tuple[Any, ...] = ()
+        """The leaves of the value, or of what a ``return`` inside gives, as arguments of nodes."""
+        self.places: dict[Any, Place] = {}
+        self.values: dict[Any, Any] = {}
+        self.left: dict[Any, tuple[Any, ...]] = {}
+        """For each place what is there, and its leaves as arguments."""
+
+    @property
+    def returned(self) -> Any:
+        """What the piece gave back, taken out of a ``return``."""
+        return self.value.value if isinstance(self.value, Returned) else self.value
+
+
+class Piece:
+    """What runs, into which paths, from which state; ``bind`` lets its inputs enter, ``carried`` are read at its end."""
+
+    def __init__(
+        self,
+        site: Site,
+        function: Callable[..., Any],
+        paths: Paths,
+        snapshot: Snapshot,
+        bind: Callable[[], tuple[Any, ...]] = tuple,
+        carried: Sequence[Place] = (),
+    ) -> None:
+        self.site = site
+        self.function = function
+        self.paths = paths
+        self.snapshot = snapshot
+        self.bind = bind
+        self.carried = carried
+
+    @property
+    def body(self) -> OpenBody:
+        """The body that the piece becomes."""
+        assert self.paths.body is not None
+        return self.paths.body
+
+
+class PieceRecorder:
+    """Records pieces of one run of a program."""
+
+    def __init__(self, recorder: Recorder, support: Support) -> None:
+        self.recorder: Any = recorder
+        self.support = support
+
+    def ends(self, piece: Piece, most: int = _MOST_WAYS) -> list[End]:
+        """Run a piece for each way that it can go."""
+        recorder, paths = self.recorder, piece.paths
+        outer, guarded, levels = recorder.paths, recorder._guarded, len(recorder.bodies.open)
+        found: list[End] = []
+        answers: tuple[bool, ...] | None = ()
+        recorder.paths = paths
+        try:
+            while answers is not None:
+                recorder._guarded = set(guarded)
+                paths.begin(recorder.bodies, answers)
+                try:
+                    found += self._way(piece, is_forced=bool(answers))
+                finally:
+                    del recorder.bodies.open[levels:]
+                    piece.snapshot.restore()
+                answers = next(paths.open_ways(), None) if paths.runs < most else None
+        finally:
+            recorder.paths, recorder._guarded = outer, guarded
+        return found
+
+    def _way(self, piece: Piece, is_forced: bool) -> list[End]:
+        """One way of a piece; none if it cannot be recorded."""
+        recorder = self.recorder
+        failure, recorder.failure = recorder.failure, None
+        try:
+            with self.support.rewinding():
+                end = End(piece.function(*piece.bind()), list(recorder.bodies.open))
+                self._look_around(piece, end)
+            if recorder.failure is not None:
+                raise CaptureError("it catches an error of one of its calls")
+        except Exception as error:
+            if not is_forced:
+                raise Abandon(piece.site, f"it cannot be recorded: {error}") from error
+            piece.paths.give_up()
+            return []
+        finally:
+            recorder.failure = failure
+        piece.paths.end()
+        return [end]
+
+    def _look_around(self, piece: Piece, end: End) -> None:
+        """Note what the piece has left behind."""
+        end.arguments = self.arguments(end.returned)
+        changed = [(place, now) for place, _, now in piece.snapshot.changed()]
+        for place, now in [*changed, *((place, place.get()) for place in piece.carried)]:
+            key = place.identity
+            end.places[key], end.values[key], end.left[key] = place, now, self.arguments(now)
+
+    def arguments(self, value: Any) -> tuple[Any, ...]:
+        """The leaves of a value as arguments of nodes."""
+        return tuple(self.recorder.argument(leaf) for leaf in leaves_of(self.recorder, value))
+
+    def check_fit(self, site: Site, values: Sequence[Any], peel: bool = False) -> None:
+        """Values that shall stand in one place must have the same frame, and leaves of the same kinds."""
+        first = frame_of(self.recorder, values[0])
+        kinds = self._kinds(values[0])
+        for value in values[1:]:
+            if (value is MISSING) != (values[0] is MISSING):
+                raise Abandon(site, "a variable is set on one way only", peel)
+            if frame_of(self.recorder, value) != first:
+                raise Abandon(site, "a variable holds different things on different ways", peel)
+            if self._kinds(value) != kinds:
+                raise Abandon(site, "a variable is of another type on another way", peel)
+
+    def _kinds(self, value: Any) -> list[Any]:
+        return [self.support.kind(leaf) for leaf in leaves_of(self.recorder, value)]
+
+    def tied(self, leaf: Any, place: Any) -> Any:
+        """A value of the example as the result of a node."""
+        if self.recorder.is_array(leaf) and self.recorder.known(leaf) is not None:
+            leaf = self.support.fresh(leaf)
+        return self.recorder.result(self.recorder.concrete(leaf), place)

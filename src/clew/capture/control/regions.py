@@ -1,0 +1,184 @@
+"""The loops and branches of one run: which of them become nodes, and which Python runs as they are."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from clew.capture.control.branches import Branch
+from clew.capture.control.loops import Iteration, Loop
+from clew.capture.control.paths import Paths
+from clew.capture.control.pieces import Abandon, Piece, PieceRecorder, Site, Support
+from clew.capture.control.rewrites import Rewrites
+from clew.capture.control.runtime import Outcome
+from clew.capture.control.snapshot import Snapshot
+from clew.capture.example.recorder import Recorder, Scalar
+from clew.ir.source import user_frame
+
+
+class Rewrite(BaseException):
+    """A function asks for data whose loops and branches can be rewritten: the capture starts over with that."""
+
+
+class Progress:
+    """What earlier runs of a program have found out about its loops and branches."""
+
+    def __init__(self) -> None:
+        self.rewrites = Rewrites()
+        self.abandoned: dict[Site, str] = {}
+        """Pieces that cannot be recorded, and why."""
+        self.peeled: set[Site] = set()
+        """Loops whose first round is not one of the node's."""
+        self.opened: set[Site] = set()
+        """Loops of which the number of rounds is known, but that ask for data inside."""
+
+    def give_up(self, found: Abandon) -> None:
+        """A piece could not be recorded."""
+        if found.peel:
+            self.peeled.add(found.site)
+        else:
+            self.abandoned[found.site] = found.why
+
+
+class Regions:
+    """What ``RUNTIME`` asks during one run of a program."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        support: Support,
+        progress: Progress,
+        variables: Callable[[], Iterable[tuple[Any, str]]],
+    ) -> None:
+        self.recorder: Any = recorder
+        self.support = support
+        self.progress = progress
+        self.rewrites = progress.rewrites
+        self.variables = variables
+        self._unrolled: list[Site] = []
+        self.raised: BaseException | None = None
+        self.pieces = PieceRecorder(recorder, support)
+
+    def before_question(self) -> None:
+        """The program asks for data: the function that asks is rewritten first, if it can be and is not yet."""
+        frame = user_frame(1)
+        if frame is not None and self.rewrites.is_wanted(frame.f_code):
+            self._start_over()
+        if self._unrolled and self._unrolled[-1] not in self.progress.opened | self.progress.abandoned.keys():
+            self.progress.opened.add(self._unrolled[-1])
+            self._start_over()
+
+    def _start_over(self) -> None:
+        self.raised = Rewrite()
+        raise self.raised
+
+    @contextmanager
+    def unrolled(self, number: int, iterable: Any) -> Iterator[None]:
+        """A loop that Python runs round by round; if it is one that could be a node, it is one as soon as it asks."""
+        site, known = self._site(number), len(self._unrolled)
+        if self._is_on() and (iterable is None or type(iterable) is range):
+            self._unrolled.append(site)
+        try:
+            yield
+        finally:
+            del self._unrolled[known:]
+
+    def check(self) -> None:
+        """Raise again what the program may have caught."""
+        if self.raised is not None:
+            raise self.raised
+
+    def _site(self, number: int) -> Site:
+        frame = user_frame(3)
+        return ("", 0, number) if frame is None else (frame.f_code.co_filename, frame.f_code.co_firstlineno, number)
+
+    def _is_on(self) -> bool:
+        recorder = self.recorder
+        return (
+            recorder.paths is not None and recorder.open and not recorder.depth and not recorder.bodies.is_in_function
+        )
+
+    def _snapshot(self, site: Site) -> Snapshot:
+        snapshot = Snapshot(self.recorder.is_array, list(self.variables()))
+        if not snapshot.is_whole:
+            raise Abandon(site, "the program holds an iterator, which cannot be set back")
+        return snapshot
+
+    # ---- branches ------------------------------------------------------------------------------------------------
+
+    def is_branch_on_data(self, number: int, test: Any) -> bool:
+        """Whether a branch is one of the graph."""
+        return self._is_on() and self.support.is_data(test) and self._site(number) not in self.progress.abandoned
+
+    def branch(
+        self, number: int, test: Any, then: Any, other: Any, names: Iterable[str] = (), live: Iterable[str] = ()
+    ) -> Any:
+        """A branch on data becomes one node."""
+        site = self._site(number)
+        return Branch(self.pieces, site, test, then, other, self._snapshot(site)).record(names, live)
+
+    def negated(self, value: Any) -> Any:
+        """``not value``, a node if the value comes from data."""
+        if not self._is_on() or not self.support.is_data(value):
+            return not value
+        node = self.recorder.create(operator.not_, (self.recorder.argument(value),))
+        return self.recorder.result(not self.support.truth(value), node)
+
+    # ---- loops ---------------------------------------------------------------------------------------------------
+
+    def is_loop_on_data(self, number: int, test: Any, rounds: int) -> bool:
+        """Whether a ``while`` is one of the graph from here on: its test is tried, and undone."""
+        site = self._site(number)
+        progress = self.progress
+        if not self._is_on() or site in progress.abandoned or (site in progress.peeled and not rounds):
+            return False
+        if site in progress.opened:
+            return True
+        piece = Piece(site, test, Paths(self.recorder.bodies), self._snapshot(site))
+        (end,) = self.pieces.ends(piece, most=1)
+        return piece.paths.has_questions or self.support.is_data(end.value)
+
+    def loop(
+        self, number: int, test: Any, body: Any, names: Iterable[str], live: Iterable[str], wants_broke: bool
+    ) -> Outcome:
+        """A ``while`` on data becomes one node."""
+        site = self._site(number)
+        loop = Loop(self.pieces, site, test, body, names)
+        return loop.record(live, wants_broke, site not in self.progress.peeled, self._snapshot(site))
+
+    def iterate(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """``range``, ``enumerate`` or ``zip``; of traced numbers, or of what is open ended, so is it."""
+        if not self._is_on() or not any(self._is_walked(value) for value in args):
+            return function(*args)
+        items = [value.items if isinstance(value, Iteration) else self.recorder.concrete(value) for value in args]
+        place = self.recorder.create(function, tuple(self._argument(value) for value in args))
+        with self.support.plainly():
+            return Iteration(place, list(function(*items)))
+
+    def _is_walked(self, value: Any) -> bool:
+        is_number = issubclass(type(value), Scalar)
+        return isinstance(value, Iteration) or (is_number and self.support.is_data(value))
+
+    def _argument(self, value: Any) -> Any:
+        return value.place if isinstance(value, Iteration) else self.recorder.argument(value)
+
+    def is_open_ended(self, number: int, iterable: Any) -> bool:
+        """Whether a ``for`` is one of the graph."""
+        site = self._site(number)
+        if not self._is_on() or site in self.progress.abandoned:
+            return False
+        return isinstance(iterable, Iteration) or (type(iterable) is range and site in self.progress.opened)
+
+    def loop_over(
+        self, number: int, items: Iteration, body: Any, names: Iterable[str], live: Iterable[str], wants_broke: bool
+    ) -> Outcome:
+        """A ``for`` over what is open ended becomes one node."""
+        site = self._site(number)
+        if type(items) is range:
+            items = Iteration(self.recorder.create(range, (items.start, items.stop, items.step)), list(items))
+        if not items.items:
+            raise Abandon(site, "there is no item to record a round with")
+        loop = Loop(self.pieces, site, None, body, names, items)
+        return loop.record(live, wants_broke, False, self._snapshot(site))

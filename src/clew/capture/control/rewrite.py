@@ -1,0 +1,360 @@
+"""A function's loops and branches become calls of a runtime, each body a function of its own inside.
+
+In comes a code object of the user's; out comes another that does the same, line by line, but hands each loop, branch
+and condition to the runtime. What a body assigns is ``nonlocal`` in it, so that all variables stay those of the
+function. ``break``, ``continue`` and ``return`` inside of a body become what the body returns. Nothing is changed here,
+and a function whose source is not at hand, or that does what no inner function can do, is left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+from clew.capture.control.scopes import Variables, breaks, jumps, returns
+
+_RUNTIME = "the runtime of clew's control flow"
+_BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
+"""Functions that see which function they are called in."""
+_GENERATORS = 0x20 | 0x80 | 0x200  # flags of code objects that can be suspended
+_OWN = "clew_"
+
+
+def rewritten(code: CodeType, runtime: Any) -> CodeType | None:
+    """The code with its control flow handed to ``runtime``; None if that cannot be done, or there is none."""
+    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
+    if definition is None or not _BLIND.isdisjoint(code.co_names):
+        return None
+    writer = _Writer(definition)
+    body = writer.body_of(definition)
+    compiled = _compiled(definition, body, code) if writer.count else None
+    if compiled is None or compiled.co_freevars != code.co_freevars:
+        return None
+    return _with_runtime(compiled, runtime)
+
+
+def replaced_inside(code: CodeType, changes: dict[CodeType, CodeType]) -> CodeType:
+    """The code with others in the place of those of functions that are made inside of it."""
+    if code in changes:
+        return changes[code]
+    constants = tuple([replaced_inside(one, changes) if isinstance(one, CodeType) else one for one in code.co_consts])
+    same = all(new is old for new, old in zip(constants, code.co_consts, strict=True))
+    return code if same else code.replace(co_consts=constants)
+
+
+def _with_runtime(code: CodeType, runtime: Any) -> CodeType:
+    constants = [_with_runtime(part, runtime) if isinstance(part, CodeType) else part for part in code.co_consts]
+    constants = [runtime if isinstance(part, str) and part == _RUNTIME else part for part in constants]
+    return code.replace(co_consts=tuple(constants))
+
+
+# ---- finding and compiling -------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=64)
+def _definitions(filename: str) -> dict[tuple[int, str], list[Any]]:
+    """The functions in a file by first line and name."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError):
+        return {}
+    found: dict[tuple[int, str], list[Any]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            found.setdefault((line, node.name), []).append(node)
+        elif isinstance(node, ast.Lambda):
+            found.setdefault((node.lineno, "<lambda>"), []).append(node)
+    return found
+
+
+def _definition_of(code: CodeType) -> Any:
+    """The one definition in the source that a code was made of; None if it is not sure."""
+    found = _definitions(code.co_filename).get((code.co_firstlineno, code.co_name), [])
+    own = list(code.co_varnames[: code.co_argcount])
+    fitting = [node for node in found if [one.arg for one in (*node.args.posonlyargs, *node.args.args)] == own]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _compiled(definition: Any, body: list[ast.stmt], code: CodeType) -> CodeType | None:
+    """The new body compiled in the same surroundings: with the same free variables, in a class of the same name."""
+    name = f"{_OWN}lambda" if isinstance(definition, ast.Lambda) else definition.name
+    inner: ast.stmt = ast.FunctionDef(name, _bare(definition.args), body, [], None)
+    ast.copy_location(inner, definition)
+    path = code.co_qualname.split(".")
+    owner = path[-2] if len(path) > 1 and path[-2] != "<locals>" else ""
+    if owner:
+        inner = ast.ClassDef(owner, [], [], [inner], [])
+    free = [one for one in code.co_freevars if one != "__class__" or not owner]
+    assigned: list[ast.stmt] = [ast.Assign([ast.Name(one, ast.Store())], ast.Constant(None)) for one in free]
+    outer = ast.FunctionDef(f"{_OWN}surroundings", _bare(None), [*assigned, inner], [], None)
+    try:
+        module = ast.fix_missing_locations(ast.Module([outer], []))
+        compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    found = next(_codes_inside(compiled, name))
+    return found.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+
+
+def _codes_inside(code: CodeType, name: str) -> Iterator[CodeType]:
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            if part.co_name == name:
+                yield part
+            yield from _codes_inside(part, name)
+
+
+def _bare(given: ast.arguments | None) -> ast.arguments:
+    """Parameters by name alone: their defaults and annotations are the function's, not its code's."""
+    if given is None:
+        return ast.arguments([], [], None, [], [], None, [])
+    plain = [[ast.arg(one.arg) for one in part] for part in (given.posonlyargs, given.args, given.kwonlyargs)]
+    starred = [None if one is None else ast.arg(one.arg) for one in (given.vararg, given.kwarg)]
+    return ast.arguments(plain[0], plain[1], starred[0], plain[2], [None] * len(plain[2]), starred[1], [])
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _runtime(method: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(ast.Constant(_RUNTIME), method, ast.Load()), list(args), [])
+
+
+def _flag(value: Any) -> ast.Constant:
+    return ast.Constant(bool(value))
+
+
+def _texts(names: set[str]) -> ast.Tuple:
+    return ast.Tuple([ast.Constant(name) for name in sorted(names)], ast.Load())
+
+
+class _Writer(ast.NodeTransformer):
+    """Writes the new body of one function."""
+
+    def __init__(self, definition: Any) -> None:
+        self.count = 0
+        self.inside = ""  # of which kind of body the statement at hand is a part: "", "loop" or "branch"
+        self.depth = 0
+        body = [definition.body] if isinstance(definition, ast.Lambda) else definition.body
+        self.variables = Variables(body)
+        self.first = next((one.arg for one in (*definition.args.posonlyargs, *definition.args.args)), "")
+        self.shared: set[str] = set()
+
+    def body_of(self, definition: Any) -> list[ast.stmt]:
+        """The new body: all variables that some inner body sets are set in the function itself too."""
+        if isinstance(definition, ast.Lambda):
+            body: list[ast.stmt] = [ast.Return(self.visit(_copy(definition.body)), lineno=definition.lineno)]
+        else:
+            body = self._block([_copy(one) for one in definition.body])
+        own = sorted(self.shared - self.variables.outer.keys())
+        if own:
+            names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in own]
+            body.insert(0, ast.If(ast.Constant(False), [ast.Assign(names, ast.Constant(None))], []))
+        outer = [one for one in body if isinstance(one, (ast.Global, ast.Nonlocal))]
+        return [*outer, *(one for one in body if one not in outer)]
+
+    def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        written: list[ast.stmt] = []
+        for statement in body:
+            new = self.visit(statement)
+            written += new if isinstance(new, list) else [new]
+        return written
+
+    def _number(self) -> int:
+        self.count += 1
+        return self.count
+
+    # ---- pieces that become functions ----------------------------------------------------------------------------
+
+    def _function(self, name: str, body: list[ast.stmt], at: ast.AST, item: str = "") -> ast.FunctionDef:
+        """A function inside the function, for a body that has been written already."""
+        names = Variables(body).stored
+        outer = {name for name in names if self.variables.outer.get(name) == "global"}
+        own = {one for one in names - outer - {item} if not one.startswith(_OWN)}
+        self.shared |= own
+        head: list[ast.stmt] = [ast.Global(sorted(outer))] if outer else []
+        head += [ast.Nonlocal(sorted(own))] if own else []
+        arguments = ast.arguments([], [ast.arg(item)] if item else [], None, [], [], None, [])
+        made = ast.FunctionDef(name, arguments, [*head, *body] or [ast.Pass()], [], None)
+        return ast.copy_location(made, at)
+
+    def _names(self, body: list[Any]) -> tuple[ast.Tuple, ast.Tuple]:
+        """The variables that a piece sets, and those of them that are read elsewhere, or in another round."""
+        found = Variables(body)
+        stored = {name for name in found.stored if self.variables.outer.get(name) != "global"}
+        elsewhere = self.variables.loaded - found.loaded
+        live = {name for name in stored if elsewhere[name] or (self.depth and found.loaded[name])}
+        live |= {name for name in stored if name in self.variables.outer}
+        return _texts(stored), _texts(live)
+
+    def _inner(self, kind: str, body: list[ast.stmt]) -> list[ast.stmt]:
+        before, self.inside = self.inside, kind
+        self.depth += kind == "loop"
+        try:
+            return self._block(body)
+        finally:
+            self.depth -= kind == "loop"
+            self.inside = before
+
+    def visit_While(self, node: ast.While) -> Any:
+        number, names = self._number(), self._names([node.test, *node.body])
+        result = f"{_OWN}loop_{number}"
+        has_return, has_break = returns(node.body), breaks(node.body)
+        test = self._function(f"{_OWN}test_{number}", [ast.Return(self.visit(node.test))], node)
+        body = self._function(f"{_OWN}body_{number}", self._inner("loop", node.body), node)
+        call = _runtime(
+            "while_", ast.Constant(number), _load(test.name), _load(body.name), *names, _flag(node.orelse and has_break)
+        )
+        start = ast.Assign([ast.Name(result, ast.Store())], call)
+        return self._located([test, body, start, *self._after(result, node.orelse, has_return, has_break)], node)
+
+    def visit_For(self, node: ast.For) -> Any:
+        number, names = self._number(), self._names([node.target, *node.body])
+        result, item = f"{_OWN}loop_{number}", f"{_OWN}item"
+        has_return, has_break = returns(node.body), breaks(node.body)
+        iterable = self.visit(node.iter)
+        taken = ast.copy_location(ast.Assign([node.target], _load(item)), node)
+        body = self._function(f"{_OWN}body_{number}", [taken, *self._inner("loop", node.body)], node, item)
+        call = _runtime(
+            "for_",
+            ast.Constant(number),
+            _iterated(iterable),
+            _load(body.name),
+            *names,
+            _flag(node.orelse and has_break),
+        )
+        start = ast.Assign([ast.Name(result, ast.Store())], call)
+        return self._located([body, start, *self._after(result, node.orelse, has_return, has_break)], node)
+
+    def _after(self, result: str, orelse: list[ast.stmt], has_return: bool, has_break: bool) -> list[ast.stmt]:
+        """What follows a loop: the return that it ended with, and its ``else``."""
+        written: list[ast.stmt] = []
+        if has_return:
+            value = self._leaving(ast.Attribute(_load(result), "value", ast.Load()))
+            written.append(ast.If(ast.Attribute(_load(result), "returned", ast.Load()), [value], []))
+        if orelse and has_break:
+            finished = ast.UnaryOp(ast.Not(), ast.Attribute(_load(result), "broke", ast.Load()))
+            written.append(ast.If(finished, self._block(orelse), []))
+        elif orelse:
+            written += self._block(orelse)
+        return written
+
+    def visit_If(self, node: ast.If) -> Any:
+        if jumps([*node.body, *node.orelse]):
+            return self.generic_visit(node)
+        number, names = self._number(), self._names([*node.body, *node.orelse])
+        test = self.visit(node.test)
+        then = self._function(f"{_OWN}then_{number}", self._inner("branch", node.body), node)
+        other = self._function(f"{_OWN}else_{number}", self._inner("branch", node.orelse), node)
+        call = _runtime("if_", ast.Constant(number), test, _load(then.name), _load(other.name), *names)
+        return self._located([then, other, ast.Expr(call)], node)
+
+    # ---- leaving -------------------------------------------------------------------------------------------------
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        value = self.visit(node.value) if node.value is not None else ast.Constant(None)
+        return ast.copy_location(self._leaving(value), node)
+
+    def _leaving(self, value: ast.expr) -> ast.Return:
+        return ast.Return(_runtime("returned", value) if self.inside == "loop" else value)
+
+    def visit_Break(self, node: ast.Break) -> Any:
+        if self.inside != "loop":
+            return node
+        return ast.copy_location(ast.Return(ast.Attribute(ast.Constant(_RUNTIME), "BREAK", ast.Load())), node)
+
+    def visit_Continue(self, node: ast.Continue) -> Any:
+        return ast.copy_location(ast.Return(ast.Constant(None)), node) if self.inside == "loop" else node
+
+    # ---- expressions ---------------------------------------------------------------------------------------------
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        if _binds(node):
+            return node
+        number, test = self._number(), self.visit(node.test)
+        sides = [self._lambda(self.visit(part)) for part in (node.body, node.orelse)]
+        return ast.copy_location(_runtime("choose", ast.Constant(number), test, *sides), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        if _binds(node):
+            return node
+        kind = "and_" if isinstance(node.op, ast.And) else "or_"
+        values = [self.visit(part) for part in node.values]
+        made = values[-1]
+        for value in reversed(values[:-1]):
+            made = _runtime(kind, ast.Constant(self._number()), value, self._lambda(made))
+        return ast.copy_location(made, node)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        if len(node.ops) == 1 or _binds(node):
+            return node
+        names = ast.Tuple([ast.Constant(type(one).__name__) for one in node.ops], ast.Load())
+        rest = [self._lambda(part) for part in node.comparators]
+        return ast.copy_location(_runtime("compare", ast.Constant(self._number()), names, node.left, *rest), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return ast.copy_location(_runtime("not_", node.operand), node) if isinstance(node.op, ast.Not) else node
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """``super()`` needs to be told what it sees by itself in a method."""
+        self.generic_visit(node)
+        is_super = isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords
+        if is_super and self.first:
+            node.args = [_load("__class__"), _load(self.first)]
+        return node
+
+    def _lambda(self, value: ast.expr) -> ast.Lambda:
+        return ast.Lambda(_bare(None), value)
+
+    # ---- what is left as it is -----------------------------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+    def _located(self, written: list[ast.stmt], at: ast.AST) -> list[ast.stmt]:
+        for statement in written:
+            for part in ast.walk(statement):
+                if isinstance(part, (ast.stmt, ast.expr)) and not hasattr(part, "lineno"):
+                    ast.copy_location(part, at)
+        return written
+
+
+def _iterated(iterable: ast.expr) -> ast.expr:
+    """``range(...)``, ``enumerate(...)`` and ``zip(...)`` are made by the runtime, which takes traced numbers."""
+    is_call = isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name)
+    if not is_call or iterable.keywords or any(isinstance(one, ast.Starred) for one in iterable.args):  # type: ignore[attr-defined]
+        return iterable
+    if iterable.func.id not in ("range", "enumerate", "zip"):  # type: ignore[attr-defined]
+        return iterable
+    args = [_iterated(one) for one in iterable.args]  # type: ignore[attr-defined]
+    return ast.copy_location(_runtime("iterate", iterable.func, *args), iterable)  # type: ignore[attr-defined]
+
+
+def _binds(node: ast.AST) -> bool:
+    """Whether an expression sets variables: no ``lambda`` can do that."""
+    return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
+
+
+def _copy(node: Any) -> Any:
+    """A copy of a piece of source that may be changed."""
+    if isinstance(node, ast.AST):
+        twin = type(node)(**{name: _copy(part) for name, part in ast.iter_fields(node)})
+        return ast.copy_location(twin, node) if hasattr(node, "lineno") else twin
+    return [_copy(part) for part in node] if isinstance(node, list) else node

@@ -1,0 +1,64 @@
+"""The functions of one capture that are rewritten: those that have asked for data, for as long as the capture runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import CodeType, FunctionType
+
+from clew.capture.control.rewrite import replaced_inside, rewritten
+from clew.capture.control.runtime import RUNTIME
+from clew.capture.symbolic.patches import Patches
+
+Key = tuple[str, int, str]
+_known: dict[CodeType, CodeType | None] = {}
+_MOST_KNOWN = 1024
+
+
+class Rewrites:
+    """Which functions are rewritten, by file, line and name."""
+
+    def __init__(self) -> None:
+        self.functions: list[FunctionType] = []
+        self._wanted: set[Key] = set()
+        self._refused: set[Key] = set()
+
+    def is_wanted(self, code: CodeType) -> bool:
+        """Whether a function that asks for data is to be rewritten from now on, which was not so before."""
+        key = _key(code)
+        if code.co_name.startswith("clew_") or key in self._wanted or key in self._refused:
+            return False
+        homes = (found for function in self.functions for found in _codes(function.__code__))
+        original = next((found for found in homes if _key(found) == key), None)
+        if original is None or _rewritten(original) is None:
+            self._refused.add(key)
+            return False
+        self._wanted.add(key)
+        return True
+
+    def install(self, patches: Patches, functions: Iterable[FunctionType]) -> None:
+        """Let the functions run what they were rewritten to."""
+        for function in functions if self._wanted else ():
+            codes = [code for code in _codes(function.__code__) if _key(code) in self._wanted]
+            changes = {code: new for code in codes if (new := _rewritten(code)) is not None}
+            if changes:
+                patches.on_function(function, replaced_inside(function.__code__, changes), layer="rewritten")
+
+
+def _key(code: CodeType) -> Key:
+    return code.co_filename, code.co_firstlineno, code.co_qualname
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A code and those of the functions made inside of it."""
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _codes(part)
+
+
+def _rewritten(code: CodeType) -> CodeType | None:
+    if code not in _known:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[code] = rewritten(code, RUNTIME)
+    return _known[code]

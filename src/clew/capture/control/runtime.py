@@ -1,0 +1,143 @@
+"""What rewritten functions call: each loop, branch and condition of the user's is one call of ``RUNTIME``.
+
+Outside of captures, and wherever nothing is asked of data, it does what Python does. Inside of a capture it hands loops
+and branches on data to the ``Regions`` of that capture.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import operator
+from collections.abc import Callable
+from typing import Any
+
+current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_regions", default=None)
+"""The regions of the capture that is recording in this context."""
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge, "Eq": operator.eq,
+    "NotEq": operator.ne, "Is": operator.is_, "IsNot": operator.is_not, "In": lambda one, other: one in other,
+    "NotIn": lambda one, other: one not in other,
+}  # fmt: skip
+
+
+def unrolled(regions: Any, number: int, iterable: Any = None) -> Any:
+    """A block in which Python runs a loop round by round."""
+    return contextlib.nullcontext() if regions is None else regions.unrolled(number, iterable)
+
+
+class Returned:
+    """What a body gives back for a ``return`` of the function around it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Outcome:
+    """How a loop has ended."""
+
+    def __init__(self, broke: Any = False, returned: Any = False, value: Any = None) -> None:
+        self.broke = broke
+        self.returned = returned
+        self.value = value
+
+    def take(self, result: Any) -> bool:
+        """Note what a round gave back; whether the loop ends there."""
+        if isinstance(result, Returned):
+            self.broke, self.returned, self.value = True, True, result.value
+        elif result is not None:
+            self.broke = True
+        return result is not None
+
+
+class Runtime:
+    """The one object that rewritten functions hold."""
+
+    BREAK = object()
+
+    @staticmethod
+    def returned(value: Any) -> Returned:
+        """A ``return`` inside of a body."""
+        return Returned(value)
+
+    @staticmethod
+    def while_(
+        number: int, test: Any, body: Any, names: tuple[str, ...], live: tuple[str, ...], wants: bool
+    ) -> Outcome:
+        """A ``while``."""
+        regions = current.get()
+        outcome = Outcome()
+        rounds = 0
+        while True:
+            if regions is not None and regions.is_loop_on_data(number, test, rounds):
+                return regions.loop(number, test, body, names, live, wants)  # type: ignore[no-any-return]
+            with unrolled(regions, number):
+                if not test() or outcome.take(body()):
+                    return outcome
+            rounds += 1
+
+    @staticmethod
+    def for_(
+        number: int, iterable: Any, body: Any, names: tuple[str, ...], live: tuple[str, ...], wants: bool
+    ) -> Outcome:
+        """A ``for``."""
+        regions = current.get()
+        outcome = Outcome()
+        if regions is not None and regions.is_open_ended(number, iterable):
+            return regions.loop_over(number, iterable, body, names, live, wants)  # type: ignore[no-any-return]
+        with unrolled(regions, number, iterable):
+            for item in iterable:
+                if outcome.take(body(item)):
+                    break
+        return outcome
+
+    @staticmethod
+    def if_(number: int, test: Any, then: Any, other: Any, names: tuple[str, ...], live: tuple[str, ...]) -> None:
+        """An ``if`` that is left at its end."""
+        regions = current.get()
+        if regions is not None and regions.is_branch_on_data(number, test):
+            regions.branch(number, test, then, other, names, live)
+        elif test:
+            then()
+        else:
+            other()
+
+    @staticmethod
+    def choose(number: int, test: Any, then: Any, other: Any) -> Any:
+        """``then if test else other``."""
+        regions = current.get()
+        if regions is not None and regions.is_branch_on_data(number, test):
+            return regions.branch(number, test, then, other)
+        return then() if test else other()
+
+    def and_(self, number: int, value: Any, other: Any) -> Any:
+        """``value and other``."""
+        return self.choose(number, value, other, lambda: value)
+
+    def or_(self, number: int, value: Any, other: Any) -> Any:
+        """``value or other``."""
+        return self.choose(number, value, lambda: value, other)
+
+    def compare(self, number: int, names: tuple[str, ...], left: Any, *rest: Any) -> Any:
+        """A chain of comparisons: each value is computed once, and only if those before hold."""
+        right = rest[0]()
+        found = _COMPARISONS[names[0]](left, right)
+        if len(rest) == 1:
+            return found
+        return self.and_(number * 1000 + len(rest), found, lambda: self.compare(number, names[1:], right, *rest[1:]))
+
+    @staticmethod
+    def not_(value: Any) -> Any:
+        """``not value``."""
+        regions = current.get()
+        return regions.negated(value) if regions is not None else not value
+
+    @staticmethod
+    def iterate(function: Any, *args: Any) -> Any:
+        """``range``, ``enumerate`` or ``zip`` of these."""
+        regions = current.get()
+        return function(*args) if regions is None else regions.iterate(function, args)
+
+
+RUNTIME = Runtime()

@@ -1,0 +1,119 @@
+"""The variables of a function as its source uses them: which a piece of it sets, which it reads, how it is left."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+LOOPS = (ast.While, ast.For)
+
+
+class Variables(ast.NodeVisitor):
+    """The variables that some statements set and read; those of functions and comprehensions inside are their own."""
+
+    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+        self.stored: set[str] = set()
+        self.loaded: Counter[str] = Counter()
+        self.outer: dict[str, str] = {}
+        for node in nodes:
+            self.visit(node)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.loaded[node.id] += 1
+        else:
+            self.stored.add(node.id)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self.loaded[node.target.id] += 1
+        self.generic_visit(node)
+
+    def visit_Global(self, node: ast.Global) -> None:
+        self.outer |= dict.fromkeys(node.names, "global")
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        self.outer |= dict.fromkeys(node.names, "nonlocal")
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.stored.add(node.name)
+        self._inside(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.stored.add(node.name)
+        self._inside(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._inside(node)
+
+    def _inside(self, node: ast.AST) -> None:
+        """What is read inside of a function counts as read; what it sets with ``nonlocal`` as set."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                self.loaded[part.id] += 1
+            elif isinstance(part, ast.Nonlocal):
+                self.stored.update(part.names)
+
+    def _comprehension(self, node: ast.AST) -> None:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+                self.loaded[part.id] += 1
+            elif isinstance(part, ast.NamedExpr):
+                self.stored.add(part.target.id)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        self.stored |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+
+    visit_ImportFrom = visit_Import
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.name:
+            self.stored.add(node.name)
+        self.generic_visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        if node.name:
+            self.stored.add(node.name)
+        self.generic_visit(node)
+
+    visit_MatchStar = visit_MatchAs
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        if node.rest:
+            self.stored.add(node.rest)
+        self.generic_visit(node)
+
+
+def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of some statements, without those of functions and classes inside of them."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from own_nodes(ast.iter_child_nodes(node))
+
+
+def returns(nodes: Iterable[ast.AST]) -> bool:
+    """Whether some statements may leave the function."""
+    return any(isinstance(node, ast.Return) for node in own_nodes(nodes))
+
+
+def breaks(nodes: Iterable[ast.AST]) -> bool:
+    """Whether some statements may leave the loop that they stand in."""
+    return any(isinstance(node, ast.Break) for node in _of_this_loop(nodes))
+
+
+def jumps(nodes: list[ast.stmt]) -> bool:
+    """Whether some statements may be left otherwise than at their end."""
+    return returns(nodes) or any(isinstance(node, (ast.Break, ast.Continue)) for node in _of_this_loop(nodes))
+
+
+def _of_this_loop(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    for node in nodes:
+        yield node
+        if isinstance(node, LOOPS):
+            yield from _of_this_loop(node.orelse)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from _of_this_loop(ast.iter_child_nodes(node))

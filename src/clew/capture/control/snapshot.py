@@ -1,0 +1,173 @@
+"""All of Python's state that a piece of a program can change, as it is now: to see what the piece changed, and undo it.
+
+From the variables of the frames that are running, and those around the program, everything is walked that can be
+reached: containers, objects, modules, closures. ``changed`` gives the places that hold something else now.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from clew.capture.example.contents import (
+    ATTRIBUTE,
+    ITEM,
+    SIMPLE,
+    Contents,
+    contents,
+    follows,
+    is_flat,
+    refill,
+    same_contents,
+    same_part,
+)
+from clew.capture.example.guards import MISSING
+from clew.capture.example.histories import History
+from clew.ir.source import is_hidden
+
+_MOST = 50_000
+_ENTRANCE = "_call"
+_INERT = (type, ModuleType, BuiltinFunctionType)
+
+
+class Place:
+    """A variable, an attribute or an item; ``name`` is for people."""
+
+    def __init__(self, name: str, holder: Any, key: Any) -> None:
+        self.name = name
+        self.holder = holder
+        self.key = key
+
+    def get(self) -> Any:
+        """What is there; ``MISSING`` if nothing is."""
+        if isinstance(self.holder, CellType):
+            try:
+                return self.holder.cell_contents
+            except ValueError:
+                return MISSING
+        return contents(self.holder).get(self.key, MISSING)
+
+    def put(self, value: Any) -> None:
+        """Put something there; ``MISSING`` takes it away."""
+        if isinstance(self.holder, CellType):
+            if value is not MISSING:
+                self.holder.cell_contents = value
+            elif self.get() is not MISSING:
+                del self.holder.cell_contents
+            return
+        parts = contents(self.holder)
+        refill(self.holder, {key: part for key, part in (parts | {self.key: value}).items() if part is not MISSING})
+
+    @property
+    def identity(self) -> Any:
+        """The same for the same place."""
+        return id(self.holder), self.key
+
+
+class Snapshot:
+    """Everything that can be reached from some values, as it was when this was made."""
+
+    def __init__(self, is_array: Callable[[Any], bool], variables: Iterable[tuple[Any, str]]) -> None:
+        self._is_array = is_array
+        self._kept: list[tuple[Any, Contents]] = []
+        self._cells: list[tuple[CellType, Any]] = []
+        self._seen: dict[int, Any] = {}
+        self.stream: Any = None
+        self._globals = [
+            (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
+        ]
+        roots = [value for _, _, value in self._globals]
+        roots += [holder for holder, _ in variables if isinstance(holder, CellType)]
+        self._walk([*roots, *_locals()])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything was seen that could change."""
+        return self.stream is None and len(self._seen) < _MOST
+
+    def _walk(self, waiting: list[Any]) -> None:
+        while waiting and len(self._seen) < _MOST:
+            value = waiting.pop()
+            kind = type(value)
+            if kind in SIMPLE or isinstance(value, _INERT) or id(value) in self._seen or self._is_array(value):
+                continue
+            self._seen[id(value)] = value
+            waiting += self._parts(value)
+
+    def _parts(self, value: Any) -> Iterable[Any]:
+        if isinstance(value, CellType):
+            held = Place("", value, None).get()
+            self._cells.append((value, held))
+            return (held,)
+        if isinstance(value, FunctionType):
+            return (*(value.__closure__ or ()), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+        if isinstance(value, MethodType):
+            return (value.__self__,)
+        if isinstance(value, functools.partial):
+            return (value.func, *value.args, *value.keywords.values())
+        if isinstance(value, (tuple, frozenset)):
+            return tuple(value)
+        if follows(value) or is_flat(value) or isinstance(value, History):
+            parts = contents(value)
+            self._kept.append((value, parts))
+            return () if is_flat(value) else parts.values()
+        if hasattr(type(value), "_modules") or hasattr(value, "_modules"):  # a module of a framework
+            return (vars(value),)
+        if hasattr(value, "__next__"):
+            self.stream = value
+        return ()
+
+    def changed(self) -> Iterator[tuple[Place, Any, Any]]:
+        """The places that hold something else than they did, with what they held and what they hold."""
+        for cell, before in self._cells:
+            now = Place("", cell, None).get()
+            if not same_part(now, before):
+                yield Place("variable", cell, None), before, now
+        for holder, name, before in self._globals:
+            now = holder.get(name, MISSING)
+            if not same_part(now, before):
+                yield Place(name, holder, (ITEM, name)), before, now
+        for value, parts in self._kept:
+            held = contents(value)
+            if not same_contents(held, parts):
+                for key in {**parts, **held}:
+                    before, now = parts.get(key, MISSING), held.get(key, MISSING)
+                    if not same_part(now, before):
+                        yield Place(_name_of(key), value, key), before, now
+
+    def restore(self) -> None:
+        """Let everything be as it was."""
+        for cell, before in self._cells:
+            Place("", cell, None).put(before)
+        for holder, name, before in self._globals:
+            if before is MISSING:
+                holder.pop(name, None)
+            elif holder.get(name) is not before:
+                holder[name] = before
+        for value, parts in self._kept:
+            if not same_contents(contents(value), parts):
+                refill(value, parts)
+
+
+def cells_of(function: Any) -> dict[str, Any]:
+    """The cells of the variables that a function shares with the one around it."""
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
+def _name_of(key: tuple[str, Any]) -> str:
+    way, name = key
+    return name if way == ATTRIBUTE or (isinstance(name, str) and name.isidentifier()) else "item"
+
+
+def _locals() -> Iterator[Any]:
+    """The variables of the user's functions that are running."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if not is_hidden(frame.f_code):
+            yield from frame.f_locals.values()
+        elif frame.f_code.co_name == _ENTRANCE and "clew" in frame.f_globals.get("__name__", ""):
+            return
+        frame = frame.f_back

@@ -1,0 +1,111 @@
+"""What torch does for the recording of branches and loops: undoing what a piece did to tensors and random states,
+running a piece without recording it, and telling which tensors may stand in one place.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from clew.capture.control.pieces import Support
+from clew.capture.example.recorder import Scalar
+from clew.errors import CaptureError
+from clew.frameworks.torch.higher_order import PlainNumbers
+from clew.frameworks.torch.scalars import is_data
+from clew.frameworks.torch.streams import states
+
+
+class TorchSupport(Support):
+    """The support for one run."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+
+    def fresh(self, array: Any) -> Any:
+        """Another tensor object over the same memory."""
+        recorder = self.recorder
+        with recorder.paused():
+            alias = torch.ops.aten.alias(array)
+            vars(alias).update(vars(array))
+        recorder.aliases[id(alias)] = (alias, recorder.original(array))
+        return alias
+
+    def kind(self, value: Any) -> Any:
+        """The type of a number; class, dtype, rank, device and layout of a tensor."""
+        if issubclass(type(value), Scalar):
+            return type(value.plain)
+        if not isinstance(value, torch.Tensor):
+            return type(value)
+        with torch._C.DisableTorchFunction():
+            return type(value) is torch.nn.Parameter, value.dtype, value.ndim, value.device, value.layout
+
+    def is_data(self, value: Any) -> bool:
+        """True for tensors, and for numbers that come out of them."""
+        if issubclass(type(value), Scalar):
+            return value.recorder is self.recorder and is_data(self.recorder.resolve(value.place), self.recorder)
+        return isinstance(value, torch.Tensor)
+
+    def is_node_of_data(self, node: Any) -> bool:
+        """Whether the value of a node depends on what tensors hold, or changes from round to round."""
+        return is_data(node, self.recorder)
+
+    def truth(self, value: Any) -> bool:
+        """The truth of a tensor or number in the example."""
+        with self.recorder.paused():
+            return bool(self.recorder.concrete(value))
+
+    @contextmanager
+    def rewinding(self) -> Iterator[None]:
+        """Put tensors that are written to inside, and random states, back at the end."""
+        recorder = self.recorder
+        before, no_return, expected = recorder.before_write, recorder._no_return, recorder.streams.expected
+        saved: dict[int, tuple[Any, Any]] = {}
+
+        def save(tensor: torch.Tensor) -> None:
+            before(tensor)
+            _save(tensor, saved)
+
+        with recorder.paused():
+            torch_state, other_states = torch.get_rng_state(), states()
+        recorder.before_write = save
+        try:
+            yield
+            if recorder.streams.moved_unseen():
+                raise CaptureError("random numbers of Python or NumPy are drawn in a way that cannot be recorded")
+        finally:
+            recorder.before_write, recorder._no_return, recorder.streams.expected = before, no_return, expected
+            recorder._shapes.clear()
+            with recorder.paused():
+                torch.set_rng_state(torch_state)
+                random.setstate(other_states[0])
+                sys.modules["numpy.random"].set_state(other_states[1])
+                for storage, copy in saved.values():
+                    storage.copy_(copy)
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """Run what follows on plain values, without recording it."""
+        recorder = self.recorder
+        recorder.open, recorder.depth = False, recorder.depth + 1
+        try:
+            with PlainNumbers(recorder):
+                yield
+        finally:
+            recorder.open, recorder.depth = True, recorder.depth - 1
+            recorder.streams.expected = states()
+            recorder._shapes.clear()
+
+
+def _save(tensor: torch.Tensor, saved: dict[int, tuple[Any, Any]]) -> None:
+    """Keep what a tensor's memory holds, once."""
+    with torch._C.DisableTorchFunction():
+        if tensor.is_meta or tensor.layout is not torch.strided:
+            return
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in saved:
+            saved[storage.data_ptr()] = (storage, storage.clone())
