@@ -90,7 +90,7 @@ class End:
 
 
 class Piece:
-    """What runs, into which paths, from which state; ``bind`` lets its inputs enter, ``carried`` are read at its end."""
+    """What runs, into which paths, from which state; ``bind`` lets inputs enter, ``carried`` are read at the end."""
 
     def __init__(
         self,

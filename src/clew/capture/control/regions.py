@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 from clew.capture.control.branches import Branch
@@ -42,6 +42,20 @@ class Progress:
             self.abandoned[found.site] = found.why
 
 
+class _Unrolled:
+    """A block in which a loop is the innermost one that Python runs."""
+
+    def __init__(self, loops: list[Site], site: Site) -> None:
+        self.loops = loops
+        self.site = site
+
+    def __enter__(self) -> None:
+        self.loops.append(self.site)
+
+    def __exit__(self, *error: object) -> None:
+        self.loops.pop()
+
+
 class Regions:
     """What ``RUNTIME`` asks during one run of a program."""
 
@@ -74,16 +88,10 @@ class Regions:
         self.raised = Rewrite()
         raise self.raised
 
-    @contextmanager
-    def unrolled(self, number: int, iterable: Any) -> Iterator[None]:
+    def unrolled(self, number: int, iterable: Any) -> Any:
         """A loop that Python runs round by round; if it is one that could be a node, it is one as soon as it asks."""
-        site, known = self._site(number), len(self._unrolled)
-        if self._is_on() and (iterable is None or type(iterable) is range):
-            self._unrolled.append(site)
-        try:
-            yield
-        finally:
-            del self._unrolled[known:]
+        could_be = self._is_on() and (iterable is None or type(iterable) is range)
+        return _Unrolled(self._unrolled, self._site(number)) if could_be else nullcontext()
 
     def check(self) -> None:
         """Raise again what the program may have caught."""

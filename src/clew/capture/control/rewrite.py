@@ -46,10 +46,12 @@ def replaced_inside(code: CodeType, changes: dict[CodeType, CodeType]) -> CodeTy
     return code if same else code.replace(co_consts=constants)
 
 
-def _with_runtime(code: CodeType, runtime: Any) -> CodeType:
-    constants = [_with_runtime(part, runtime) if isinstance(part, CodeType) else part for part in code.co_consts]
+def _with_runtime(code: CodeType, runtime: Any, around: str = "") -> CodeType:
+    """The code with the runtime in it; bodies bear the name of the function that they are a part of."""
+    name = around if code.co_name.startswith(_OWN) else code.co_name
+    constants = [_with_runtime(part, runtime, name) if isinstance(part, CodeType) else part for part in code.co_consts]
     constants = [runtime if isinstance(part, str) and part == _RUNTIME else part for part in constants]
-    return code.replace(co_consts=tuple(constants))
+    return code.replace(co_consts=tuple(constants), co_name=name)
 
 
 # ---- finding and compiling -------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class Rewrites:
     def is_wanted(self, code: CodeType) -> bool:
         """Whether a function that asks for data is to be rewritten from now on, which was not so before."""
         key = _key(code)
-        if code.co_name.startswith("clew_") or key in self._wanted or key in self._refused:
+        if "clew_" in code.co_qualname or key in self._wanted or key in self._refused:
             return False
         homes = (found for function in self.functions for found in _codes(function.__code__))
         original = next((found for found in homes if _key(found) == key), None)
