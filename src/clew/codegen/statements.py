@@ -24,7 +24,8 @@ _BINARY = {
     operator.and_: "&", operator.or_: "|", operator.xor: "^", operator.eq: "==", operator.ne: "!=",
     operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
 }  # fmt: skip
-_UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
+_MAGIC_UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
+_UNARY = {**_MAGIC_UNARY, operator.not_: "not "}
 _IN_PLACE = {
     operator.iadd: "+=", operator.isub: "-=", operator.imul: "*=", operator.itruediv: "/=", operator.ifloordiv: "//=",
     operator.imod: "%=", operator.ipow: "**=", operator.imatmul: "@=", operator.ilshift: "<<=",
@@ -48,7 +49,7 @@ reflectable_magic_methods = {
 """Operators with a reflected form, by the name of their function, as templates: torch.fx's table."""
 magic_methods = (
     {function.__name__: f"{{}} {sign} {{}}" for function, sign in _BINARY.items()}
-    | {function.__name__: f"{sign}{{}}" for function, sign in _UNARY.items()}
+    | {function.__name__: f"{sign}{{}}" for function, sign in _MAGIC_UNARY.items()}
     | reflectable_magic_methods
 )
 inplace_methods = {

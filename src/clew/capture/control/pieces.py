@@ -61,6 +61,9 @@ class Support:
         """The truth of a value in the example."""
         raise NotImplementedError
 
+    def note_differences(self, site: Site, arrays: list[Any]) -> None:
+        """Arrays and numbers come together in one place: what may differ in them must not be asked for later."""
+
     def rewinding(self) -> Any:
         """A block: what is done inside to arrays and random states is undone at its end."""
         raise NotImplementedError
@@ -186,12 +189,13 @@ class PieceRecorder:
                 raise Abandon(site, "a variable holds different things on different ways", peel)
             if self._kinds(value) != kinds:
                 raise Abandon(site, "a variable is of another type on another way", peel)
+        self.support.note_differences(site, [leaf for value in values for leaf in leaves_of(self.recorder, value)])
 
     def _kinds(self, value: Any) -> list[Any]:
         return [self.support.kind(leaf) for leaf in leaves_of(self.recorder, value)]
 
     def tied(self, leaf: Any, place: Any) -> Any:
-        """A value of the example as the result of a node."""
-        if self.recorder.is_array(leaf) and self.recorder.known(leaf) is not None:
+        """A value of the example as the result of a node; an object of its own, for others may hold the same array."""
+        if self.recorder.is_array(leaf):
             leaf = self.support.fresh(leaf)
         return self.recorder.result(self.recorder.concrete(leaf), place)

@@ -127,6 +127,13 @@ class Regions:
         site = self._site(number)
         return Branch(self.pieces, site, test, then, other, self._snapshot(site)).record(names, live)
 
+    def truth(self, value: Any) -> Any:
+        """``bool(value)``, a node if the value comes from data."""
+        if not self._is_on() or not self.support.is_data(value) or type(self.recorder.concrete(value)) is bool:
+            return value
+        node = self.recorder.create(bool, (self.recorder.argument(value),))
+        return self.recorder.result(self.support.truth(value), node)
+
     def negated(self, value: Any) -> Any:
         """``not value``, a node if the value comes from data."""
         if not self._is_on() or not self.support.is_data(value):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from clew.capture.control.scopes import Variables, breaks, jumps, returns
+from clew.capture.control.scopes import Variables, breaks, jumps, may_read_first, returns
 
 _RUNTIME = "the runtime of clew's control flow"
 _BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
@@ -189,12 +189,13 @@ class _Writer(ast.NodeTransformer):
         made = ast.FunctionDef(name, arguments, [*head, *body] or [ast.Pass()], [], None)
         return ast.copy_location(made, at)
 
-    def _names(self, body: list[Any]) -> tuple[ast.Tuple, ast.Tuple]:
+    def _names(self, *blocks: list[Any]) -> tuple[ast.Tuple, ast.Tuple]:
         """The variables that a piece sets, and those of them that are read elsewhere, or in another round."""
-        found = Variables(body)
+        found = Variables([node for block in blocks for node in block])
         stored = {name for name in found.stored if self.variables.outer.get(name) != "global"}
         elsewhere = self.variables.loaded - found.loaded
-        live = {name for name in stored if elsewhere[name] or (self.depth and found.loaded[name])}
+        again = {name for name in stored if self.depth and any(may_read_first(block, name) for block in blocks)}
+        live = again | {name for name in stored if elsewhere[name]}
         live |= {name for name in stored if name in self.variables.outer}
         return _texts(stored), _texts(live)
 
@@ -211,7 +212,7 @@ class _Writer(ast.NodeTransformer):
         number, names = self._number(), self._names([node.test, *node.body])
         result = f"{_OWN}loop_{number}"
         has_return, has_break = returns(node.body), breaks(node.body)
-        test = self._function(f"{_OWN}test_{number}", [ast.Return(self.visit(node.test))], node)
+        test = self._function(f"{_OWN}test_{number}", [ast.Return(self._truth(node.test))], node)
         body = self._function(f"{_OWN}body_{number}", self._inner("loop", node.body), node)
         call = _runtime(
             "while_", ast.Constant(number), _load(test.name), _load(body.name), *names, _flag(node.orelse and has_break)
@@ -252,9 +253,14 @@ class _Writer(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> Any:
         if jumps([*node.body, *node.orelse]):
-            return self.generic_visit(node)
-        number, names = self._number(), self._names([*node.body, *node.orelse])
-        test = self.visit(node.test)
+            node.test, test = ast.Constant(True), self._truth(node.test)
+            self.generic_visit(node)
+            node.test = test
+            return node
+        if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not):
+            node.test, node.body, node.orelse = node.test.operand, node.orelse, node.body
+        number, names = self._number(), self._names(node.body, node.orelse)
+        test = self._truth(node.test)
         then = self._function(f"{_OWN}then_{number}", self._inner("branch", node.body), node)
         other = self._function(f"{_OWN}else_{number}", self._inner("branch", node.orelse), node)
         call = _runtime("if_", ast.Constant(number), test, _load(then.name), _load(other.name), *names)
@@ -282,15 +288,21 @@ class _Writer(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         if _binds(node):
             return node
-        number, test = self._number(), self.visit(node.test)
+        number, test = self._number(), self._truth(node.test)
         sides = [self._lambda(self.visit(part)) for part in (node.body, node.orelse)]
         return ast.copy_location(_runtime("choose", ast.Constant(number), test, *sides), node)
 
+    def _truth(self, node: ast.expr) -> Any:
+        """An expression of which only the truth is asked."""
+        if isinstance(node, ast.BoolOp) and not _binds(node):
+            return self._joined(node, [self._truth(part) for part in node.values], ("all_", "any_"))
+        return self.visit(node)
+
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        if _binds(node):
-            return node
-        kind = "and_" if isinstance(node.op, ast.And) else "or_"
-        values = [self.visit(part) for part in node.values]
+        return node if _binds(node) else self._joined(node, [self.visit(part) for part in node.values], ("and_", "or_"))
+
+    def _joined(self, node: ast.BoolOp, values: list[ast.expr], kinds: tuple[str, str]) -> Any:
+        kind = kinds[0] if isinstance(node.op, ast.And) else kinds[1]
         made = values[-1]
         for value in reversed(values[:-1]):
             made = _runtime(kind, ast.Constant(self._number()), value, self._lambda(made))
@@ -305,8 +317,9 @@ class _Writer(ast.NodeTransformer):
         return ast.copy_location(_runtime("compare", ast.Constant(self._number()), names, node.left, *rest), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        self.generic_visit(node)
-        return ast.copy_location(_runtime("not_", node.operand), node) if isinstance(node.op, ast.Not) else node
+        if not isinstance(node.op, ast.Not):
+            return self.generic_visit(node)
+        return ast.copy_location(_runtime("not_", self._truth(node.operand)), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         """``super()`` needs to be told what it sees by itself in a method."""

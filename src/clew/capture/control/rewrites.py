@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import CodeType, FunctionType
 
 from clew.capture.control.rewrite import replaced_inside, rewritten
@@ -35,9 +35,9 @@ class Rewrites:
         self._wanted.add(key)
         return True
 
-    def install(self, patches: Patches, functions: Iterable[FunctionType]) -> None:
+    def install(self, patches: Patches) -> None:
         """Let the functions run what they were rewritten to."""
-        for function in functions if self._wanted else ():
+        for function in self.functions if self._wanted else ():
             codes = [code for code in _codes(function.__code__) if _key(code) in self._wanted]
             changes = {code: new for code in codes if (new := _rewritten(code)) is not None}
             if changes:

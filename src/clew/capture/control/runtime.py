@@ -119,6 +119,14 @@ class Runtime:
         """``value or other``."""
         return self.choose(number, value, lambda: value, other)
 
+    def all_(self, number: int, value: Any, other: Any) -> Any:
+        """``value and other`` where only the truth is asked."""
+        return self.choose(number, value, lambda: truth(other()), lambda: False)
+
+    def any_(self, number: int, value: Any, other: Any) -> Any:
+        """``value or other`` where only the truth is asked."""
+        return self.choose(number, value, lambda: True, lambda: truth(other()))
+
     def compare(self, number: int, names: tuple[str, ...], left: Any, *rest: Any) -> Any:
         """A chain of comparisons: each value is computed once, and only if those before hold."""
         right = rest[0]()
@@ -138,6 +146,12 @@ class Runtime:
         """``range``, ``enumerate`` or ``zip`` of these."""
         regions = current.get()
         return function(*args) if regions is None else regions.iterate(function, args)
+
+
+def truth(value: Any) -> Any:
+    """The truth of a value: a number of the graph if it comes from data."""
+    regions = current.get()
+    return bool(value) if regions is None else regions.truth(value)
 
 
 RUNTIME = Runtime()

@@ -55,8 +55,10 @@ def is_tried(frame: FrameType | None, executed: set[CodeType]) -> bool:
     while frame is not None:
         code = frame.f_code
         executed.add(code)
-        if frame.f_globals.get("__name__", "").startswith("clew.capture.control"):
+        if frame.f_globals.get("__name__", "").startswith("clew."):  # which catches errors only to raise them again
             frame = frame.f_back
+            if frame is not None and frame.f_globals.get("__name__") in _ENTRANCES:
+                break
             continue
         for start, end in _tried(code) if code.co_exceptiontable else ():
             if start <= frame.f_lasti < end:

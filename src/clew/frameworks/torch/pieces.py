@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from clew.capture.control.pieces import Support
+from clew.capture.control.pieces import Site, Support
 from clew.capture.example.recorder import Scalar
 from clew.errors import CaptureError
 from clew.frameworks.torch.higher_order import PlainNumbers
@@ -49,6 +49,13 @@ class TorchSupport(Support):
         if issubclass(type(value), Scalar):
             return value.recorder is self.recorder and is_data(self.recorder.resolve(value.place), self.recorder)
         return isinstance(value, torch.Tensor)
+
+    def note_differences(self, site: Site, arrays: list[Any]) -> None:
+        """Whether a tensor requires a gradient may depend on the way: then the program must not ask for it."""
+        with torch._C.DisableTorchFunction():
+            found = {array.requires_grad for array in arrays if isinstance(array, torch.Tensor)}
+        if len(found) > 1 and self.recorder.mixed_at is None:
+            self.recorder.mixed_at = site
 
     def is_node_of_data(self, node: Any) -> bool:
         """Whether the value of a node depends on what tensors hold, or changes from round to round."""

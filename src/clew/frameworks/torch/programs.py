@@ -11,6 +11,7 @@ import torch
 
 from clew.capture.example.contents import slots_of
 from clew.errors import CaptureError
+from clew.ir.graph import Graph
 
 
 def signature_of(target: Any) -> inspect.Signature:
@@ -31,9 +32,18 @@ def behind(fn: Any) -> list[Any]:
         if one is not None and not any(one is known for known in found):
             found.append(one)
             waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
+            if isinstance(getattr(one, "__dict__", {}).get("_graph"), Graph):
+                waiting += _code_of(one)
             if isinstance(one, partial):
                 waiting += [one.func, *one.args, *one.keywords.values()]
     return found
+
+
+def _code_of(captured: Any) -> list[Any]:
+    """The function that was made of a graph, which runs in its place; what the first call remembers is known then."""
+    if hasattr(captured, "_plans"):
+        captured._plans()
+    return [captured._compile()[1]] if hasattr(captured, "_compile") else []
 
 
 def check_slots(programs: Iterable[Any]) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from clew.capture.control.pieces import Abandon
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.recorder import Pending, Recorder, Scalar
@@ -80,6 +81,7 @@ class TorchRecorder(Recorder):
         self._asked: list[tuple[Any, Any]] = []
         self.outside: Any = None
         self.refuses_opaque = False
+        self.mixed_at: Any = None
         self.depth = 0
         self._shapes: dict[int, tuple[Any, Any]] = {}
 
@@ -293,6 +295,8 @@ class TorchRecorder(Recorder):
 
     def _get(self, name: str, func: Any, tensor: Any) -> Any:
         """A property of a tensor."""
+        if self.mixed_at is not None and name in ("requires_grad", "is_leaf", "grad_fn"):
+            raise Abandon(self.mixed_at, "whether a tensor requires a gradient depends on the way")
         if name == "shape":
             return self.shape(tensor)
         if name == "ndim":

@@ -11,6 +11,7 @@ import contextvars
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import torch
@@ -130,7 +131,8 @@ class Run:
         self.modules = None if self.module is None else Modules(self.module, self.leaves)
         support, around = TorchSupport(self.recorder), self.surroundings
         self.regions = Regions(self.recorder, support, findings.progress, around.cells)
-        findings.progress.rewrites.functions = around.functions
+        own = [part for part in programs if isinstance(part, FunctionType)]
+        findings.progress.rewrites.functions = list(dict.fromkeys([*own, *self.functions, *around.functions]))
         self.found: list[Slot] = []
         self.plain_kinds: tuple[type, ...] = ()
         if any(asks_for_identity(function.__code__) for function in self.surroundings.functions):
@@ -339,7 +341,7 @@ class Run:
         self.recorder.save_generator = self.rollback.save_generator
         try:
             with Patches() as patches:
-                self.findings.progress.rewrites.install(patches, self.surroundings.functions)
+                self.findings.progress.rewrites.install(patches)
                 patches.on_class(torch.nn.Module, "__call__", _reporting_call)
                 patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
                 patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
