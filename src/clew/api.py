@@ -8,12 +8,14 @@ the graph, and the graph becomes a callable whose code is generated when it is f
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Iterable
 from typing import Any
 
 from clew.capture.symbolic import Tracer
+from clew.errors import CaptureError
 from clew.runtime.choose import framework_of, make_callable, make_captured
 from clew.runtime.example import Example
 from clew.runtime.lazy import LazyGraph
@@ -48,6 +50,7 @@ def trace(
     array_caching: bool = True,
     opaque: str = "call",
     control_flow: str = "capture",
+    dynamic: bool = False,
 ) -> Any:
     """Capture a program from an example: it is run once on ``args`` and ``kwargs``, and what it does is recorded.
 
@@ -61,6 +64,7 @@ def trace(
     constants alone is computed in the capture. Functions that the capture cannot look into (wrapped ones, those with a
     backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them. Branches and loops on data are
     captured; with ``control_flow="guard"`` the graph relies on the way of the example, with ``"error"`` there are none.
+    With ``dynamic`` conditions on sizes and on number arguments are captured too, and loops over them stay loops.
     """
     if fn is None:
         return functools.partial(
@@ -74,13 +78,22 @@ def trace(
             array_caching=array_caching,
             opaque=opaque,
             control_flow=control_flow,
+            dynamic=dynamic,
         )
     options: dict[str, Any] = {"static": frozenset(static), "leaves": leaves, "opaque": opaque}
-    options["control_flow"] = control_flow
+    options |= {"control_flow": control_flow, "dynamic": dynamic}
     options |= {"include_generators": include_generators, "array_caching": array_caching}
     if args is None and kwargs is None:
-        return LazyGraph(fn, lambda f, a, k: _capture(f, a, k, keep=True, **options), limit)
+        return LazyGraph(fn, lambda f, a, k, again: _capture_again(f, a, k, again, **options), limit)
     return _capture(fn, tuple(args or ()), dict(kwargs or {}), keep=False, **options)[0]
+
+
+def _capture_again(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: bool, **options: Any) -> Any:
+    """A capture for a lazy graph: from the second one on sizes are free, where that can be."""
+    if again and not options["dynamic"] and options["control_flow"] == "capture":
+        with contextlib.suppress(CaptureError):
+            return _capture(fn, args, kwargs, keep=True, **(options | {"dynamic": True}))
+    return _capture(fn, args, kwargs, keep=True, **options)
 
 
 def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool, **options: Any) -> tuple[Any, ...]:

@@ -18,7 +18,10 @@ Pin = tuple[dict[str, Any], str, Any]
 
 
 class LazyGraph:
-    """A callable that captures itself as it is called. ``captures`` lists what it has."""
+    """A callable that captures itself as it is called. ``captures`` lists what it has.
+
+    The second capture and those that follow keep sizes and numbers free where the first one relied on them.
+    """
 
     def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], limit: int = 16) -> None:
         self.fn = fn
@@ -43,7 +46,7 @@ class LazyGraph:
                 why="each capture holds for some inputs only; the guards of the captures say which",
                 fixes=("look at .captures[i].guards", "raise the limit: clew.trace(fn, limit=...)"),
             )
-        captured, result, pins = self._capture(self.fn, args, kwargs)
+        captured, result, pins = self._capture(self.fn, args, kwargs, bool(self.captures))
         self.captures.append(captured)
         self._modes.append((mode, pins))
         return result

@@ -6,18 +6,23 @@ is set in each round before it is read is the round's own. ``break`` and ``retur
 
 from __future__ import annotations
 
+import dis
 import itertools
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from clew.capture.control.branches import Tying
-from clew.capture.control.nests import leaves_of, with_leaves
+from clew.capture.control.nests import is_leaf, leaves_of, with_leaves
 from clew.capture.control.paths import Paths, arrange
 from clew.capture.control.pieces import Abandon, End, Piece, PieceRecorder, Site
 from clew.capture.control.runtime import RUNTIME, Outcome, Returned
 from clew.capture.control.snapshot import Place, Snapshot, cells_of
+from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING, require
+from clew.capture.example.histories import History
 from clew.ir.control import for_loop, while_loop
+from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
@@ -25,9 +30,10 @@ from clew.ir.node import Node
 class Iteration:
     """What a ``for`` walks: the node of it, and its items in the example."""
 
-    def __init__(self, place: Any, items: list[Any]) -> None:
+    def __init__(self, place: Any, items: list[Any], example: Any = None) -> None:
         self.place = place
         self.items = items
+        self.example = items[0] if items else example
 
 
 class Loop:
@@ -48,9 +54,14 @@ class Loop:
         self.test = test
         self.body = body
         self.items = items
+        names = tuple(names)
         cells = cells_of(body) | ({} if test is None else cells_of(test))
         self.places = [Place(name, cells[name], None) for name in names if name in cells]
+        self.item_name = _target_of(body) if items is not None else ""
         self.carried: list[Place] = []
+        self.lists: list[Place] = []
+        """Variables that hold lists to which the loop only appends."""
+        self.counts: dict[Any, int] = {}
         self.inputs: dict[int, list[Node]] = {}
 
     def record(self, live: Iterable[str], wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
@@ -61,6 +72,7 @@ class Loop:
         self._check(ends, rounds[0])
         self.breaks = any(end.value is not None for end in ends)
         node = self._node(rounds, tests, ends, tested)
+        self.starts = {place.identity: list(place.get()) for place in self.lists}
         outcome = self._plainly()
         return self._left(node, outcome)
 
@@ -72,7 +84,10 @@ class Loop:
             self._start()
             rounds = self._recorded(self.body, is_round=True)
             tests = None if self.test is None else self._recorded(self.test, is_round=False)
-            found = self._further([*rounds[1], *(() if tests is None else tests[1])])
+            ends = [*rounds[1], *(() if tests is None else tests[1])]
+            if self._filled(ends):
+                continue
+            found = self._further(ends)
             if found:
                 self.places += found
             elif tests is not None and any(self._changes(end, tests[0]) for end in tests[1]):
@@ -87,6 +102,8 @@ class Loop:
             raise Abandon(self.site, f"{missing[0].name} is set in the loop and read after it", self.may_peel)
         self.carried = [place for place in self.places if place.get() is not MISSING]
         self.befores = {place.identity: place.get() for place in self.carried}
+        self.before_lists = {place.identity: place.get() for place in self.lists}
+        self.counts.clear()
 
     def _recorded(self, function: Any, is_round: bool) -> tuple[Piece, list[End]]:
         paths = Paths(self.recorder.bodies)
@@ -107,22 +124,51 @@ class Loop:
             for place in self.places:
                 if place not in self.carried:
                     place.put(MISSING)
+            for place in self.lists:
+                place.put(History(self.before_lists[place.identity], list(self.before_lists[place.identity])))
             self.inputs[id(paths)] = inputs
             return (self._item(paths),) if is_round and self.items is not None else ()
 
-        piece = Piece(self.site, function, paths, self.snapshot, bind, self.carried)
+        piece = Piece(self.site, function, paths, self.snapshot, bind, [*self.carried, *self.lists])
         return piece, self.pieces.ends(piece)
 
     def _item(self, paths: Paths) -> Any:
         """An item of what is walked, as the parameter of the body that stands for it."""
         assert self.items is not None
-        node = paths.graph.create_node("placeholder", "item")
+        node = paths.graph.create_node("placeholder", self.item_name)
         self.inputs[id(paths)].append(node)
-        return self.pieces.recorder.result(self.items.items[0], node)
+        return self.pieces.recorder.result(self.items.example, node)
+
+    def _filled(self, ends: list[End]) -> bool:
+        """Whether a round appends to a list that only a variable of the loop holds, which was not known before."""
+        known = {place.identity for place in self.lists}
+        grown = {id(place.holder): place.holder for end in ends for place in end.places.values() if _has_grown(place)}
+        for name, cell in cells_of(self.body).items():
+            place = Place(name, cell, None)
+            if id(place.get()) in grown and place.identity not in known and self.snapshot.is_held_once(place.get()):
+                self.lists.append(place)
+                self.places = [one for one in self.places if one.identity != place.identity]
+        return len(self.lists) > len(known)
+
+    def _appended(self, end: End) -> tuple[Any, ...]:
+        """What one way of a round appends to lists, as arguments of nodes."""
+        given: list[Any] = []
+        for place in self.lists:
+            now, before = end.values[place.identity], self.before_lists[place.identity]
+            added = list.__len__(now) - len(before) if type(now) is History and not now.seen else -1
+            leaves = list(list.__iter__(now))[len(before) :] if added > 0 else []
+            is_regular = added == self.counts.setdefault(place.identity, added) and added > 0
+            if not is_regular or not all(map(self._is_leaf, leaves)):
+                raise Abandon(self.site, "a list is not simply appended to in each round")
+            given += end.left[place.identity][-added:]
+        return tuple(given)
+
+    def _is_leaf(self, value: Any) -> bool:
+        return is_leaf(self.recorder, value)
 
     def _further(self, ends: list[End]) -> list[Place]:
         """Places that some round changes and that were not known to be changed."""
-        known = {place.identity for place in self.places}
+        known = {place.identity for place in [*self.places, *self.lists]}
         found = {key: place for end in ends for key, place in end.places.items() if key not in known}
         if any(place.get() is MISSING for place in found.values()):
             raise Abandon(self.site, "a round adds to a container or an object")
@@ -161,7 +207,8 @@ class Loop:
         initial += self._flags(False, False, (None,) * self.count)
         for end in ends:
             rounds[0].paths.write_end(end.levels, self._given(end))
-        rounds[0].paths.missing = (None,) * len(initial) + ((True,) if self.breaks else ())
+        outputs = sum(self.counts.values())
+        rounds[0].paths.missing = (None,) * (len(initial) + outputs) + ((True,) if self.breaks else ())
         for end in tested:
             tests[0].paths.write_end(end.levels, end.arguments[0] if end.arguments else bool(end.value))
         pieces = [piece for piece, _ in (tests, rounds) if piece is not None] if tests is not None else [rounds[0]]
@@ -175,7 +222,8 @@ class Loop:
         if self.items is not None:
             head.insert(0, self.recorder.resolve(self.items.place))
         target = while_loop if self.items is None else for_loop
-        kwargs = {"breaks": True} if self.breaks else {}
+        kwargs = ({"outputs": outputs} if outputs else {}) | ({"breaks": True} if self.breaks else {})
+        self.first_output = len(initial)
         return self.recorder.create(target, (*head, tuple(initial), tuple(outer)), kwargs)  # type: ignore[no-any-return]
 
     def _given(self, end: End) -> tuple[Any, ...]:
@@ -184,7 +232,7 @@ class Loop:
         is_return = isinstance(end.value, Returned)
         value = end.arguments if is_return else (None,) * self.count
         flags = self._flags(end.value is not None, is_return, value)
-        return (*carried, *flags, *((end.value is not None,) if self.breaks else ()))
+        return (*carried, *flags, *self._appended(end), *((end.value is not None,) if self.breaks else ()))
 
     def _flags(self, broke: bool, is_return: bool, value: tuple[Any, ...]) -> tuple[Any, ...]:
         """What is carried besides the program's own: whether the loop broke, whether it returned, and what."""
@@ -214,7 +262,9 @@ class Loop:
                 while self.test() and not outcome.take(self.body()):
                     pass
         known = {place.identity for place in self.places}
-        if any(place.identity not in known for place, _, _ in self.snapshot.changed()):
+        filled = {id(place.get()) for place in self.lists}
+        changed = [place for place, _, _ in self.snapshot.changed() if id(place.holder) not in filled]
+        if any(place.identity not in known for place in changed):
             raise Abandon(self.site, "a later round changes something that the recorded one does not")
         return outcome
 
@@ -227,9 +277,41 @@ class Loop:
         for place in self.places:
             if place not in self.carried:
                 place.put(MISSING)
+        self._collect(node)
         broke = tie.named("broke")(bool(outcome.broke)) if self.wants_broke and self.breaks else outcome.broke
         if self.returned is MISSING:
             return Outcome(broke)
         returned = tie.named("returned")(bool(outcome.returned))
         value = outcome.value if outcome.returned else self.returned
         return Outcome(broke, returned, with_leaves(self.recorder, value, tie.named("result")))
+
+    def _collect(self, node: Node) -> None:
+        """Let variables hold the lists that the loop has filled, each the value of a node."""
+        index, recorder = self.first_output, self.recorder
+        for place in self.lists:
+            before, now = self.starts[place.identity], place.get()
+            count = self.counts[place.identity]
+            found = [recorder.create(operator.getitem, (node, index + one)) for one in range(count)]
+            index += count
+            whole = found[0] if count == 1 else recorder.create(interleaved, tuple(found))
+            if before:
+                whole = recorder.create(operator.add, (recorder.argument(before), whole))
+            place.put(Collected(now, whole, recorder))
+
+
+@pure
+def interleaved(*lists: list[Any]) -> list[Any]:
+    """The first items of all lists, then their second ones, and so on."""
+    return [item for row in zip(*lists, strict=True) for item in row]
+
+
+def _has_grown(place: Place) -> bool:
+    """Whether a place is an item of a list that was not there before."""
+    return type(place.holder) is list and place.get() is MISSING
+
+
+def _target_of(body: Callable[..., Any]) -> str:
+    """The name of the variable that a round's item goes into, if it is one."""
+    code: Any = body.__code__  # type: ignore[attr-defined]
+    found = [one for one in dis.get_instructions(code) if one.opname.startswith(("STORE", "UNPACK"))]
+    return str(found[0].argval) if found and found[0].opname == "STORE_DEREF" else "item"

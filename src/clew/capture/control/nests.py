@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.ir.arguments import rebuilt_tuple
 
@@ -66,6 +67,9 @@ def leaves_of(recorder: Recorder, value: Any) -> Iterator[Any]:
         yield value
     elif isinstance(value, tuple) or type(value) is list:
         for item in value:
+            yield from leaves_of(recorder, item)
+    elif type(value) is History:
+        for item in list.__iter__(value):  # past its note of who looks at it
             yield from leaves_of(recorder, item)
     elif type(value) is dict:
         for item in value.values():

@@ -57,6 +57,14 @@ class Support:
         """Whether the value of a node depends on what arrays hold, or changes from round to round."""
         raise NotImplementedError
 
+    def plain_range(self, *args: Any) -> Any:
+        """A ``range`` that Python walks, of which some numbers may be traced."""
+        return range(*args)
+
+    def rows(self, array: Any) -> list[Any]:
+        """The items of an array in the example."""
+        raise NotImplementedError
+
     def truth(self, value: Any) -> bool:
         """The truth of a value in the example."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -15,7 +16,26 @@ from clew.capture.control.rewrites import Rewrites
 from clew.capture.control.runtime import Outcome
 from clew.capture.control.snapshot import Snapshot
 from clew.capture.example.recorder import Recorder, Scalar
+from clew.ir.effects import pure
 from clew.ir.source import user_frame
+
+
+@pure
+def has_items(values: Any) -> bool:
+    """Whether there is anything to walk."""
+    return next(iter(values), has_items) is not has_items
+
+
+@pure
+def first_item(values: Any) -> Any:
+    """What a walk begins with."""
+    return next(iter(values))
+
+
+@pure
+def rest_of(values: Any) -> Any:
+    """A walk without its first item."""
+    return list(itertools.islice(values, 1, None))
 
 
 class Rewrite(BaseException):
@@ -56,6 +76,11 @@ class _Unrolled:
         self.loops.pop()
 
 
+def _walked(value: Any) -> Any:
+    """What Python walks in the place of what a node could have stood for."""
+    return value.items if isinstance(value, Iteration) else value
+
+
 class Regions:
     """What ``RUNTIME`` asks during one run of a program."""
 
@@ -72,6 +97,7 @@ class Regions:
         self.rewrites = progress.rewrites
         self.variables = variables
         self._unrolled: list[Site] = []
+        self.were_used = False
         self.raised: BaseException | None = None
         self.pieces = PieceRecorder(recorder, support)
 
@@ -82,6 +108,12 @@ class Regions:
             self._start_over()
         if self._unrolled and self._unrolled[-1] not in self.progress.opened | self.progress.abandoned.keys():
             self.progress.opened.add(self._unrolled[-1])
+            self._start_over()
+
+    def before_guard(self) -> None:
+        """The program relies on a number that shall be free: the function that does is rewritten first."""
+        frame = user_frame(1)
+        if self._is_on() and frame is not None and self.rewrites.is_wanted(frame.f_code):
             self._start_over()
 
     def _start_over(self) -> None:
@@ -109,6 +141,7 @@ class Regions:
         )
 
     def _snapshot(self, site: Site) -> Snapshot:
+        self.were_used = True
         snapshot = Snapshot(self.recorder.is_array, list(self.variables()))
         if not snapshot.is_whole:
             raise Abandon(site, "the program holds an iterator, which cannot be set back")
@@ -165,16 +198,30 @@ class Regions:
 
     def iterate(self, function: Any, args: tuple[Any, ...]) -> Any:
         """``range``, ``enumerate`` or ``zip``; of traced numbers, or of what is open ended, so is it."""
-        if not self._is_on() or not any(self._is_walked(value) for value in args):
-            return function(*args)
-        items = [value.items if isinstance(value, Iteration) else self.recorder.concrete(value) for value in args]
+        is_range_of_array = function is range and any(map(self.recorder.is_array, args))
+        if not self._is_on() or is_range_of_array or not any(self._is_walked(value) for value in args):
+            return self.support.plain_range(*args) if function is range else function(*map(_walked, args))
+        if not all(map(self._can_be_walked, args)):
+            return function(*map(_walked, args))
+        items = [self._items(value) for value in args]
         place = self.recorder.create(function, tuple(self._argument(value) for value in args))
         with self.support.plainly():
             return Iteration(place, list(function(*items)))
 
     def _is_walked(self, value: Any) -> bool:
         is_number = issubclass(type(value), Scalar)
-        return isinstance(value, Iteration) or (is_number and self.support.is_data(value))
+        is_array = self.recorder.dynamic and self.recorder.is_array(value)
+        return isinstance(value, Iteration) or is_array or (is_number and self.support.is_data(value))
+
+    def _can_be_walked(self, value: Any) -> bool:
+        """Whether a node can stand for what is walked."""
+        is_number = issubclass(type(value), Scalar) or type(value) is int
+        return isinstance(value, Iteration) or is_number or type(value) is range or self.recorder.is_array(value)
+
+    def _items(self, value: Any) -> Any:
+        if isinstance(value, Iteration):
+            return value.items
+        return self.support.rows(value) if self.recorder.is_array(value) else self.recorder.concrete(value)
 
     def _argument(self, value: Any) -> Any:
         return value.place if isinstance(value, Iteration) else self.recorder.argument(value)
@@ -184,7 +231,18 @@ class Regions:
         site = self._site(number)
         if not self._is_on() or site in self.progress.abandoned:
             return False
-        return isinstance(iterable, Iteration) or (type(iterable) is range and site in self.progress.opened)
+        is_dynamic = self.recorder.dynamic and self.recorder.is_array(iterable)
+        opened = type(iterable) is range and site in self.progress.opened
+        return isinstance(iterable, Iteration) or is_dynamic or opened
+
+    def walked(self, iterable: Any) -> Any:
+        """What Python walks; items that a node would have given are relied on."""
+        if not isinstance(iterable, Iteration):
+            return iterable
+        node = self.recorder.resolve(iterable.place)
+        found = self.recorder.create(list, (node,))
+        self.recorder.guard(self.recorder.create(len, (found,)), len(iterable.items))
+        return self.recorder.result(iterable.items, found)
 
     def loop_over(
         self, number: int, items: Iteration, body: Any, names: Iterable[str], live: Iterable[str], wants_broke: bool
@@ -193,7 +251,16 @@ class Regions:
         site = self._site(number)
         if type(items) is range:
             items = Iteration(self.recorder.create(range, (items.start, items.stop, items.step)), list(items))
+        elif self.recorder.is_array(items):
+            items = Iteration(self.recorder.argument(items), self.support.rows(items))
         if not items.items:
             raise Abandon(site, "there is no item to record a round with")
+        if site in self.progress.peeled:
+            node, example = self.recorder.create(list, (self.recorder.resolve(items.place),)), items.items[0]
+            self.recorder.guard(self.recorder.create(has_items, (node,)), True)
+            outcome = Outcome()
+            if outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,))))):
+                return outcome
+            items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example)
         loop = Loop(self.pieces, site, None, body, names, items)
-        return loop.record(live, wants_broke, False, self._snapshot(site))
+        return loop.record(live, wants_broke, site not in self.progress.peeled, self._snapshot(site))

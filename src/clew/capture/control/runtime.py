@@ -87,7 +87,7 @@ class Runtime:
         if regions is not None and regions.is_open_ended(number, iterable):
             return regions.loop_over(number, iterable, body, names, live, wants)  # type: ignore[no-any-return]
         with unrolled(regions, number, iterable):
-            for item in iterable:
+            for item in iterable if regions is None else regions.walked(iterable):
                 if outcome.take(body(item)):
                     break
         return outcome

@@ -138,6 +138,12 @@ class Snapshot:
                     if not same_part(now, before):
                         yield Place(_name_of(key), value, key), before, now
 
+    def is_held_once(self, value: Any) -> bool:
+        """Whether only one place holds this very object."""
+        cells = sum(held is value for _, held in self._cells)
+        parts = sum(part is value for _, parts in self._kept for part in parts.values())
+        return cells + parts == 1
+
     def restore(self) -> None:
         """Let everything be as it was."""
         for cell, before in self._cells:

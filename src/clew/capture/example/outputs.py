@@ -12,6 +12,7 @@ import enum
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
+from clew.capture.example.collected import Collected
 from clew.capture.example.contents import CODE, attributes_of, follows, has_attributes, set_attributes
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
@@ -103,7 +104,7 @@ class Outputs:
             if self._times[id(value)] > 1:
                 return
         if isinstance(value, (list, tuple)):
-            for item in value:
+            for item in () if type(value) is Collected else value:
                 self.look_at(item)
         elif isinstance(value, dict):
             for item in value.values():
@@ -114,6 +115,8 @@ class Outputs:
         recorder = self.recorder
         if issubclass(type(value), Scalar) or recorder.is_array(value):
             return recorder.argument(value)
+        if type(value) is Collected:
+            return recorder.argument(value) if value.is_whole else self._nest(value)
         if isinstance(value, _CONSTANTS) or type(value).__module__ == "torch" or recorder.is_end(value):
             return value
         known = recorder.objects.get(id(value)) or self._made.get(id(value))
@@ -159,6 +162,7 @@ class Outputs:
     def _nest(self, value: Any) -> Any:
         kind = type(value)
         made = {k: self.of(item) for k, item in value.items()} if kind is dict else [self.of(item) for item in value]
+        kind = list if kind is Collected else kind
         return self._node(value, kind, (made,)) if self._times.get(id(value), 0) > 1 else made
 
     def _node(self, value: Any, target: Any, args: tuple[Any, ...]) -> Any:

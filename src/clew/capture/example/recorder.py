@@ -15,6 +15,7 @@ from typing import Any
 
 from clew.capture.example.attempts import attempt, attempt_method, is_tried
 from clew.capture.example.bodies import Bodies
+from clew.capture.example.collected import Collected
 from clew.capture.example.guards import CHECKS, require
 from clew.capture.example.operators import Form, as_written
 from clew.capture.example.variables import variable_for
@@ -26,7 +27,7 @@ from clew.ir.source import source_of_frame, user_frame, user_source
 from clew.ir.types import ScalarType
 
 _BOOL = ScalarType("bool")
-_OWN_LISTS = ("builtins", "clew.capture.example.histories")
+_OWN_LISTS = ("builtins", "clew.capture.example.histories", "clew.capture.example.collected")
 _CHECKS = frozenset(CHECKS)
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 
@@ -62,6 +63,7 @@ class Recorder:
         self.bodies = Bodies(Graph())
         self.paths: Any = None
         self.refuses_questions = False
+        self.dynamic = False  # whether sizes and numbers given are data too: the graph shall hold for others
         self.constants: dict[str, Any] = {}
         self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes: dict[int, tuple[str, Any]] = {}
@@ -196,6 +198,8 @@ class Recorder:
             items = [self.argument(item) for item in value]
             return tuple(items) if not hasattr(value, "_fields") else rebuilt_tuple(value, items)
         if isinstance(value, list):
+            if isinstance(value, Collected) and value.is_whole:
+                return self.resolve(value.place)
             return [self.argument(item) for item in value]
         if isinstance(value, dict):
             return {key: self.argument(item) for key, item in value.items()}
@@ -215,7 +219,7 @@ class Recorder:
         if isinstance(value, tuple):
             return self.concrete_tuple(value)
         if issubclass(kind, list) and kind.__module__ in _OWN_LISTS:
-            return [self.concrete(item) for item in value]
+            return [self.concrete(item) for item in list.__iter__(value)]
         if kind is dict:
             return {key: self.concrete(item) for key, item in value.items()}
         if kind is slice:

@@ -34,6 +34,7 @@ def capture(
     array_caching: bool = True,
     opaque: str = "call",
     control_flow: str = "capture",
+    dynamic: bool = False,
 ) -> Captured:
     """Run ``fn`` on the example and record it; with ``keep`` what the run did stays done.
 
@@ -43,9 +44,8 @@ def capture(
     _check_option("control_flow", control_flow, ("capture", "guard", "error"))
     if is_running():
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
-    settings = Settings(
-        leaf_policy(leaves), static, keep, include_generators, array_caching, opaque == "error", control_flow
-    )
+    policy, refuses = leaf_policy(leaves), opaque == "error"
+    settings = Settings(policy, static, keep, include_generators, array_caching, refuses, control_flow, dynamic)
     findings = Findings()
     for _ in range(_MOST_RUNS):
         try:

@@ -18,10 +18,11 @@ from typing import Any
 import torch
 
 from clew.capture.example.call_sites import redirected
+from clew.capture.example.collected import Collected
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.scalars import TracedFloat, TracedInt, compute
+from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute
 
 Current = Callable[[], Any]
 
@@ -67,6 +68,7 @@ def _builtins(current: Current) -> dict[str, Callable[..., Any]]:
         "min": _choosing(min),
         "range": _range,
         "len": _length(current),
+        "bool": _truth(current),
     }
 
 
@@ -175,11 +177,32 @@ class Steps:
         return hash(self._plain())
 
 
+def _truth(current: Current) -> Callable[..., Any]:
+    """``bool``: where branches are captured, the truth of what comes from data is a number of the graph."""
+
+    def truth(*args: Any) -> Any:
+        recorder = current()
+        if len(args) != 1 or recorder is None or recorder.paths is None:
+            return bool(*args)
+        value = args[0]
+        if isinstance(value, torch.Tensor):
+            return recorder.whole("call_function", bool, bool, (value,), {}, ())
+        return compute(recorder, bool, value) if _is_traced(value) and type(value) is not TracedBool else value
+
+    def plain_or_traced(*args: Any) -> Any:
+        found = truth(*args)
+        return found if _is_traced(found) else bool(found)
+
+    return plain_or_traced
+
+
 def _length(current: Current) -> Callable[[Any], Any]:
     """``len``: the length of a tensor is a size like any other."""
 
     def length(value: Any) -> Any:
         recorder = current()
+        if type(value) is Collected and recorder is not None and value.is_whole:
+            return value.length()
         if recorder is not None and isinstance(value, torch.Tensor):
             with recorder.paused():  # so that asking for the shape is not itself recorded
                 if value.dim() > 0:

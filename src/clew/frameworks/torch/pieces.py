@@ -15,6 +15,7 @@ import torch
 from clew.capture.control.pieces import Site, Support
 from clew.capture.example.recorder import Scalar
 from clew.errors import CaptureError
+from clew.frameworks.torch import numbers
 from clew.frameworks.torch.higher_order import PlainNumbers
 from clew.frameworks.torch.scalars import is_data
 from clew.frameworks.torch.streams import states
@@ -47,7 +48,8 @@ class TorchSupport(Support):
     def is_data(self, value: Any) -> bool:
         """True for tensors, and for numbers that come out of them."""
         if issubclass(type(value), Scalar):
-            return value.recorder is self.recorder and is_data(self.recorder.resolve(value.place), self.recorder)
+            recorder = self.recorder
+            return value.recorder is recorder and (recorder.dynamic or is_data(recorder.resolve(value.place), recorder))
         return isinstance(value, torch.Tensor)
 
     def note_differences(self, site: Site, arrays: list[Any]) -> None:
@@ -56,6 +58,15 @@ class TorchSupport(Support):
             found = {array.requires_grad for array in arrays if isinstance(array, torch.Tensor)}
         if len(found) > 1 and self.recorder.mixed_at is None:
             self.recorder.mixed_at = site
+
+    def plain_range(self, *args: Any) -> Any:
+        """A ``range`` that Python walks, of which some numbers may be traced."""
+        return numbers._range(*args)
+
+    def rows(self, array: Any) -> list[Any]:
+        """The items of a tensor in the example."""
+        with self.recorder.paused():
+            return list(array)
 
     def is_node_of_data(self, node: Any) -> bool:
         """Whether the value of a node depends on what tensors hold, or changes from round to round."""

@@ -77,6 +77,7 @@ class Settings(NamedTuple):
     array_caching: bool
     refuses_opaque: bool
     control_flow: str
+    dynamic: bool = False
 
 
 class Findings:
@@ -145,6 +146,7 @@ class Run:
         recorder.folding = Folding(caches=settings.array_caching, bakes=not settings.include_generators)
         recorder.refuses_opaque = settings.refuses_opaque
         recorder.refuses_questions = settings.control_flow == "error"
+        recorder.dynamic = settings.dynamic
         recorder.paths = self.ways
         if self.ways is not None:
             recorder.bodies = Bodies(self.ways.graph)
@@ -222,7 +224,8 @@ class Run:
         return True
 
     def _goes_several_ways(self) -> bool:
-        return self.ways is not None and self.ways.has_questions
+        """Whether pieces of the program were run more often than the program does: then no run counts."""
+        return self.ways is not None and (self.ways.has_questions or self.regions.were_used)
 
     def captured(self, runs: list[Run]) -> Captured:
         """What all runs have recorded."""

@@ -95,7 +95,8 @@ def _truth(self: Any) -> bool:
     answer, recorder = bool(self.plain), self.recorder
     if not recorder.open:
         return answer
-    return bool(recorder.truth(self.place, answer, is_data(recorder.resolve(self.place), recorder), is_fixed=True))
+    asks_data = recorder.dynamic or is_data(recorder.resolve(self.place), recorder)
+    return bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
 
 
 _OF_SHAPES = frozenset({"shape", "ndim", "dtype"})

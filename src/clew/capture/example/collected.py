@@ -1,0 +1,84 @@
+"""Lists that a loop of the graph has filled: one node stands for the whole list, of whatever length it will be.
+
+As long as a list is only handed on whole, appended to, or asked for an item from either end, its length is free.
+Whoever looks at it in any other way relies on its length, which is then guarded.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+
+class Collected(list[Any]):
+    """A list of the example whose node is ``place``."""
+
+    __slots__ = ("is_settled", "place", "recorder")
+
+    def __init__(self, items: list[Any], place: Any, recorder: Any) -> None:
+        list.__init__(self, items)
+        self.place = place
+        self.recorder = recorder
+        self.is_settled = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the list is still the value of its node."""
+        return not self.is_settled and bool(self.recorder.open)
+
+    def settle(self) -> None:
+        """Rely on the length from now on: each item is one of the node's."""
+        if not self.is_whole:
+            return
+        recorder, count = self.recorder, list.__len__(self)
+        node = recorder.resolve(self.place)
+        recorder.guard(recorder.create(len, (node,)), count)
+        self.is_settled = True
+        items = [self._tied(item, place) for place, item in enumerate(list.__iter__(self))]
+        list.__setitem__(self, slice(None), items)
+
+    def _tied(self, item: Any, place: int) -> Any:
+        recorder = self.recorder
+        node = recorder.create(operator.getitem, (recorder.resolve(self.place), place))
+        return recorder.result(recorder.concrete(item), node)
+
+    def length(self) -> Any:
+        """The length, as a number of the graph."""
+        recorder = self.recorder
+        return recorder.result(list.__len__(self), recorder.create(len, (recorder.resolve(self.place),)))
+
+    def append(self, item: Any) -> None:
+        """Add an item; the length stays free."""
+        if self.is_whole:
+            recorder = self.recorder
+            more = [recorder.argument(item)]
+            self.place = recorder.create(operator.add, (recorder.resolve(self.place), more))
+        list.append(self, item)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = list.__getitem__(self, index)
+        if not self.is_whole:
+            return found
+        if index == 0 or index == -1:
+            return self._tied(found, index)
+        self.settle()
+        return list.__getitem__(self, index)
+
+
+_FREE = frozenset({"append", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__", "__setattr__",
+                   "__delattr__", "__dir__", "__doc__", "__init_subclass__", "__subclasshook__",
+                   "__class_getitem__"})  # fmt: skip
+
+
+def _settling(method: Callable[..., Any]) -> Callable[..., Any]:
+    def look(self: Collected, *args: Any, **kwargs: Any) -> Any:
+        self.settle()
+        return method(self, *args, **kwargs)
+
+    return look
+
+
+for _name in dir(list):
+    if _name not in _FREE and callable(getattr(list, _name)):
+        setattr(Collected, _name, _settling(getattr(list, _name)))
