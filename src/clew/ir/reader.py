@@ -28,7 +28,10 @@ _CONSTANTS = {"True": True, "False": False, "None": None}
 _BUILTINS: dict[str, Callable[..., Any]] = {
     kind.__name__: kind for kind in (complex, float, slice, range, set, frozenset)
 }
-VOUCHED = frozenset({"torch.device", "torch.Size", "torch.finfo", "torch.iinfo"})
+VOUCHED = frozenset(
+    "torch.device torch.Size torch.finfo torch.iinfo numpy.dtype numpy.bool numpy.float16 numpy.float32 numpy.float64 "
+    "numpy.int8 numpy.int16 numpy.int32 numpy.int64 numpy.uint8 numpy.uint16 numpy.uint32 numpy.uint64".split()
+)
 """Classes of frameworks that only hold what they are given, by the names under which they are written."""
 
 

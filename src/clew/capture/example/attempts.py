@@ -14,7 +14,7 @@ from typing import Any
 
 from clew.errors import GuardError
 
-_ENTRANCES = ("clew.frameworks.torch.run", "clew.frameworks.torch.higher_order")
+_ENTRANCES = ("clew.frameworks.torch.run", "clew.frameworks.torch.higher_order", "clew.frameworks.numpy.capture")
 """Files that run the user's program, or the functions that it hands over: what is further out is not the program."""
 
 PASSING: set[type[Exception]] = set()

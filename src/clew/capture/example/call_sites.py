@@ -29,16 +29,18 @@ class _Known(NamedTuple):
     names: frozenset[str]
 
 
-_known: weakref.WeakKeyDictionary[FunctionType, _Known] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[FunctionType, dict[int, _Known]] = weakref.WeakKeyDictionary()
+"""What is known of each function, by the substitutes for it: those are made once, by each framework."""
 
 
 def redirected(function: FunctionType, substitutes: Substitutes) -> CodeType | None:
     """The code of a function with its calls of these builtins led elsewhere; None where it calls none of them."""
-    known = _known.get(function)
+    found = _known.setdefault(function, {})
+    known = found.get(id(substitutes))
     if known is None or (function.__code__ is not known.old and function.__code__ is not known.new):
         new = _with_substitutes(function.__code__, substitutes)
         changed = None if new is function.__code__ else new
-        known = _known[function] = _Known(function.__code__, changed, _called(function.__code__, substitutes))
+        known = found[id(substitutes)] = _Known(function.__code__, changed, _called(function.__code__, substitutes))
     if known.new is None or not any(name in function.__globals__ for name in known.names):
         return known.new
     # A global variable of that name is no builtin.

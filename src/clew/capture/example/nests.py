@@ -67,9 +67,8 @@ class Nests:
             self._same_object(known[1], place)
             return value
         if self.recorder.is_array(value):
-            self.recorder.track(value, place)
             self.arrays.append((value, place))
-            return value
+            return self.recorder.enter(value, place)
         if type(value) in _NUMBERS and self._is_traced(value, name):
             self.checks.append((guards.require_type, place, type(value)))
             return self.wrap_number(value, place)
@@ -171,7 +170,7 @@ class Nests:
 
     def constant(self, value: Any, place: Any, name: str) -> Any:
         """A value that is the same in every call that the capture is good for."""
-        of_torch = type(value).__module__ == "torch"
+        of_torch = type(value).__module__ in ("torch", "numpy.dtypes")
         if isinstance(value, MethodType) and follows(value.__self__) and not self.recorder.is_end(value.__self__):
             self.enter(value.__self__, Pending(getattr, (place, "__self__")), name)
         if isinstance(value, enum.Enum) or callable(value):

@@ -90,6 +90,11 @@ class Recorder:
         if type(place) is Node:
             self.note_type(place, value)
 
+    def enter(self, value: Any, place: Any) -> Any:
+        """An array from outside as the program shall see it, tied to its node."""
+        self.track(value, place)
+        return value
+
     def known(self, value: Any) -> Node | None:
         """The node of a value that was recorded, or None."""
         entry = self._nodes.get(id(value))

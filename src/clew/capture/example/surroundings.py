@@ -146,10 +146,11 @@ class Surroundings:
             raise _stream_refused(name, stream)
         self._streams.append((name, stream, _position(stream)))
 
-    def check_streams(self) -> None:
-        """Raise if the program took something from what hands out another value at each use."""
+    def check_streams(self, followed: Iterable[Any] = ()) -> None:
+        """Raise if the program took something from what hands out another value at each use, and nobody followed it."""
+        known = {id(stream) for stream in followed}
         for name, stream, before in self._streams:
-            if repr(_position(stream)) != repr(before):
+            if id(stream) not in known and repr(_position(stream)) != repr(before):
                 raise _stream_refused(name, stream)
 
     def put_back_streams(self) -> None:
@@ -157,6 +158,11 @@ class Surroundings:
         for _, stream, before in self._streams:
             if repr(_position(stream)) != repr(before):
                 _set_position(stream, before)
+
+    def everything(self) -> Iterator[tuple[Any, str]]:
+        """All variables around the program, by their holder and their name."""
+        for holder, name, _ in self._cells:
+            yield holder, name
 
     def cells(self) -> Iterator[tuple[Any, str]]:
         """The variables that the program can change, by their holder, a dict or a cell, and their name."""

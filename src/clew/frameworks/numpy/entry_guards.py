@@ -1,0 +1,113 @@
+"""The guards at the entrance of a captured NumPy program: checked before the graph does anything.
+
+Every array among the inputs must be of the class, dtype and rank that it was; what the program took from around itself,
+variables and attributes of classes, must still be so.
+"""
+
+from __future__ import annotations
+
+import operator
+from types import FunctionType
+from typing import Any
+
+import numpy
+
+from clew.capture.example import guards
+from clew.capture.example.contents import SIMPLE, Memory, follows, is_flat
+from clew.capture.example.nests import Nests
+from clew.capture.example.reach import attribute_names
+from clew.capture.example.recorder import expression_of
+from clew.capture.example.state import State
+from clew.capture.example.surroundings import Surroundings
+from clew.frameworks.numpy.recording import STREAMS, NumpyRecorder
+from clew.ir.node import Node
+
+
+class EntryGuards:
+    """Writes the guards of one capture."""
+
+    def __init__(self, recorder: NumpyRecorder, nests: Nests, surroundings: Surroundings, state: State) -> None:
+        self.recorder = recorder
+        self.nests = nests
+        self.surroundings = surroundings
+        self.state = state
+        self.graph = recorder.graph
+
+    def write(self, after: Node, owners: list[Any]) -> None:
+        """Put the guards behind the node ``after``; ``owners`` are the objects behind the program."""
+        ran = self.surroundings.ran(self.recorder.executed)
+        with self.graph.inserting_before(after._next):
+            for value, place in self.nests.arrays:
+                self._input(value, self.recorder.resolve(place))
+            self._same_objects()
+            if self.recorder.compares_objects:
+                self._different_objects()
+            self._variables()
+            self._classes(ran)
+            self._owners(owners, ran)
+
+    def _require(self, node: Node, expected: Any, text: str) -> None:
+        self.graph.call_function(guards.require, (node, expected, text))
+
+    def _input(self, value: Any, node: Node) -> None:
+        name = expression_of(node)
+        self.graph.call_function(guards.require_type, (node, type(value), f"type({name}) is {type(value).__name__}"))
+        if type(value) is numpy.ndarray:
+            for fact in ("dtype", "ndim"):
+                found = self.graph.call_function(getattr, (node, fact))
+                self._require(found, getattr(value, fact), f"{name}.{fact} == {getattr(value, fact)}")
+
+    def _same_objects(self) -> None:
+        """Arguments that are one array under two names must be one again."""
+        homes: dict[int, Any] = {}
+        for array, place in self.nests.arrays:
+            node = self.recorder.resolve(place)
+            home = homes.setdefault(id(array), node)
+            if home is not node and isinstance(array, (numpy.ndarray, *STREAMS)):
+                same = self.graph.call_function(operator.is_, (home, node))
+                self._require(same, True, f"{expression_of(home)} is {expression_of(node)}")
+
+    def _different_objects(self) -> None:
+        """A program that compares objects was shown different arrays, and must be again."""
+        arrays = [(value, place) for value, place in self.nests.arrays if isinstance(value, numpy.ndarray)]
+        nodes = {id(array): self.recorder.resolve(place) for array, place in arrays}
+        if len(nodes) > 1:
+            different = self.graph.call_function(guards.are_distinct, tuple(nodes.values()))
+            self._require(different, True, "the arrays among the arguments are different objects")
+
+    def _variables(self) -> None:
+        lifted = {entry.slot.key for entry in self.state.entries}
+        for holder, name, value in self.surroundings.variables(self.recorder.executed):
+            if (id(holder), name) not in lifted:
+                self._variable(holder, name, value, f"{holder.__name__}.{name}" if isinstance(holder, type) else name)
+
+    def _classes(self, ran: dict[FunctionType, None]) -> None:
+        """Attributes that the program's own classes hold for all their instances."""
+        names = {name for function in ran for name in attribute_names(function.__code__)}
+        lifted = {entry.slot.key for entry in self.state.entries}
+        for kind in self.surroundings.classes_of(ran):
+            for name in sorted(names & vars(kind).keys()):
+                value = vars(kind)[name]
+                plain = type(value) in SIMPLE or self.recorder.is_array(value)
+                plain = plain or (follows(value) and not callable(value))
+                plain = plain and not name.startswith("__") and self.surroundings.may_vary(kind)
+                if plain and (id(kind), name) not in lifted:
+                    self._variable(kind, name, value, f"{kind.__name__}.{name}")
+
+    def _owners(self, owners: list[Any], ran: dict[FunctionType, None]) -> None:
+        """Attributes of the objects behind the program that its code names, and that it did not change."""
+        names = {name for function in ran for name in attribute_names(function.__code__)}
+        lifted = {entry.slot.key for entry in self.state.entries}
+        for owner in owners:
+            for name in [name for name in vars(owner) if name in names or "getattr" in names or "__dict__" in names]:
+                if (id(owner), name) not in lifted and not callable(vars(owner)[name]):
+                    self._variable(owner, name, vars(owner)[name], f"{type(owner).__name__}.{name}")
+
+    def _variable(self, holder: Any, name: str, value: Any, label: str) -> None:
+        """A variable must be what it was, and hold what it held."""
+        held = None
+        if follows(value) or (is_flat(value) and not self.recorder.is_array(value)) or isinstance(value, tuple):
+            held = Memory(self.recorder.is_end, most=200)
+            held.remember(value, depth=3)
+        variable = guards.Variable(holder, name, value, held)
+        self.graph.call_function(guards.require_variable, (variable, name, f"{label} is what it was"))

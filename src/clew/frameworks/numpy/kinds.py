@@ -1,0 +1,77 @@
+"""What dtype and rank the results of NumPy's functions have: facts, where those of the arguments are guarded.
+
+For the functions listed here they also depend on sizes or on values (``numpy.linalg.eigvals`` is real or complex), so
+they are guarded where the call is made. ``guard_kind`` guards the class, dtype and rank of everything that a call gave.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from clew.capture.example.recorder import Pending
+from clew.frameworks.numpy.traced import is_traced
+from clew.ir.arguments import leaves
+
+VARYING_KINDS = frozenset(
+    "eig eigvals roots poly real_if_close apply_along_axis apply_over_axes piecewise fromfunction load loadtxt "
+    "genfromtxt fromfile fromregex fromstring frombuffer cov corrcoef cross min_scalar_type polyfit".split()
+)
+"""Functions whose results have a dtype or rank that depends on sizes, values, files or functions of the user."""
+
+DATA_BOOLS = frozenset(
+    "where array asarray asanyarray full full_like select choose copyto put place insert append".split()
+)
+"""Functions for which a flag among the arguments is data; for all others it says what shall be done."""
+
+
+def _is_traced_number(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(is_traced(leaf) and type(leaf.plain) in (int, float) for leaf in leaves((args, kwargs)))
+
+
+def _always(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return True
+
+
+VARYING_RANKS: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
+    "squeeze": _always,
+    "tensordot": _is_traced_number,
+    "array": _is_traced_number,  # a very large int makes it another dtype
+    "asarray": _is_traced_number,
+    "asanyarray": _is_traced_number,
+    "full": _is_traced_number,
+}
+"""Functions whose results vary for some arguments."""
+
+_COMPLEX_WHERE_NEEDED = frozenset(getattr(numpy.emath, name) for name in numpy.emath.__all__)
+
+
+def varies(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the kind of what a call gives must be guarded."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    asking = VARYING_RANKS.get(name)
+    if name in VARYING_KINDS or (asking is not None and asking(args, kwargs)):
+        return True
+    if isinstance(target, numpy.ufunc):
+        return all(kind.startswith("O") for kind in target.types)  # made of a function of the user's
+    return not isinstance(target, str) and callable(target) and target in _COMPLEX_WHERE_NEEDED
+
+
+def guard_kind(recorder: Any, value: Any, place: Any) -> None:
+    """Guard what kind of value a call gave, and of what its parts are."""
+    if isinstance(value, tuple):
+        recorder.guard(recorder.create(len, (recorder.resolve(place),)), len(value))
+        for index, item in enumerate(value):
+            guard_kind(recorder, item, Pending(operator.getitem, (place, index)))
+    elif type(value) is list:
+        for index, item in enumerate(value):
+            guard_kind(recorder, item, Pending(operator.getitem, (place, index)))
+    elif isinstance(value, (numpy.ndarray, numpy.generic, bool, int, float, complex)) or value is None:
+        node = recorder.resolve(place)
+        recorder.guard(recorder.create(type, (node,)), type(value))
+        if isinstance(value, numpy.ndarray):
+            recorder.guard(recorder.create(getattr, (node, "dtype")), value.dtype)
+            recorder.guard(recorder.create(getattr, (node, "ndim")), value.ndim)

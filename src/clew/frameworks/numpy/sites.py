@@ -1,0 +1,179 @@
+"""Calls of NumPy's functions that stand in the program itself, ``np.stack(rows)``, led to the recorder for a while.
+
+NumPy hands a call to a stand-in only if it finds one directly among the arguments. So in the codes of the program's
+functions each call through a module (``np.mean(...)``, ``np.linalg.norm(...)``, ``np.float32(...)``) reads another
+attribute of that module, which is there during the capture only. Functions as values stay what they are. Functions of
+SciPy, whose inside is compiled, are one call each.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy
+
+from clew.capture.example.call_sites import redirected
+from clew.capture.example.reach import global_names
+from clew.capture.symbolic.patches import Patches
+from clew.frameworks.numpy.numbers import BUILTINS
+from clew.frameworks.numpy.traced import is_traced
+from clew.ir.arguments import leaves
+
+Current = Callable[[], Any]
+_PREFIX = "clew_site_"
+_PACKAGES = frozenset({"numpy", "scipy"})
+_LEFT_OUT = ("numpy.random", "numpy.testing", "numpy.ma", "numpy.typing", "numpy.ctypeslib", "numpy.exceptions")
+_PLAIN = frozenset(
+    "seterr geterr seterrcall geterrcall setbufsize getbufsize set_printoptions get_printoptions printoptions isscalar "
+    "iterable issubdtype isdtype promote_types typename mintypecode get_include info show_config show_runtime test "
+    "frompyfunc datetime_data base_repr binary_repr".split()
+)
+_DISPATCHER = type(numpy.sum)
+_FUNCTIONS = (_DISPATCHER, FunctionType, BuiltinFunctionType, numpy.ufunc)
+_MOST_NAMES = 250
+_IS_OLD = sys.version_info < (3, 12)  # where calls through attributes have an instruction of their own
+_OPS = {name: dis.opmap.get(name, -1) for name in
+        "LOAD_GLOBAL LOAD_ATTR LOAD_METHOD LOAD_FAST STORE_FAST IMPORT_NAME EXTENDED_ARG CACHE".split()}  # fmt: skip
+
+
+class _Site(NamedTuple):
+    """A call through a module: where the name is read, the module, and the name."""
+
+    offset: int
+    module: ModuleType
+    name: str
+
+
+def install(patches: Patches, current: Current, functions: list[FunctionType]) -> None:
+    """Lead the calls in these functions to the capture that ``current`` names, if one is recording."""
+    for function in functions:
+        code = redirected(function, BUILTINS) or function.__code__
+        code = _with_sites(code, function, patches, current)
+        if code is not function.__code__:
+            patches.on_function(function, code)
+        for name in global_names(function.__code__):
+            value = function.__globals__.get(name)
+            if isinstance(value, _FUNCTIONS) and not isinstance(value, numpy.ufunc) and _is_recorded(value):
+                patches.in_dict(function.__globals__, name, functools.partial(_recording, current=current))
+
+
+def _is_recorded(value: Any) -> bool:
+    module = str(getattr(value, "__module__", "") or "")
+    named = isinstance(value, type) or getattr(value, "__name__", "") not in _PLAIN
+    return module.partition(".")[0] in _PACKAGES and named and not module.startswith(_LEFT_OUT)
+
+
+def _with_sites(code: CodeType, function: FunctionType, patches: Patches, current: Current) -> CodeType:
+    """The code in which calls through modules read the attributes that are there for the capture."""
+    constants = tuple(
+        _with_sites(part, function, patches, current) if isinstance(part, CodeType) else part for part in code.co_consts
+    )
+    names, raw = list(code.co_names), bytearray(code.co_code)
+    for site in _sites(code, function.__globals__):
+        new = _PREFIX + site.name
+        if new not in names:
+            names.append(new)
+        index = names.index(new)
+        if index > (_MOST_NAMES if _IS_OLD else _MOST_NAMES // 2):
+            break
+        raw[site.offset + 1] = index if _IS_OLD else index << 1 | raw[site.offset + 1] & 1
+        original = getattr(site.module, site.name)
+        patches.in_dict(vars(site.module), new, functools.partial(_recording, current=current), default=original)
+    changed = len(names) > len(code.co_names) or any(
+        new is not old for new, old in zip(constants, code.co_consts, strict=True)
+    )
+    return code.replace(co_consts=constants, co_names=tuple(names), co_code=bytes(raw)) if changed else code
+
+
+def _sites(code: CodeType, around: dict[str, Any]) -> Iterator[_Site]:
+    """The calls through modules of NumPy and SciPy in one code, whose modules the globals or an import tell."""
+    local = _imported(code)
+    found: Any = None
+    is_called = False  # whether the mark of a call was loaded together with the module
+    steps = list(_instructions(code))
+    for (offset, operation, argument), following in zip(steps, [*steps[1:], (0, -1, 0)], strict=True):
+        by_method = operation == _OPS["LOAD_METHOD"] or (not _IS_OLD and argument & 1)
+        if operation == _OPS["LOAD_GLOBAL"]:
+            found, is_called = around.get(code.co_names[argument >> 1]), bool(argument & 1)
+        elif operation == _OPS["LOAD_FAST"]:
+            found, is_called = local.get(argument), False
+        elif operation in (_OPS["LOAD_ATTR"], _OPS["LOAD_METHOD"]):
+            name = code.co_names[argument if _IS_OLD else argument >> 1]
+            inner = getattr(found, name, None) if isinstance(found, ModuleType) else None
+            is_last = by_method or (is_called and following[1] != _OPS["LOAD_ATTR"])
+            if is_last and argument < 256 and _is_site(found, name, inner):
+                yield _Site(offset, found, name)
+            found = inner if not is_last else None
+        else:
+            found = None
+        if not isinstance(found, ModuleType) or found.__name__.partition(".")[0] not in _PACKAGES:
+            found = None
+
+
+def _instructions(code: CodeType) -> Iterator[tuple[int, int, int]]:
+    """Offset, operation and argument of each instruction; ``dis`` itself takes ten times as long."""
+    extended = 0
+    for offset in range(0, len(code.co_code), 2):
+        operation, argument = code.co_code[offset], extended | code.co_code[offset + 1]
+        extended = argument << 8 if operation == _OPS["EXTENDED_ARG"] else 0
+        if operation not in (_OPS["CACHE"], _OPS["EXTENDED_ARG"]):
+            yield offset, operation, argument
+
+
+def _is_site(module: Any, name: str, value: Any) -> bool:
+    if not isinstance(module, ModuleType) or module.__name__.startswith(_LEFT_OUT) or name.startswith("_"):
+        return False
+    if isinstance(value, type):
+        return issubclass(value, numpy.generic) or value is numpy.ndenumerate
+    return isinstance(value, _FUNCTIONS) and name not in _PLAIN
+
+
+def _imported(code: CodeType) -> dict[int, Any]:
+    """Local variables that hold a module from an import, and nothing else."""
+    stores: dict[int, list[Any]] = {}
+    before: Any = None
+    for offset in range(0, len(code.co_code), 2):
+        operation, argument = code.co_code[offset], code.co_code[offset + 1]
+        if operation == _OPS["STORE_FAST"]:
+            stores.setdefault(argument, []).append(before)
+        if operation != _OPS["CACHE"]:
+            before = sys.modules.get(code.co_names[argument]) if operation == _OPS["IMPORT_NAME"] else None
+    return {place: values[0] for place, values in stores.items() if len(values) == 1 and values[0] is not None}
+
+
+def _recording(original: Any, current: Current) -> Callable[..., Any]:
+    if original is numpy.ndenumerate:
+        return _enumerating
+    is_whole = not isinstance(original, numpy.ufunc) and str(original.__module__).startswith("scipy")
+
+    @functools.wraps(original, updated=())
+    def site(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(*args, **kwargs)
+        return _whole(recorder, original, args, kwargs) if is_whole else recorder.site(original, args, kwargs)
+
+    return site
+
+
+def _whole(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of SciPy: one call, if arrays go in or come out."""
+    given = any(is_traced(leaf) for leaf in leaves((args, kwargs)))
+    if not given:
+        with recorder.paused(), recorder.places.suspended():
+            value = function(*args, **kwargs)
+        if not any(isinstance(leaf, numpy.ndarray) for leaf in leaves(value)):
+            return value
+    return recorder.whole(function, args, kwargs, "it belongs to SciPy")
+
+
+def _enumerating(array: Any) -> Any:
+    """``numpy.ndenumerate``: an index and an element at a time."""
+    if not is_traced(array):
+        return numpy.ndenumerate(array)
+    return ((index, array[index]) for index in numpy.ndindex(*array.shape))

@@ -1,0 +1,184 @@
+"""Random numbers: each draw is a call of its own in the graph, from the same stream as the original's.
+
+The functions of ``numpy.random`` and of Python's ``random``, and the methods of generators, are recorded. A generator
+that the program makes from a seed is made by the graph at each call; one from outside is used where it is. A draw by any
+other means moves a stream without a node: it is noticed, and refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+
+from clew.capture.symbolic.patches import Patches
+from clew.frameworks.numpy.islands import cannot_follow
+from clew.frameworks.numpy.traced import Traced
+from clew.ir.types import ObjectType
+
+Current = Callable[[], Any]
+_LEGACY = [name for name in dir(numpy.random) if callable(getattr(numpy.random, name)) and name[0].islower()]
+_UNSEEN = frozenset({"test", "get_state", "set_state", "get_bit_generator", "set_bit_generator", "default_rng", "bytes"})
+_PYTHON = (
+    "random uniform triangular randint randrange gauss normalvariate lognormvariate expovariate vonmisesvariate "
+    "gammavariate betavariate paretovariate weibullvariate getrandbits seed"
+).split()
+_MAKERS = ("default_rng", "RandomState", "Generator")
+
+
+def _states() -> tuple[Any, Any]:
+    state = numpy.random.get_state(legacy=True)
+    return random.getstate(), (state[1].tobytes(), *state[2:])
+
+
+def draw(name: str, *args: Any, **kwargs: Any) -> Any:
+    """A draw from Python's own stream by the function of this name in ``random``."""
+    return getattr(random, name)(*args, **kwargs)
+
+
+class Streams:
+    """The streams during one capture: where they stand after the last recorded draw."""
+
+    def __init__(self, rollback: Any) -> None:
+        self.rollback = rollback
+        self.expected = _states()
+        self.followed_ones: list[Any] = []
+
+    def moved_unseen(self) -> bool:
+        """Whether something else than a recorded draw has moved a stream."""
+        return _states() != self.expected
+
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        """Draws inside belong to a call of the graph, which draws them again."""
+        known = not self.moved_unseen()
+        yield
+        if known:
+            self.expected = _states()
+
+    def stand_in(self, recorder: Any, stream: Any, place: Any) -> Any:
+        """The stand-in of a generator from outside."""
+        self.rollback.watch_stream(stream)
+        self.followed_ones.append(stream)
+        return _stand_in(stream, place, recorder)
+
+
+class TracedStream(Traced):
+    """Stands for a generator of random numbers; its methods are recorded."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.plain, name)
+        if name.startswith("_") or name in ("bit_generator", "spawn", "get_state", "set_state", "bytes"):
+            raise cannot_follow(f"the attribute {name} of a generator of random numbers")
+        return functools.partial(self._draw, name) if callable(found) else found
+
+    def _draw(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        recorder = self.recorder
+        recorder.check_used()
+        written = args[:1] if name == "shuffle" else ()
+        return recorder._record("call_method", name, operator.methodcaller, (self, *args), kwargs, written)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: Any) -> Any:
+        return self is other
+
+    def __ne__(self, other: Any) -> Any:
+        return self is not other
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def _stand_in(stream: Any, place: Any, recorder: Any) -> TracedStream:
+    made: Any = object.__new__(TracedStream)
+    made.plain, made.place, made.recorder = stream, place, recorder
+    return made
+
+
+def install(patches: Patches, current: Current, functions: Iterable[Any]) -> None:
+    """Let draws, and generators that are made, report to the capture that ``current`` names, if one is recording."""
+    makers: dict[int, Callable[[Any], Any]] = {}
+    for home, names in ((numpy.random, [*_LEGACY, *_MAKERS]), (random, _PYTHON)):
+        for name in names:
+            if name in _UNSEEN and name not in _MAKERS:
+                continue
+            make = functools.partial(_making if name in _MAKERS else _drawing, current=current)
+            if home is random:
+                make = functools.partial(_drawing_python, name=name, current=current)
+            makers[id(getattr(home, name))] = make
+            patches.in_dict(vars(home), name, make)
+    for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
+        for own in [own for own, value in names.items() if id(value) in makers]:
+            patches.in_dict(names, own, makers[id(names[own])])
+
+
+def _drawing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(*args, **kwargs)
+        with recorder.streams.followed():
+            return recorder.call(original, args, kwargs)
+
+    return draw
+
+
+def _drawing_python(original: Callable[..., Any], name: str, current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(*args, **kwargs)
+        with recorder.streams.followed():
+            return recorder.call(draw, (name, *args), kwargs)
+
+    return drawn
+
+
+class _Maker:
+    """Stands for a class of generators: it makes recorded ones, and answers as the class for all else."""
+
+    def __init__(self, original: Any, current: Current) -> None:
+        self._original = original
+        self._current = current
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        recorder = self._current()
+        if recorder is None:
+            return self._original(*args, **kwargs)
+        return _make(recorder, self._original, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, self._original)
+
+
+def _making(original: Any, current: Current) -> Any:
+    return _Maker(original, current)
+
+
+def _make(recorder: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    given = [value for value in (*args, *kwargs.values()) if value is not None]
+    if not given:
+        raise cannot_follow("a generator of random numbers without a seed")
+    if isinstance(given[0], TracedStream):
+        return given[0]
+    node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
+    if isinstance(given[0], (numpy.random.BitGenerator, numpy.random.SeedSequence)):
+        raise cannot_follow("a generator over a bit generator that the program made")
+    value = recorder._perform(original, original, args, kwargs)
+    node = recorder.create(original, node_args, node_kwargs, is_result=True)
+    object.__setattr__(node, "value_type", ObjectType(f"numpy.random.{type(value).__name__}"))
+    return _stand_in(value, node, recorder)
