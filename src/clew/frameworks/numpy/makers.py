@@ -75,6 +75,7 @@ def _making(original: Callable[..., Any], current: Current) -> Callable[..., Any
             args = (list(args[0]), *args[1:])
         return recorder.site(original, args, kwargs)
 
+    make.__clew_original__ = original  # type: ignore[attr-defined]
     return make
 
 

@@ -64,7 +64,7 @@ def install(patches: Patches, current: Current, functions: list[FunctionType]) -
 
 def _is_recorded(value: Any) -> bool:
     module = str(getattr(value, "__module__", "") or "")
-    named = isinstance(value, type) or getattr(value, "__name__", "") not in _PLAIN
+    named = getattr(value, "__name__", "") not in _PLAIN and not hasattr(value, "__clew_original__")
     return module.partition(".")[0] in _PACKAGES and named and not module.startswith(_LEFT_OUT)
 
 
@@ -130,7 +130,7 @@ def _is_site(module: Any, name: str, value: Any) -> bool:
         return False
     if isinstance(value, type):
         return issubclass(value, numpy.generic) or value is numpy.ndenumerate
-    return isinstance(value, _FUNCTIONS) and name not in _PLAIN
+    return isinstance(value, _FUNCTIONS) and name not in _PLAIN and not hasattr(value, "__clew_original__")
 
 
 def _imported(code: CodeType) -> dict[int, Any]:

@@ -1,0 +1,98 @@
+"""A guard that fails leaves no mark: what the graph had done by then is undone.
+
+Most graphs check all their guards before they act, and need nothing. For the others everything that the call is given,
+and the constants of the graph, is copied before the call.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+
+from clew.capture.example.contents import Memory
+from clew.capture.example.guards import CHECKS
+from clew.capture.example.writes import FIRST_WRITE
+from clew.codegen.blocks import blocks_of
+from clew.errors import ClewError, GuardError
+from clew.frameworks.numpy.rollback import position, set_position
+from clew.ir.effects import effect_of
+from clew.ir.graph import Graph
+from clew.ir.guests import Effect
+from clew.ir.nested import all_nodes, bodies_of
+
+_STREAMS = (numpy.random.Generator, numpy.random.RandomState)
+
+
+def acts_early(graph: Graph) -> bool:
+    """Whether a graph does anything before its last guard."""
+    blocks = blocks_of(graph.nodes)
+    undone = {*blocks.ends, *blocks.closing, *blocks.inline}  # a ``with`` block undoes itself when an error leaves it
+    acted = False
+    for node in graph.nodes:
+        is_check = node.op == "call_function" and node.target in CHECKS
+        inner = any(part.target in CHECKS for body in bodies_of(node) for part in all_nodes(body))
+        acts = node.op not in ("placeholder", "output") and node not in undone and not is_check
+        acts = acts and effect_of(node) is not Effect.NONE
+        if acted and (is_check or inner) or (inner and acts):
+            return True
+        acted = acted or acts
+    return False
+
+
+def writes_late(graph: Graph) -> bool:
+    """Whether the graph sets state at its end: an error of the program's own then leaves state unset that was set."""
+    return any(node.meta.get(FIRST_WRITE) for node in graph.nodes)
+
+
+def acts_before_writes(graph: Graph) -> bool:
+    """Whether the graph does anything before it sets the state."""
+    for node in graph.nodes:
+        if node.meta.get(FIRST_WRITE):
+            return False
+        if node.op not in ("placeholder", "output") and node.target not in CHECKS:
+            if effect_of(node) is not Effect.NONE:
+                return True
+    return False
+
+
+@contextmanager
+def refused_when_raising() -> Iterator[None]:
+    """An error of the program's own means that the state was not written: only the program itself gets that right."""
+    try:
+        yield
+    except ClewError:
+        raise
+    except Exception as error:
+        raise GuardError(
+            f"the program raised {type(error).__name__}: {error}",
+            why="a graph sets the program's state at its end; the program may have changed it before the error",
+            fixes=("call the original with these inputs", "clew.trace(fn) without an example does so by itself"),
+        ) from error
+
+
+@contextmanager
+def protected(values: Any) -> Iterator[None]:
+    """If a guard fails inside, arrays, containers and generators in ``values`` and the random state are put back."""
+    memory = Memory(lambda value: isinstance(value, (numpy.ndarray, *_STREAMS)))
+    memory.remember(values)
+    arrays = [(end, end.copy()) for end in memory.ends.values() if isinstance(end, numpy.ndarray)]
+    streams = [(end, copy.deepcopy(position(end))) for end in memory.ends.values() if isinstance(end, _STREAMS)]
+    global_state, python_state, errors = numpy.random.get_state(), random.getstate(), numpy.geterr()
+    try:
+        yield
+    except GuardError:
+        for array, before in arrays:
+            if array.flags.writeable and array.shape == before.shape:
+                array[...] = before
+        for stream, state in streams:
+            set_position(stream, state)
+        memory.put_back()
+        numpy.random.set_state(global_state)
+        random.setstate(python_state)
+        numpy.seterr(**errors)
+        raise
