@@ -9,6 +9,7 @@ compared here too, by their arrays' ``__array__``.
 from __future__ import annotations
 
 import copy
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -29,8 +30,10 @@ def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradi
     calls = _calls(inputs, captured)
     named = [("example" if len(calls) == 1 else f"example {place + 1}", call) for place, call in enumerate(calls)]
     named.append(("noise", _changed(calls[0], _noise)))
-    for size in (1, 7):
-        named.append((f"first axis of {size}", _changed(calls[0], lambda array, size=size: _resized(array, size))))
+    first = next((leaf for leaf in tree.flatten(calls[0])[0] if type(leaf) is numpy.ndarray and leaf.ndim), None)
+    for size in () if first is None else (1, 7):
+        change = functools.partial(_resized, batch=len(first), size=size)
+        named.append((f"first axis of {size}", _changed(calls[0], change)))
     return [_case(name, captured, fn, call, atol, rtol) for name, call in named]
 
 
@@ -72,8 +75,8 @@ def _noise(array: Any) -> Any:
     return array.copy()
 
 
-def _resized(array: Any, size: int) -> Any:
-    return array[numpy.arange(size) % len(array)] if len(array) else array
+def _resized(array: Any, batch: int, size: int) -> Any:
+    return array[numpy.arange(size) % batch] if batch and len(array) == batch else array
 
 
 def _case(name: str, captured: Any, fn: Any, call: Call, atol: float, rtol: float) -> Case:

@@ -45,6 +45,19 @@ class Folding:
             self.values[node] = value
         self._constant.add(node)
 
+    def spoil(self, node: Node) -> None:
+        """An array is written to: neither it, nor what it is a view of, nor what was made of it is constant any more."""
+        waiting, seen = [node], set()
+        while waiting:
+            one = waiting.pop()
+            if one in seen or one not in self._constant:
+                continue
+            seen.add(one)
+            waiting += [*one.all_input_nodes, *one.users]
+        self._constant -= seen
+        for one in seen:
+            self.values.pop(one, None)
+
     def fold(self, graph: Graph, store: Callable[[Any], str]) -> set[str] | None:
         """Replace constant calls by attributes, made by ``store``; the paths of the arrays around the program that
         these were computed from, or None if nothing was replaced."""

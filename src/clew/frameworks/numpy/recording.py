@@ -242,6 +242,7 @@ class NumpyRecorder(Recorder):
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
         for array in written:
             self.rollback.save(array.plain)
+            self.folding.spoil(self.resolve(array.place))
         value = self._perform(target, call, args, kwargs)
         node = self._create(op, target, node_args, node_kwargs, is_result=True, form=form)
         if varies(target, args, kwargs):
@@ -273,6 +274,7 @@ class NumpyRecorder(Recorder):
         for leaf in leaves((args, kwargs)):
             if isinstance(leaf, Traced) and type(leaf.plain) is numpy.ndarray:
                 self.rollback.save(leaf.plain)
+                self.folding.spoil(self.resolve(leaf.place))
         plain_args, plain_kwargs = self.concrete((args, kwargs))
         containers = copies_of((plain_args, plain_kwargs))
         with self.streams.followed(), self.places.suspended():
