@@ -83,3 +83,15 @@ def test_random_numbers_are_fresh_or_baked() -> None:
     assert torch.equal(baked(x), baked(x))
     assert torch.equal(torch.get_rng_state(), state)
     assert "rand" not in targets(baked)
+
+
+def test_what_is_made_of_an_array_that_was_written_to_is_no_constant() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        table = torch.arange(3.0)
+        turned = table.view(3, 1)
+        table[0] = x[0]
+        return x + (table * 2).cos() + turned.sum()
+
+    captured = clew.trace(program, (torch.ones(3),))
+    other = torch.tensor([5.0, 1.0, 1.0])
+    assert torch.equal(captured(other), program(other))

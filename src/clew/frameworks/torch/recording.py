@@ -201,7 +201,7 @@ class TorchRecorder(Recorder):
                 touches.before_reshaping(self, name, args[0])
             for tensor in leaves((args, kwargs)):
                 if isinstance(tensor, torch.Tensor):
-                    self.before_write(tensor)
+                    self._is_written(tensor)
             self._check_frozen((args[:1], kwargs.get("out")))
         value = self._perform(func, args, kwargs)
         if is_method(func):
@@ -220,6 +220,13 @@ class TorchRecorder(Recorder):
         if not writes and not self.bodies.open and self.folding.is_constant(node):
             self.folding.add(node, value if can_be_kept(value) else None)
         return self._aliased(self.result, value, node, args, writes)
+
+    def _is_written(self, tensor: torch.Tensor) -> None:
+        """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""
+        self.before_write(tensor)
+        node = self.known(tensor)
+        if node is not None:
+            self.folding.spoil(node)
 
     def _check_frozen(self, written: Any) -> None:
         """The tensors that caches give must not be written to: the next one who asks the cache would see it."""
@@ -268,7 +275,7 @@ class TorchRecorder(Recorder):
         written = [value for value in written if isinstance(value, torch.Tensor)]
         self._check_frozen(written)
         for value in written:
-            self.before_write(value)
+            self._is_written(value)
         plain_args, plain_kwargs = self.concrete((args, kwargs))
         containers = copies_of((plain_args, plain_kwargs))
         value = self._perform(call, plain_args, plain_kwargs, is_plain=True)
