@@ -214,7 +214,8 @@ class Nests:
         """Let all containers hold what the program left in them, with plain numbers."""
         for held in self.held:
             value = held.value.original if type(held.value) is History else held.value
-            refill(value, {key: plain(part) for key, part in contents(held.value).items()})
+            parts = contents(held.value).items()
+            refill(value, {(way, self.recorder.concrete(key)): plain(part) for (way, key), part in parts})
 
 
 def _has_equality(value: Any) -> bool:

@@ -77,8 +77,11 @@ def plain(recorder: Recorder, value: Any) -> Any:
 def _plain_mapping(recorder: Recorder, value: Any) -> Any:
     """The same dict with plain values: it may be held in two places."""
     put = OrderedDict.__setitem__ if isinstance(value, OrderedDict) else dict.__setitem__
-    for key, part in list(value.items()):
-        put(value, key, plain(recorder, part))
+    items = [(recorder.concrete(key), plain(recorder, part)) for key, part in value.items()]
+    if any(key is not known for (key, _), known in zip(items, value, strict=True)):
+        value.clear()
+    for key, part in items:
+        put(value, key, part)
     if type(value).__module__ not in ("builtins", "collections") and hasattr(value, "__dict__"):
         vars(value).update({name: plain(recorder, part) for name, part in vars(value).items()})
     return value
@@ -161,7 +164,9 @@ class Outputs:
 
     def _nest(self, value: Any) -> Any:
         kind = type(value)
-        made = {k: self.of(item) for k, item in value.items()} if kind is dict else [self.of(item) for item in value]
+        concrete = self.recorder.concrete  # a key was hashed, so what it is has been guarded
+        made: Any = None if kind is dict else [self.of(item) for item in value]
+        made = {concrete(key): self.of(item) for key, item in value.items()} if kind is dict else made
         kind = list if kind is Collected else kind
         return self._node(value, kind, (made,)) if self._times.get(id(value), 0) > 1 else made
 

@@ -102,7 +102,7 @@ class Writes:
             self.graph.call_function(operator.delitem, (owner, key))
         for key, part in now.items():
             if key not in before or not same_part(part, before[key]):
-                self.graph.call_function(operator.setitem, (owner, key, new[key]))
+                self.graph.call_function(operator.setitem, (owner, self.state.nests.recorder.concrete(key), new[key]))
 
     def _write_sequence(
         self, owner: Node, is_list: bool, before: dict[int, Any], now: dict[int, Any], new: dict[int, Any]

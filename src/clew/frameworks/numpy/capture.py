@@ -32,7 +32,7 @@ from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy import caches, islands, makers, numbers, sites, streams
 from clew.frameworks.numpy.entry_guards import EntryGuards
-from clew.frameworks.numpy.islands import CannotFollow, find_island
+from clew.frameworks.numpy.islands import CannotFollow, cannot_follow, find_island
 from clew.frameworks.numpy.places import Places
 from clew.frameworks.numpy.recording import NumpyRecorder
 from clew.frameworks.numpy.rollback import Rollback
@@ -224,10 +224,13 @@ class _Capture:
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
         self.recorder.running = True
         try:
-            return self.fn(*given[0], **given[1])
+            args = [makers.standing(value) for value in given[0]]
+            return self.fn(*args, **{name: makers.standing(value) for name, value in given[1].items()})
         except ClewError:
             raise
-        except Exception:
+        except Exception as error:
+            if self.recorder.raised is not error and islands.is_raised_inside(error):
+                raise cannot_follow(f"a library that meets a value of the capture ({type(error).__name__})") from error
             self.raised = True
             raise
         finally:

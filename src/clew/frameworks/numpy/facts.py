@@ -65,6 +65,8 @@ def check_method(name: str) -> None:
 def attribute(recorder: Any, traced: Any, name: str) -> Any:
     """An attribute of what a stand-in stands for."""
     plain = traced.plain
+    if not recorder.open:  # it was left somewhere, and is what it was
+        return getattr(plain, name)
     if name in _BY_NUMBERS and not isinstance(traced, TracedArray):
         raise AttributeError(name)  # so that NumPy asks for the number by __array__
     if name in _MEMORY and isinstance(plain, numpy.ndarray):

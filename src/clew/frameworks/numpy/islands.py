@@ -41,6 +41,12 @@ def cannot_follow(what: str) -> CannotFollow:
     )
 
 
+def is_raised_inside(error: BaseException) -> bool:
+    """Whether an error comes from the code of a library, and not from a line of the user's."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return _INSTALLED in frames[-1].f_code.co_filename
+
+
 def find_island(error: BaseException, root: Any, known: Container[Any]) -> Any:
     """The function that shall stay one call, so that the program need not be followed there; None if there is none."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if not is_hidden(frame.f_code)]

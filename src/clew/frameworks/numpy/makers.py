@@ -46,7 +46,7 @@ def install(patches: Patches, current: Current, functions: Iterable[Any]) -> Non
     makers: dict[int, Callable[[Any], Any]] = {}
     for home, names in _NAMES.items():
         for name in names.split():
-            makers[id(getattr(home, name))] = functools.partial(_making, current=current)
+            makers[id(getattr(home, name))] = functools.partial(_Making, current=current)
             patches.in_dict(vars(home), name, makers[id(getattr(home, name))])
     for name in _SETTINGS.split():
         patches.in_dict(vars(numpy), name, functools.partial(_setting, current=current))
@@ -63,10 +63,16 @@ def install(patches: Patches, current: Current, functions: Iterable[Any]) -> Non
             patches.in_dict(names, own, makers[id(names[own])])
 
 
-def _making(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def make(*args: Any, **kwargs: Any) -> Any:
-        recorder = current()
+class _Making:
+    """Stands for a function that makes arrays, to which it is equal."""
+
+    def __init__(self, original: Callable[..., Any], current: Current) -> None:
+        self.__clew_original__ = original
+        self.__doc__ = original.__doc__
+        self._current = current
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        recorder, original = self._current(), self.__clew_original__
         if recorder is None:
             return original(*args, **kwargs)
         if original in _SAME and len(args) == 1 and not kwargs and isinstance(args[0], TracedArray):
@@ -75,8 +81,23 @@ def _making(original: Callable[..., Any], current: Current) -> Callable[..., Any
             args = (list(args[0]), *args[1:])
         return recorder.site(original, args, kwargs)
 
-    make.__clew_original__ = original  # type: ignore[attr-defined]
-    return make
+    def __eq__(self, other: Any) -> bool:
+        return getattr(other, "__clew_original__", other) is self.__clew_original__
+
+    def __hash__(self) -> int:
+        return hash(self.__clew_original__)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__clew_original__, name)
+
+
+_HOMES = {id(getattr(home, name)): (home, name) for home, names in _NAMES.items() for name in names.split()}
+
+
+def standing(value: Any) -> Any:
+    """What stands for a function of NumPy's during a capture, so that a program that compares it finds it the same."""
+    home, name = _HOMES.get(id(value), (None, ""))
+    return value if home is None or not callable(value) else getattr(home, name)
 
 
 _SAME = (numpy.asarray, numpy.asanyarray)

@@ -54,6 +54,7 @@ class NumpyRecorder(Recorder):
         self.refuses_opaque = False
         self.depth = 0
         self.standing: dict[int, tuple[Any, Any]] = {}
+        self.raised: Exception | None = None
         self.errors = numpy.geterr()
         self.errstates: list[tuple[Any, Node]] = []
         self._thread = threading.get_ident()
@@ -131,9 +132,11 @@ class NumpyRecorder(Recorder):
             return [self.result(item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value)]
         if value is None or isinstance(value, (numpy.dtype, type)) or value is numpy:
             return value
-        if kind in (str, bytes) or (kind is dict and all(type(part) in (str, int) for part in value.values())):
+        if kind in (str, bytes):
             self.guard(place, value)
             return value
+        if kind is dict:  # of settings
+            return {key: self.result(part, Pending(operator.getitem, (place, key))) for key, part in value.items()}
         raise cannot_follow(f"a {kind.__name__} that a call gave")
 
     def _stand_in(self, value: Any, place: Any) -> Any:
@@ -234,6 +237,8 @@ class NumpyRecorder(Recorder):
         written: Iterable[Any] = (),
         form: Form | None = None,
     ) -> Any:
+        if not self.open:
+            return self._perform(target, call, args, kwargs)
         outs = kwargs.get("out")
         written = [*written, *(part for part in (outs if isinstance(outs, tuple) else (outs,)) if part is not None)]
         facts.check_arguments(self, (args, kwargs), written)
@@ -297,6 +302,7 @@ class NumpyRecorder(Recorder):
                 raise
             except Exception as error:
                 self.note_failure(error)
+                self.raised = error
                 raise
 
     @contextmanager
@@ -311,11 +317,11 @@ class NumpyRecorder(Recorder):
     # ---- where values leave --------------------------------------------------------------------------------------
 
     def check_used(self) -> None:
-        """A stand-in is used: not inside a call that stays whole, nor in another thread, nor after the capture."""
+        """A stand-in is used: not inside a call that stays whole, nor in another thread."""
+        if not self.open:  # it was left somewhere, and is what it was
+            return
         if self.depth:
             raise cannot_follow("a value of the program inside a function that is handed to NumPy, or stays one call,")
-        if not self.open:
-            raise CaptureError("a value of a capture that has ended was used", where=where())
         if threading.get_ident() != self._thread:
             raise cannot_follow("a value of the program in another thread")
 
@@ -330,7 +336,7 @@ class NumpyRecorder(Recorder):
     def escape(self, traced: Any, dtype: Any) -> Any:
         """C code, or code that is not recorded, wants the data."""
         self.check_used()
-        if isinstance(traced, TracedArray):
+        if isinstance(traced, TracedArray) and self.open:
             raise cannot_follow("an array whose data leave NumPy's functions")
         self.reveal(traced)
         return _asarray(traced.plain, dtype)

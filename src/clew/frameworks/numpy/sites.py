@@ -104,7 +104,7 @@ def _sites(code: CodeType, around: dict[str, Any]) -> Iterator[_Site]:
             found, is_called = local.get(argument), False
         elif operation in (_OPS["LOAD_ATTR"], _OPS["LOAD_METHOD"]):
             name = code.co_names[argument if _IS_OLD else argument >> 1]
-            inner = getattr(found, name, None) if isinstance(found, ModuleType) else None
+            inner = vars(found).get(name) if isinstance(found, ModuleType) else None
             is_last = by_method or (is_called and following[1] != _OPS["LOAD_ATTR"])
             if is_last and argument < 256 and _is_site(found, name, inner):
                 yield _Site(offset, found, name)

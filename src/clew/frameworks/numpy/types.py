@@ -58,7 +58,7 @@ def _float(value: float) -> str:
 
 
 def _dtype(value: Any, name_of: NameOf) -> str | None:
-    name = value.name if value.isnative and numpy.dtype(value.name) == value else value.str
-    if value.names is not None or numpy.dtype(name) != value or value.metadata:
+    if value.names is not None or value.subdtype is not None or value.metadata or value.hasobject:
         return None
-    return f"{name_of(numpy.dtype)}({name!r})"
+    name = value.name if value.isnative and value.kind in "biufc" else value.str
+    return f"{name_of(numpy.dtype)}({name!r})" if numpy.dtype(name) == value else None
