@@ -30,7 +30,7 @@ from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.numpy import caches, islands, makers, numbers, sites, streams
+from clew.frameworks.numpy import caches, islands, libraries, makers, numbers, sites, streams
 from clew.frameworks.numpy.entry_guards import EntryGuards
 from clew.frameworks.numpy.islands import CannotFollow, cannot_follow, find_island
 from clew.frameworks.numpy.places import Places
@@ -239,11 +239,12 @@ class _Capture:
     @contextmanager
     def _recording(self) -> Iterator[None]:
         token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
-        functions = self.surroundings.functions
+        own = self.surroundings.functions
+        functions = [*own, *libraries.functions()]
         try:
             with Patches() as patches:
                 install(patches)
-                islands.install(patches, self.islands, functions)
+                islands.install(patches, self.islands, own)
                 self.state.install(patches)
                 makers.install(patches, _current_recorder, functions)
                 streams.install(patches, _current_recorder, functions)

@@ -3,7 +3,7 @@
 NumPy hands a call to a stand-in only if it finds one directly among the arguments. So in the codes of the program's
 functions each call through a module (``np.mean(...)``, ``np.linalg.norm(...)``, ``np.float32(...)``) reads another
 attribute of that module, which is there during the capture only. Functions as values stay what they are. Functions of
-SciPy, whose inside is compiled, are one call each.
+other installed packages, SciPy say, are one call each.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy
 from clew.capture.example.call_sites import redirected
 from clew.capture.example.reach import global_names
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.numpy.libraries import is_one_call
 from clew.frameworks.numpy.numbers import BUILTINS
 from clew.frameworks.numpy.traced import is_traced
 from clew.ir.arguments import leaves
 
 Current = Callable[[], Any]
 _PREFIX = "clew_site_"
-_PACKAGES = frozenset({"numpy", "scipy"})
 _LEFT_OUT = ("numpy.random", "numpy.testing", "numpy.ma", "numpy.typing", "numpy.ctypeslib", "numpy.exceptions")
 _PLAIN = frozenset(
     "seterr geterr seterrcall geterrcall setbufsize getbufsize set_printoptions get_printoptions printoptions isscalar "
@@ -64,8 +64,9 @@ def install(patches: Patches, current: Current, functions: list[FunctionType]) -
 
 def _is_recorded(value: Any) -> bool:
     module = str(getattr(value, "__module__", "") or "")
-    named = getattr(value, "__name__", "") not in _PLAIN and not hasattr(value, "__clew_original__")
-    return module.partition(".")[0] in _PACKAGES and named and not module.startswith(_LEFT_OUT)
+    if hasattr(value, "__clew_original__") or getattr(value, "__name__", "") in _PLAIN:
+        return False
+    return is_one_call(value) or (module.partition(".")[0] == "numpy" and not module.startswith(_LEFT_OUT))
 
 
 def _with_sites(code: CodeType, function: FunctionType, patches: Patches, current: Current) -> CodeType:
@@ -91,7 +92,7 @@ def _with_sites(code: CodeType, function: FunctionType, patches: Patches, curren
 
 
 def _sites(code: CodeType, around: dict[str, Any]) -> Iterator[_Site]:
-    """The calls through modules of NumPy and SciPy in one code, whose modules the globals or an import tell."""
+    """The calls through modules in one code, where the globals or an import tell the module."""
     local = _imported(code)
     found: Any = None
     is_called = False  # whether the mark of a call was loaded together with the module
@@ -111,7 +112,7 @@ def _sites(code: CodeType, around: dict[str, Any]) -> Iterator[_Site]:
             found = inner if not is_last else None
         else:
             found = None
-        if not isinstance(found, ModuleType) or found.__name__.partition(".")[0] not in _PACKAGES:
+        if not isinstance(found, ModuleType):
             found = None
 
 
@@ -129,8 +130,8 @@ def _is_site(module: Any, name: str, value: Any) -> bool:
     if not isinstance(module, ModuleType) or module.__name__.startswith(_LEFT_OUT) or name.startswith("_"):
         return False
     if isinstance(value, type):
-        return issubclass(value, numpy.generic) or value is numpy.ndenumerate
-    return isinstance(value, _FUNCTIONS) and name not in _PLAIN and not hasattr(value, "__clew_original__")
+        return issubclass(value, numpy.generic) or value is numpy.ndenumerate or is_one_call(value)
+    return isinstance(value, _FUNCTIONS) and (isinstance(value, numpy.ufunc) or _is_recorded(value))
 
 
 def _imported(code: CodeType) -> dict[int, Any]:
@@ -142,14 +143,15 @@ def _imported(code: CodeType) -> dict[int, Any]:
         if operation == _OPS["STORE_FAST"]:
             stores.setdefault(argument, []).append(before)
         if operation != _OPS["CACHE"]:
-            before = sys.modules.get(code.co_names[argument]) if operation == _OPS["IMPORT_NAME"] else None
+            named = code.co_names[argument].partition(".")[0] if operation == _OPS["IMPORT_NAME"] else ""
+            before = sys.modules.get(named)
     return {place: values[0] for place, values in stores.items() if len(values) == 1 and values[0] is not None}
 
 
 def _recording(original: Any, current: Current) -> Callable[..., Any]:
     if original is numpy.ndenumerate:
         return _enumerating
-    is_whole = not isinstance(original, numpy.ufunc) and str(original.__module__).startswith("scipy")
+    is_whole = not isinstance(original, numpy.ufunc) and is_one_call(original)
 
     @functools.wraps(original, updated=())
     def site(*args: Any, **kwargs: Any) -> Any:
@@ -162,14 +164,14 @@ def _recording(original: Any, current: Current) -> Callable[..., Any]:
 
 
 def _whole(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function of SciPy: one call, if arrays go in or come out."""
+    """A function of another package: one call, if arrays go in or come out."""
     given = any(is_traced(leaf) for leaf in leaves((args, kwargs)))
     if not given:
         with recorder.paused(), recorder.places.suspended():
             value = function(*args, **kwargs)
         if not any(isinstance(leaf, numpy.ndarray) for leaf in leaves(value)):
             return value
-    return recorder.whole(function, args, kwargs, "it belongs to SciPy")
+    return recorder.whole(function, args, kwargs, f"it belongs to {function.__module__.partition('.')[0]}")
 
 
 def _enumerating(array: Any) -> Any:
