@@ -11,7 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from clew.capture.example.guards import Variable
-from clew.frameworks.numpy.protection import acts_early, acts_before_writes, protected, refused_when_raising, writes_late
+from clew.frameworks.numpy.protection import (
+    acts_before_writes,
+    acts_early,
+    protected,
+    refused_when_raising,
+    writes_late,
+)
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
 from clew.runtime.plain import PlainCapture

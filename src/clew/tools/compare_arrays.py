@@ -30,9 +30,9 @@ def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradi
     calls = _calls(inputs, captured)
     named = [("example" if len(calls) == 1 else f"example {place + 1}", call) for place, call in enumerate(calls)]
     named.append(("noise", _changed(calls[0], _noise)))
-    first = next((leaf for leaf in tree.flatten(calls[0])[0] if type(leaf) is numpy.ndarray and leaf.ndim), None)
-    for size in () if first is None else (1, 7):
-        change = functools.partial(_resized, batch=len(first), size=size)
+    arrays = [leaf for leaf in tree.flatten(calls[0])[0] if type(leaf) is numpy.ndarray and leaf.ndim]
+    for size in (1, 7) if arrays else ():
+        change = functools.partial(_resized, batch=len(arrays[0]), size=size)
         named.append((f"first axis of {size}", _changed(calls[0], change)))
     return [_case(name, captured, fn, call, atol, rtol) for name, call in named]
 
@@ -118,7 +118,8 @@ def _difference(wanted: Any, got: Any, path: str, atol: float, rtol: float) -> s
     if isinstance(wanted, (list, tuple)):
         if len(wanted) != len(got):
             return f"{path} has {len(got)} items, not {len(wanted)}"
-        found = (_difference(*pair, f"{path}[{place}]", atol, rtol) for place, pair in enumerate(zip(wanted, got)))  # noqa: B905
+        pairs = enumerate(zip(wanted, got, strict=True))
+        found = (_difference(*pair, f"{path}[{place}]", atol, rtol) for place, pair in pairs)
         return next((one for one in found if one is not None), None)
     if isinstance(wanted, dict):
         if list(wanted) != list(got):

@@ -72,7 +72,6 @@ def test_run_again_in_a_fresh_process(tmp_path: Path) -> None:
     path = tmp_path / "saved.pickle"
     path.write_bytes(pickle.dumps(saved))
     command = [sys.executable, "-c", ELSEWHERE, str(path), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, env=environment)
     assert done.stdout.strip() == "all equal", done.stderr[-2000:]
-
-

@@ -13,20 +13,19 @@ import pytest
 
 import clew
 from clew.errors import ClewError
-from tests.frameworks.numpy import hard_programs
 from tests.frameworks.numpy.comparing import same
-from tests.frameworks.numpy.hard_programs import PROGRAMS, Program
+from tests.frameworks.numpy.hard import PROGRAMS, Program, state
 
 REFUSED = "refused"
 
 
 def _world() -> Any:
     """What programs of the file keep outside of themselves."""
-    return hard_programs.BUFFER, hard_programs.TABLE, hard_programs.LIMITS, hard_programs.SETTINGS
+    return state.BUFFER, state.TABLE, state.LIMITS, state.SETTINGS
 
 
 def _reset() -> None:
-    hard_programs.BUFFER[:] = 0
+    state.BUFFER[:] = 0
     np.random.seed(3)
     random.seed(3)
 

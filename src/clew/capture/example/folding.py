@@ -46,7 +46,7 @@ class Folding:
         self._constant.add(node)
 
     def spoil(self, node: Node) -> None:
-        """An array is written to: neither it, nor what it is a view of, nor what was made of it is constant any more."""
+        """An array is written to: neither it, nor what it is a view of, nor what was made of it is constant now."""
         waiting, seen = [node], set()
         while waiting:
             one = waiting.pop()

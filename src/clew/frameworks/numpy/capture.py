@@ -111,7 +111,7 @@ class _Capture:
         self.state = State(self.nests)
         self.rollback = Rollback()
         self.places = Places(self.recorder)
-        self.streams = Streams(self.rollback)
+        self.streams = Streams(self.rollback, self.recorder)
         recorder = self.recorder
         recorder.surroundings, recorder.state, recorder.rollback = self.surroundings, self.state, self.rollback
         recorder.places, recorder.streams = self.places, self.streams

@@ -54,9 +54,9 @@ def find_island(error: BaseException, root: Any, known: Container[Any]) -> Any:
     own = [frame for frame in reversed(frames) if _INSTALLED not in frame.f_code.co_filename]
     for frame in [*installed, *own]:
         found = _function_of(frame)
-        if found is not None and found is not root and found is not getattr(root, "__func__", None):
-            if found not in known:
-                return found
+        is_other = found is not root and found is not getattr(root, "__func__", None)
+        if found is not None and is_other and found not in known:
+            return found
     return None
 
 

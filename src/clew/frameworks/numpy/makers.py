@@ -1,7 +1,7 @@
 """Functions of NumPy's that no stand-in is asked for: those that make arrays, and settings that change how it computes.
 
 For the time of a capture they report to it. Arrays that the program makes are stand-ins from the start, so that what is
-written to them later is seen. ``numpy.errstate`` becomes a ``with`` block of the graph; ``np.r_`` and its like are calls.
+written to them later is seen. ``numpy.errstate`` becomes a ``with`` block of the graph; ``np.r_`` is a call.
 """
 
 from __future__ import annotations

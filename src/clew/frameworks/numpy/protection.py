@@ -38,7 +38,7 @@ def acts_early(graph: Graph) -> bool:
         inner = any(part.target in CHECKS for body in bodies_of(node) for part in all_nodes(body))
         acts = node.op not in ("placeholder", "output") and node not in undone and not is_check
         acts = acts and effect_of(node) is not Effect.NONE
-        if acted and (is_check or inner) or (inner and acts):
+        if (acted and (is_check or inner)) or (inner and acts):
             return True
         acted = acted or acts
     return False
@@ -54,9 +54,9 @@ def acts_before_writes(graph: Graph) -> bool:
     for node in graph.nodes:
         if node.meta.get(FIRST_WRITE):
             return False
-        if node.op not in ("placeholder", "output") and node.target not in CHECKS:
-            if effect_of(node) is not Effect.NONE:
-                return True
+        acts = node.op not in ("placeholder", "output") and node.target not in CHECKS
+        if acts and effect_of(node) is not Effect.NONE:
+            return True
     return False
 
 

@@ -1,8 +1,8 @@
 """Random numbers: each draw is a call of its own in the graph, from the same stream as the original's.
 
 The functions of ``numpy.random`` and of Python's ``random``, and the methods of generators, are recorded. A generator
-that the program makes from a seed is made by the graph at each call; one from outside is used where it is. A draw by any
-other means moves a stream without a node: it is noticed, and refused.
+that the program makes from a seed is made by the graph at each call; one from outside is used where it is. A draw by
+any other means moves a stream without a node: it is noticed, and refused.
 """
 
 from __future__ import annotations
@@ -23,17 +23,14 @@ from clew.ir.types import ObjectType
 
 Current = Callable[[], Any]
 _LEGACY = [name for name in dir(numpy.random) if callable(getattr(numpy.random, name)) and name[0].islower()]
-_UNSEEN = frozenset({"test", "get_state", "set_state", "get_bit_generator", "set_bit_generator", "default_rng", "bytes"})
+_UNSEEN = frozenset(
+    {"test", "get_state", "set_state", "get_bit_generator", "set_bit_generator", "default_rng", "bytes"}
+)
 _PYTHON = (
     "random uniform triangular randint randrange gauss normalvariate lognormvariate expovariate vonmisesvariate "
     "gammavariate betavariate paretovariate weibullvariate getrandbits seed"
 ).split()
 _MAKERS = ("default_rng", "RandomState", "Generator")
-
-
-def _states() -> tuple[Any, Any]:
-    state = numpy.random.get_state(legacy=True)
-    return random.getstate(), (state[1].tobytes(), *state[2:])
 
 
 def draw(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -44,14 +41,21 @@ def draw(name: str, *args: Any, **kwargs: Any) -> Any:
 class Streams:
     """The streams during one capture: where they stand after the last recorded draw."""
 
-    def __init__(self, rollback: Any) -> None:
+    def __init__(self, rollback: Any, recorder: Any) -> None:
         self.rollback = rollback
-        self.expected = _states()
+        self.recorder = recorder
+        self.expected = self._states()
         self.followed_ones: list[Any] = []
+
+    def _states(self) -> tuple[Any, Any]:
+        """Where the streams stand; NumPy makes arrays to tell, which are none of the program's."""
+        with self.recorder.paused():
+            state: Any = numpy.random.get_state(legacy=True)
+            return random.getstate(), (state[1].tobytes(), *state[2:])
 
     def moved_unseen(self) -> bool:
         """Whether something else than a recorded draw has moved a stream."""
-        return _states() != self.expected
+        return self._states() != self.expected
 
     @contextmanager
     def followed(self) -> Iterator[None]:
@@ -59,7 +63,7 @@ class Streams:
         known = not self.moved_unseen()
         yield
         if known:
-            self.expected = _states()
+            self.expected = self._states()
 
     def stand_in(self, recorder: Any, stream: Any, place: Any) -> Any:
         """The stand-in of a generator from outside."""

@@ -135,8 +135,8 @@ def _reflected_divmod(self: Any, other: Any) -> Any:
     return other // self, other % self
 
 
-Traced.__divmod__ = _divmod  # type: ignore[attr-defined]
-Traced.__rdivmod__ = _reflected_divmod  # type: ignore[attr-defined]
+setattr(Traced, "__divmod__", _divmod)  # noqa: B010 - so that the checker of types does not take it for an operand
+setattr(Traced, "__rdivmod__", _reflected_divmod)  # noqa: B010
 
 
 class Indexed(Traced):
