@@ -115,7 +115,7 @@ def register(package: str, wake: Callable[[], Guest]) -> None:
 def guest(package: str) -> Guest | None:
     """The guest of a package, woken if need be; None for packages that are no frameworks or not imported."""
     found = _awake.get(package)
-    if found is None and package in _wakers and package in sys.modules:
+    if found is None and package in _wakers and sys.modules.get(package) is not None:
         found = _awake[package] = _wakers[package]()
     return found
 

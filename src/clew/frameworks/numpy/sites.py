@@ -1,16 +1,18 @@
 """Calls of NumPy's functions that stand in the program itself, ``np.stack(rows)``, led to the recorder for a while.
 
 NumPy hands a call to a stand-in only if it finds one directly among the arguments. So in the codes of the program's
-functions each call through a module (``np.mean(...)``, ``np.linalg.norm(...)``, ``np.float32(...)``) reads another
-attribute of that module, which is there during the capture only. Functions as values stay what they are. Functions of
-other installed packages, SciPy say, are one call each.
+functions each call through a module (``np.mean(...)``, ``np.linalg.norm(...)``, ``np.float32(...)``) calls a constant
+of the code instead, which stands for the function. Functions as values stay what they are. Functions of other
+installed packages, SciPy say, are one call each.
 """
 
 from __future__ import annotations
 
 import dis
 import functools
+import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -26,7 +28,6 @@ from clew.frameworks.numpy.traced import is_traced
 from clew.ir.arguments import leaves
 
 Current = Callable[[], Any]
-_PREFIX = "clew_site_"
 _LEFT_OUT = ("numpy.random", "numpy.testing", "numpy.ma", "numpy.typing", "numpy.ctypeslib", "numpy.exceptions")
 _PLAIN = frozenset(
     "seterr geterr seterrcall geterrcall setbufsize getbufsize set_printoptions get_printoptions printoptions isscalar "
@@ -35,31 +36,52 @@ _PLAIN = frozenset(
 )
 _DISPATCHER = type(numpy.sum)
 _FUNCTIONS = (_DISPATCHER, FunctionType, BuiltinFunctionType, numpy.ufunc)
-_MOST_NAMES = 250
+_MOST_CONSTANTS = 250  # an index beyond it would need a longer instruction
 _IS_OLD = sys.version_info < (3, 12)  # where calls through attributes have an instruction of their own
 _OPS = {name: dis.opmap.get(name, -1) for name in
         "LOAD_GLOBAL LOAD_ATTR LOAD_METHOD LOAD_FAST STORE_FAST IMPORT_NAME EXTENDED_ARG CACHE".split()}  # fmt: skip
 
 
 class _Site(NamedTuple):
-    """A call through a module: where the name is read, the module, and the name."""
+    """A call through a module: where what is called is loaded, the module, and the name."""
 
-    offset: int
+    start: int
+    end: int
     module: ModuleType
     name: str
+
+
+class _Step(NamedTuple):
+    """One instruction."""
+
+    offset: int
+    operation: int
+    argument: int
 
 
 def install(patches: Patches, current: Current, functions: list[FunctionType]) -> None:
     """Lead the calls in these functions to the capture that ``current`` names, if one is recording."""
     for function in functions:
-        code = redirected(function, BUILTINS) or function.__code__
-        code = _with_sites(code, function, patches, current)
-        if code is not function.__code__:
+        code = _rewritten(function, current)
+        if code is not None:
             patches.on_function(function, code)
         for name in global_names(function.__code__):
             value = function.__globals__.get(name)
             if isinstance(value, _FUNCTIONS) and not isinstance(value, numpy.ufunc) and _is_recorded(value):
                 patches.in_dict(function.__globals__, name, functools.partial(_recording, current=current))
+
+
+def _rewritten(function: FunctionType, current: Current) -> CodeType | None:
+    """The code that a function shall run; it may run it already, for a capture in another thread."""
+    now, known = function.__code__, _known.get(function)
+    if known is None or (now is not known[0] and now is not known[1]):
+        new = _with_sites(redirected(function, BUILTINS) or now, function, current)
+        known = _known[function] = (now, None if new is now else new)
+    return known[1]
+
+
+_known: weakref.WeakKeyDictionary[FunctionType, tuple[CodeType, CodeType | None]] = weakref.WeakKeyDictionary()
+"""What each function runs by itself, and what it shall run instead."""
 
 
 def _is_recorded(value: Any) -> bool:
@@ -69,61 +91,71 @@ def _is_recorded(value: Any) -> bool:
     return is_one_call(value) or (module.partition(".")[0] == "numpy" and not module.startswith(_LEFT_OUT))
 
 
-def _with_sites(code: CodeType, function: FunctionType, patches: Patches, current: Current) -> CodeType:
-    """The code in which calls through modules read the attributes that are there for the capture."""
-    constants = tuple(
-        _with_sites(part, function, patches, current) if isinstance(part, CodeType) else part for part in code.co_consts
-    )
-    names, raw = list(code.co_names), bytearray(code.co_code)
+def _with_sites(code: CodeType, function: FunctionType, current: Current) -> CodeType:
+    """The code in which calls through modules call constants."""
+    constants = [
+        _with_sites(part, function, current) if isinstance(part, CodeType) else part for part in code.co_consts
+    ]
+    raw = bytearray(code.co_code)
     for site in _sites(code, function.__globals__):
-        new = _PREFIX + site.name
-        if new not in names:
-            names.append(new)
-        index = names.index(new)
-        if index > (_MOST_NAMES if _IS_OLD else _MOST_NAMES // 2):
+        if len(constants) > _MOST_CONSTANTS:
             break
-        raw[site.offset + 1] = index if _IS_OLD else index << 1 | raw[site.offset + 1] & 1
-        original = getattr(site.module, site.name)
-        patches.in_dict(vars(site.module), new, functools.partial(_recording, current=current), default=original)
-    changed = len(names) > len(code.co_names) or any(
-        new is not old for new, old in zip(constants, code.co_consts, strict=True)
-    )
-    return code.replace(co_consts=constants, co_names=tuple(names), co_code=bytes(raw)) if changed else code
+        _load_constant(raw, site.start, site.end, len(constants))
+        constants.append(_recording(vars(site.module)[site.name], current))
+    changed = len(constants) > len(code.co_consts) or any(map(operator.is_not, constants, code.co_consts))
+    return code.replace(co_consts=tuple(constants), co_code=bytes(raw)) if changed else code
+
+
+def _load_constant(raw: bytearray, start: int, end: int, index: int) -> None:
+    """Put the loading of a constant that is called where a module and its attribute are loaded."""
+    loads = [(dis.opmap["PUSH_NULL"], 0), (dis.opmap["LOAD_CONST"], index)]
+    if sys.version_info >= (3, 13):  # the mark of a call lies above what is called from there on
+        loads.reverse()
+    loads += [(dis.opmap["NOP"], 0)] * ((end - start) // 2 - len(loads))
+    raw[start:end] = bytes(byte for load in loads for byte in load)
 
 
 def _sites(code: CodeType, around: dict[str, Any]) -> Iterator[_Site]:
     """The calls through modules in one code, where the globals or an import tell the module."""
     local = _imported(code)
     found: Any = None
-    is_called = False  # whether the mark of a call was loaded together with the module
+    start, is_called = 0, False  # whether the mark of a call was loaded together with the module
     steps = list(_instructions(code))
-    for (offset, operation, argument), following in zip(steps, [*steps[1:], (0, -1, 0)], strict=True):
-        by_method = operation == _OPS["LOAD_METHOD"] or (not _IS_OLD and argument & 1)
-        if operation == _OPS["LOAD_GLOBAL"]:
-            found, is_called = around.get(code.co_names[argument >> 1]), bool(argument & 1)
-        elif operation == _OPS["LOAD_FAST"]:
-            found, is_called = local.get(argument), False
-        elif operation in (_OPS["LOAD_ATTR"], _OPS["LOAD_METHOD"]):
-            name = code.co_names[argument if _IS_OLD else argument >> 1]
-            inner = vars(found).get(name) if isinstance(found, ModuleType) else None
-            is_last = by_method or (is_called and following[1] != _OPS["LOAD_ATTR"])
-            if is_last and argument < 256 and _is_site(found, name, inner):
-                yield _Site(offset, found, name)
-            found = inner if not is_last else None
+    for step, following in zip(steps, [*steps[1:], _Step(len(code.co_code), -1, 0)], strict=True):
+        by_method = step.operation == _OPS["LOAD_METHOD"] or (not _IS_OLD and step.argument & 1)
+        if step.operation == _OPS["LOAD_GLOBAL"]:
+            found, is_called = around.get(code.co_names[step.argument >> 1]), bool(step.argument & 1)
+            found, start = found if step.argument < 256 else None, step.offset
+        elif step.operation == _OPS["LOAD_FAST"]:
+            found, is_called, start = local.get(step.argument), False, step.offset
+        elif step.operation in (_OPS["LOAD_ATTR"], _OPS["LOAD_METHOD"]) and isinstance(found, ModuleType):
+            name = code.co_names[step.argument if _IS_OLD else step.argument >> 1]
+            inner = vars(found).get(name)
+            is_last = by_method or (is_called and following.operation != _OPS["LOAD_ATTR"])
+            if is_last and _is_site(found, name, inner):
+                yield _Site(start, _end(code, step.offset), found, name)
+            found = None if is_last else inner
         else:
             found = None
-        if not isinstance(found, ModuleType):
-            found = None
+        found = found if isinstance(found, ModuleType) else None
 
 
-def _instructions(code: CodeType) -> Iterator[tuple[int, int, int]]:
-    """Offset, operation and argument of each instruction; ``dis`` itself takes ten times as long."""
+def _end(code: CodeType, offset: int) -> int:
+    """Where the instruction ends that begins at ``offset``, with what it remembers."""
+    offset += 2
+    while offset < len(code.co_code) and code.co_code[offset] == _OPS["CACHE"]:
+        offset += 2
+    return offset
+
+
+def _instructions(code: CodeType) -> Iterator[_Step]:
+    """The instructions of a code; ``dis`` itself takes ten times as long."""
     extended = 0
     for offset in range(0, len(code.co_code), 2):
         operation, argument = code.co_code[offset], extended | code.co_code[offset + 1]
         extended = argument << 8 if operation == _OPS["EXTENDED_ARG"] else 0
-        if operation not in (_OPS["CACHE"], _OPS["EXTENDED_ARG"]):
-            yield offset, operation, argument
+        if operation != _OPS["CACHE"]:
+            yield _Step(offset, operation, argument)
 
 
 def _is_site(module: Any, name: str, value: Any) -> bool:
@@ -148,6 +180,7 @@ def _imported(code: CodeType) -> dict[int, Any]:
     return {place: values[0] for place, values in stores.items() if len(values) == 1 and values[0] is not None}
 
 
+@functools.cache
 def _recording(original: Any, current: Current) -> Callable[..., Any]:
     if original is numpy.ndenumerate:
         return _enumerating
