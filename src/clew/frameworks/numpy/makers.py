@@ -43,11 +43,9 @@ def joined(name: str, key: Any) -> Any:
 
 def install(patches: Patches, current: Current, functions: Iterable[Any]) -> None:
     """Let these functions report to the capture that ``current`` names, if one is recording."""
-    makers: dict[int, Callable[[Any], Any]] = {}
-    for home, names in _NAMES.items():
-        for name in names.split():
-            makers[id(getattr(home, name))] = functools.partial(_Making, current=current)
-            patches.in_dict(vars(home), name, makers[id(getattr(home, name))])
+    making = functools.partial(_Making, current=current)
+    for home, name in _HOMES.values():
+        patches.in_dict(vars(home), name, making)
     for name in _SETTINGS.split():
         patches.in_dict(vars(numpy), name, functools.partial(_setting, current=current))
     for name in _REFUSED.split():
@@ -59,8 +57,8 @@ def install(patches: Patches, current: Current, functions: Iterable[Any]) -> Non
         patches.on_class(numpy.errstate, name, functools.partial(make, current=current))
     patches.in_dict(vars(builtins), "__import__", functools.partial(_importing, current=current))
     for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
-        for own in [own for own, value in names.items() if id(value) in makers]:
-            patches.in_dict(names, own, makers[id(names[own])])
+        for own in [own for own, value in names.items() if id(value) in _HOMES]:
+            patches.in_dict(names, own, making)
 
 
 class _Making:

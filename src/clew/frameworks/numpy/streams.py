@@ -108,18 +108,25 @@ def _stand_in(stream: Any, place: Any, recorder: Any) -> TracedStream:
     return made
 
 
+_NAMES = ((numpy.random, [*_LEGACY, *_MAKERS]), (random, _PYTHON))
+_PLACES = {
+    id(getattr(home, name)): (home, name)
+    for home, names in _NAMES
+    for name in names
+    if name not in _UNSEEN or name in _MAKERS
+}
+"""Where the functions are that are replaced, by their identity when no capture runs."""
+
+
 def install(patches: Patches, current: Current, functions: Iterable[Any]) -> None:
     """Let draws, and generators that are made, report to the capture that ``current`` names, if one is recording."""
     makers: dict[int, Callable[[Any], Any]] = {}
-    for home, names in ((numpy.random, [*_LEGACY, *_MAKERS]), (random, _PYTHON)):
-        for name in names:
-            if name in _UNSEEN and name not in _MAKERS:
-                continue
-            make = functools.partial(_making if name in _MAKERS else _drawing, current=current)
-            if home is random:
-                make = functools.partial(_drawing_python, name=name, current=current)
-            makers[id(getattr(home, name))] = make
-            patches.in_dict(vars(home), name, make)
+    for identity, (home, name) in _PLACES.items():
+        if home is random:
+            makers[identity] = functools.partial(_drawing_python, name=name, current=current)
+        else:
+            makers[identity] = functools.partial(_Maker if name in _MAKERS else _drawing, current=current)
+        patches.in_dict(vars(home), name, makers[identity])
     for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
         for own in [own for own, value in names.items() if id(value) in makers]:
             patches.in_dict(names, own, makers[id(names[own])])
@@ -167,10 +174,6 @@ class _Maker:
 
     def __instancecheck__(self, value: Any) -> bool:
         return isinstance(value, self._original)
-
-
-def _making(original: Any, current: Current) -> Any:
-    return _Maker(original, current)
 
 
 def _make(recorder: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
