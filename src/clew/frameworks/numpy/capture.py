@@ -54,18 +54,20 @@ def capture(
     include_generators: bool = True,
     array_caching: bool = True,
     opaque: str = "call",
+    control_flow: str = "guard",
 ) -> Captured:
     """Run ``fn`` on the example and record it; with ``keep`` what the run did stays done.
 
     A run that finds state that it changes is undone, and the capture started over with that state among its inputs.
     """
-    _check_options(leaves, opaque)
+    _check_options(leaves, opaque, control_flow)
     lifted: dict[Any, Slot] = {}
     found: list[Any] = []
     for _ in range(_MOST_RUNS):
         run = _Capture(fn, static, keep, found)
         run.recorder.folding = Folding(caches=array_caching, bakes=not include_generators)
         run.recorder.refuses_opaque = opaque == "error"
+        run.recorder.refuses_questions = control_flow == "error"
         try:
             captured = run.run(args, kwargs, lifted.values())
         except CannotFollow as error:
@@ -83,7 +85,9 @@ def capture(
     )
 
 
-def _check_options(leaves: Any, opaque: str) -> None:
+def _check_options(leaves: Any, opaque: str, control_flow: str) -> None:
+    if control_flow not in ("capture", "guard", "error"):  # branches and loops on data are guarded, whichever is asked
+        raise CaptureError(f"control_flow={control_flow!r} says nothing", fixes=('give "guard" or "error"',))
     if opaque not in ("call", "error"):
         raise CaptureError(f"opaque={opaque!r} says nothing", fixes=('give "call" or "error"',))
     if leaves is not None:

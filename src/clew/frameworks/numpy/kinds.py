@@ -15,6 +15,8 @@ import numpy
 from clew.capture.example.recorder import Pending
 from clew.frameworks.numpy.traced import is_traced
 from clew.ir.arguments import leaves
+from clew.ir.node import Node
+from clew.ir.types import ArrayType
 
 VARYING_KINDS = frozenset(
     "eig eigvals roots poly real_if_close apply_along_axis apply_over_axes piecewise fromfunction load loadtxt "
@@ -58,6 +60,24 @@ def varies(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if isinstance(target, numpy.ufunc):
         return all(kind.startswith("O") for kind in target.types)  # made of a function of the user's
     return not isinstance(target, str) and callable(target) and target in _COMPLEX_WHERE_NEEDED
+
+
+def is_data(node: Node) -> bool:
+    """Whether a value comes from what arrays hold, rather than from their shapes and from numbers given."""
+    waiting, seen = [node], set()
+    while waiting:
+        found = waiting.pop()
+        if found in seen:
+            continue
+        seen.add(found)
+        if isinstance(found.value_type, ArrayType):
+            return True
+        if found.target is not len and not (found.target is getattr and found.args[1] in _OF_SHAPES):
+            waiting += found.all_input_nodes
+    return False
+
+
+_OF_SHAPES = frozenset({"shape", "size", "nbytes", "strides", "flags"})
 
 
 def guard_kind(recorder: Any, value: Any, place: Any) -> None:

@@ -24,7 +24,7 @@ from clew.frameworks.numpy import facts
 from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, with_named_out
 from clew.frameworks.numpy.forms import FORMS
 from clew.frameworks.numpy.islands import CannotFollow, cannot_follow, where
-from clew.frameworks.numpy.kinds import DATA_BOOLS, guard_kind, varies
+from clew.frameworks.numpy.kinds import DATA_BOOLS, guard_kind, is_data, varies
 from clew.frameworks.numpy.traced import Traced, TracedArray, TracedBool, TracedPython, is_traced, stand_in
 from clew.frameworks.numpy.types import array_type
 from clew.ir.arguments import leaves
@@ -363,9 +363,13 @@ class NumpyRecorder(Recorder):
         self.guard(traced.place if is_it else self.create(function, (self.argument(traced),)), value)
         return value
 
-    def truth(self, traced: Any) -> bool:
+    def asked(self, traced: Any) -> bool:
         """Python asks whether a value is true: only that is relied on."""
-        return bool(self.forced(bool, traced))
+        if not self.open:
+            return bool(traced.plain)
+        self.check_used()
+        answer = self._perform(bool, bool, (traced,), {})
+        return self.truth(traced.place, answer, is_data(self.resolve(traced.place)), type(traced) is TracedBool)
 
     def check_opaque(self, target: Any, why: str) -> None:
         """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""

@@ -41,7 +41,7 @@ class Traced(Scalar):
         return self.recorder.escape(self, dtype)
 
     def __bool__(self) -> bool:
-        return bool(self.recorder.truth(self))
+        return bool(self.recorder.asked(self))
 
     def __int__(self) -> int:
         return int(self.recorder.forced(int, self))
