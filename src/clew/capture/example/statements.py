@@ -33,7 +33,17 @@ def is_only_shown(frame: FrameType | None, raises: bool = True) -> bool:
     called = statement.value.func
     name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
     conditions = statement.value.args[:1]
+    if name in _SHOWING and _is_kept(statement.value, name):
+        return False
     return name in _SHOWING or (name in _CHECKING and bool(conditions) and not _makes_text(conditions[0]))
+
+
+def _is_kept(call: ast.Call, name: str) -> bool:
+    """Whether a text goes to a file that the program may read again: any but those that people look at."""
+    files = [keyword.value for keyword in call.keywords if keyword.arg in ("file", "stream")]
+    if name == "write" and isinstance(call.func, ast.Attribute):
+        files.append(call.func.value)
+    return any(ast.unparse(file).rpartition(".")[2] not in ("stdout", "stderr", "tqdm") for file in files)
 
 
 def _makes_text(condition: ast.expr) -> bool:

@@ -75,7 +75,7 @@ class _Making:
             return original(*args, **kwargs)
         if original in _SAME and len(args) == 1 and not kwargs and isinstance(args[0], TracedArray):
             return args[0]
-        if args and (type(args[0]) is Steps or (original is numpy.fromiter and hasattr(args[0], "__next__"))):
+        if args and (type(args[0]) is Steps or (original is _FROM_ITERATOR and hasattr(args[0], "__next__"))):
             args = (list(args[0]), *args[1:])
         return recorder.site(original, args, kwargs)
 
@@ -99,6 +99,7 @@ def standing(value: Any) -> Any:
 
 
 _SAME = (numpy.asarray, numpy.asanyarray)
+_FROM_ITERATOR = numpy.fromiter
 
 
 def _importing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

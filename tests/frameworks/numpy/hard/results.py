@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import operator
 from typing import Any, NamedTuple
 
@@ -135,3 +136,38 @@ def masked(x):
 @program("escapes", (A,), (B,))
 def matrix_class(x):
     return np.asmatrix(x).T
+
+
+@program("results", (np.array(["2024-01-01"], dtype="M8[D]"),), (np.array(["2025-03-01"], dtype="M8[D]"),))
+def dates(x):
+    return x + np.timedelta64(1, "D"), x.astype("M8[M]"), x[0]
+
+
+@program("escapes", (A,), (B,))
+def from_iterators(x):
+    return np.fromiter((value * 2 for value in x), dtype=float), np.fromiter(map(abs, x), float)
+
+
+@program("escapes", (A,), (B,))
+def text_by_printing(x):
+    shown = io.StringIO()
+    print(x[0], file=shown)
+    return shown.getvalue()
+
+
+@program("escapes", (A,), (B,))
+def grouped_by_sign(x):
+    groups = {}
+    for value in x:
+        groups.setdefault(value > 0, []).append(value)
+    return groups
+
+
+@program("escapes", (A,), (B,))
+def order_by_python(x):
+    return sorted(range(len(x)), key=lambda place: x[place]), max(x, key=abs)
+
+
+@program("escapes", (A,), (B,))
+def polynomial_object(x):
+    return np.polynomial.Polynomial(x)(2.0), np.poly1d(x)(2.0)
