@@ -55,6 +55,7 @@ def capture(
     array_caching: bool = True,
     opaque: str = "call",
     control_flow: str = "guard",
+    dynamic: bool = False,
 ) -> Captured:
     """Run ``fn`` on the example and record it; with ``keep`` what the run did stays done.
 
