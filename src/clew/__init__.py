@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from clew import frameworks as frameworks  # announces the frameworks, imports none
-from clew.api import symbolic_trace, trace
+from clew.api import symbolic_trace, trace, trace_graph, trace_module
 from clew.capture.symbolic import (
     PH,
     Proxy,
@@ -35,6 +35,7 @@ from clew.runtime.function import GraphFunction
 if TYPE_CHECKING:
     from clew.io.exported import from_exported
     from clew.io.torch_fx import from_fx, to_fx
+    from clew.io.torchscript import from_torchscript
     from clew.passes.match import SubgraphMatcher
     from clew.passes.replace import Match, replace_pattern, replace_pattern_with_filters
     from clew.passes.shape_prop import ShapeProp
@@ -56,6 +57,7 @@ _LATE = {
     "from_fx": "clew.io.torch_fx",
     "to_fx": "clew.io.torch_fx",
     "from_exported": "clew.io.exported",
+    "from_torchscript": "clew.io.torchscript",
     "explain": "clew.tools.explain",
     "verify": "clew.tools.verify",
 }
@@ -91,6 +93,7 @@ __all__ = [
     "for_loop",
     "from_exported",
     "from_fx",
+    "from_torchscript",
     "has_side_effect",
     "map_aggregate",
     "map_arg",
@@ -105,6 +108,8 @@ __all__ = [
     "to_fx",
     "to_text",
     "trace",
+    "trace_graph",
+    "trace_module",
     "type_of",
     "verify",
     "while_loop",

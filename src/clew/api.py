@@ -11,14 +11,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
+from clew.capture.example.named import stateful_objects, stateful_parts, static_names
 from clew.capture.symbolic import Tracer
 from clew.errors import CaptureError
-from clew.runtime.choose import framework_of, make_callable, make_captured
+from clew.frameworks import PACKAGES
+from clew.ir.guests import Guest
+from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_methods
 from clew.runtime.example import Example
 from clew.runtime.lazy import LazyGraph
+from clew.runtime.native import NativeFunction
+from clew.runtime.python_module import copy_with
 
 
 def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
@@ -96,12 +102,138 @@ def _capture_again(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again
     return _capture(fn, args, kwargs, keep=True, **options)
 
 
-def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool, **options: Any) -> tuple[Any, ...]:
+def trace_graph(
+    *objs: Any,
+    stateful: Sequence[Any] | None = None,
+    arg_stateful_idxs: Sequence[Any] | None = None,
+    kwarg_stateful_idxs: Sequence[Any] | None = None,
+    to: str | None = None,
+    include_generators: bool = True,
+    array_caching: bool = True,
+    return_backend_traced_fn: bool = False,
+    static_argnums: int | Iterable[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    args: tuple[Any, ...] | None = None,
+    kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Capture callables in the words of ``ivy.trace_graph``: at once if ``args`` or ``kwargs`` are given, else lazily.
+
+    Several objects give a tuple, no object a decorator, a Python module a copy whose functions trace themselves.
+    Attributes of the objects that ``stateful`` lists, or that stand at these positions of the arguments (``[[0]]``,
+    ``[["cache"]]``), are read and written by the graph. ``to`` must be the framework of the program.
+    ``return_backend_traced_fn`` puts the framework's own compiler on top: ``torch.compile``, ``jax.jit``,
+    ``tf.function``. Arguments named by ``static_argnums`` or ``static_argnames`` are constants of the capture. The
+    rest is as for ``trace``.
+    """
+    given = {key: value for key, value in locals().items() if key != "objs"}
+    if not objs:
+        return functools.partial(trace_graph, **given)
+    if len(objs) > 1:
+        return tuple(trace_graph(one, **given) for one in objs)
+    (fn,) = objs
+    _check_wish(fn, to, args is not None or kwargs is not None)
+    if isinstance(fn, ModuleType):
+        return copy_with(fn, functools.partial(trace_graph, **given))
+    static = static_names(fn, static_argnums, static_argnames)
+    options = {"static": static, "include_generators": include_generators, "array_caching": array_caching}
+    around = stateful_objects(stateful)
+
+    def capture(
+        fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: bool = False, keep: bool = True
+    ) -> tuple[Any, ...]:
+        inside = stateful_parts(args, arg_stateful_idxs, "arg_stateful_idxs")
+        inside += stateful_parts(kwargs, kwarg_stateful_idxs, "kwarg_stateful_idxs")
+        found = {"stateful": around, "stateful_arguments": inside} if around or inside else {}
+        return _capture(fn, args, kwargs, keep, to, return_backend_traced_fn, **options, **found)
+
+    if args is None and kwargs is None:
+        return LazyGraph(fn, capture)
+    return capture(fn, tuple(args or ()), dict(kwargs or {}), keep=False)[0]
+
+
+def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:
+    """Refuse what ``trace_graph`` cannot do, before anything is run."""
+    if to is not None and to not in PACKAGES:
+        known = ", ".join(PACKAGES)
+        raise CaptureError(f"to={to!r} names no framework that Clew knows", fixes=(f"one of {known}",))
+    if isinstance(fn, ModuleType):
+        if has_example:
+            raise CaptureError(
+                f"the module {fn.__name__} cannot be traced with an example",
+                why="one example cannot fit all of its functions; each is traced when it is first called",
+                fixes=("leave args and kwargs out",),
+            )
+    elif not callable(fn):
+        raise CaptureError(f"a {type(fn).__name__} cannot be called, so it cannot be traced")
+
+
+def trace_module(
+    module: Any,
+    inputs: dict[str, Any],
+    kwargs: dict[str, dict[str, Any]] | None = None,
+    *,
+    leaves: Any = None,
+    static: Iterable[str] = (),
+    include_generators: bool = True,
+    array_caching: bool = True,
+    opaque: str = "call",
+    control_flow: str = "capture",
+) -> Any:
+    """Capture several methods of a module, each from an example: ``{"forward": args, "encode": args}``.
+
+    The arguments of a method are a tuple, or a single value; named ones come in ``kwargs`` under the method's name. The
+    result is one module: it has the original's parameters, state of its own that all its methods share, and the methods
+    as attributes, each with its graph. The options are those of ``trace``.
+    """
+    options = {"leaves": leaves, "static": frozenset(static), "opaque": opaque, "control_flow": control_flow}
+    options |= {"include_generators": include_generators, "array_caching": array_caching}
+    named = kwargs or {}
+    framework = _check_methods(module, inputs, named)
+    captures: dict[str, Any] = {}
+    lifted: dict[Any, Any] = {}
+    known: dict[str, int] = {}
+    while any(known.get(name) != len(lifted) for name in inputs):  # what one method changes is an input of all
+        for name, given in inputs.items():
+            fn = module if name == "forward" else getattr(module, name)
+            args = given if type(given) is tuple else (given,)
+            captured = framework.capture(fn, args, named.get(name, {}), lifted=lifted, **options)
+            captures[name], known[name] = captured._replace(pins=()), len(lifted)
+            del captured  # what it relied on shall be held by nobody else when the next method is captured
+    return make_methods(framework.package, module, captures)
+
+
+def _check_methods(module: Any, inputs: dict[str, Any], kwargs: dict[str, Any]) -> Guest:
+    """The framework of a module of which these methods are to be captured."""
+    framework = framework_of(module, (), {})
+    if framework.package not in METHODS or not framework.owns(module):
+        raise CaptureError(
+            f"trace_module takes a torch.nn.Module, and this is a {type(module).__name__}",
+            fixes=("clew.trace(obj.method, args) captures one method of any object",),
+        )
+    unknown = [name for name in (*inputs, *kwargs) if not callable(getattr(module, name, None))]
+    unknown += [name for name in kwargs if name not in inputs]
+    if unknown or not inputs:
+        what = f"{unknown[0]!r} is no method with an example" if unknown else "there is no example of any method"
+        raise CaptureError(f"{what} of {type(module).__name__}", fixes=('give {"forward": args, "encode": args}',))
+    return framework
+
+
+def _capture(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    keep: bool,
+    to: str | None = None,
+    native: bool = False,
+    **options: Any,
+) -> tuple[Any, ...]:
     """The captured callable, the result of the run that was captured, and the attributes that it relied on."""
-    framework = framework_of(fn, args, kwargs)
+    framework = framework_of(fn, args, kwargs, to)
     captured = framework.capture(fn, args, kwargs, keep=keep, **options)
     name = getattr(fn, "__name__", type(fn).__name__)
     made = make_captured(framework.package, captured, name, live=keep or inspect.ismethod(fn))
     vars(made)["_example"] = Example(args, kwargs)
+    if native:
+        made = NativeFunction(framework.package, made, options["static"])
     result = made(*args, **kwargs) if keep and captured.several_ways else captured.result
     return made, result, captured.pins

@@ -7,7 +7,8 @@ its last guard, what it had done is undone before the error is raised.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -46,6 +47,13 @@ class Guarded:
         if known is None or known[0] is not code:
             known = self.__dict__["_early"] = (code, (plan_of(self.graph), writes_late(self.graph)))
         return known[1]  # type: ignore[no-any-return]
+
+    def protection(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
+        """What surrounds a call, so that one whose guard fails leaves no mark."""
+        plan, late = self._plans()
+        if plan is not None:
+            return protected(plan, getattr(self, "root", self), args, kwargs)
+        return refused_when_raising() if late else nullcontext()
 
 
 class CapturedModule(Guarded, GraphModule):
@@ -116,10 +124,15 @@ def callable_of(
     finally:
         vars(source).clear()
         vars(source).update(before)
-    copies: dict[int, Any] = {}
-    for path in state:
-        _give(source, module, path, copies)
+    give_state(source, module, state)
     return module
+
+
+def give_state(source: torch.nn.Module, module: torch.nn.Module, paths: Iterable[str]) -> None:
+    """Give a captured module state of its own at these paths, as the original has it."""
+    copies: dict[int, Any] = {}
+    for path in paths:
+        _give(source, module, path, copies)
 
 
 def _give(source: torch.nn.Module, module: torch.nn.Module, path: str, copies: dict[int, Any]) -> None:

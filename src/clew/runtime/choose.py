@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from clew.capture.example.reach import global_names
-from clew.errors import MissingFramework
+from clew.errors import CaptureError, MissingFramework
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
 from clew.ir.guests import Guest, guest, module_guest, present
@@ -20,29 +20,9 @@ from clew.runtime.function import GraphFunction
 _DEFAULT = "numpy"
 MODULES = {"torch": "clew.runtime.module"}
 CAPTURES = {"torch": "clew.runtime.captured", "numpy": "clew.runtime.arrays"}
+METHODS = {"torch": "clew.runtime.methods"}
 PLAIN = "clew.runtime.plain"
 """The files that make modules of each framework, and callables of its captures; they wait until they are needed."""
-
-
-def framework_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guest:
-    """The framework of a program: that of its module or arrays, or else one that its function names.
-
-    NumPy comes last: its arrays may be what a program of another framework starts from.
-    """
-    frameworks = list(present()) or [_default()]
-    values = [fn, getattr(fn, "__self__", None), *leaves((args, kwargs))]
-    owners = [framework for framework in frameworks if any(framework.owns(value) for value in values)]
-    if owners and owners[0].package != _DEFAULT:
-        return owners[0]
-    function = getattr(inspect.unwrap(fn), "__func__", fn) if callable(fn) else fn
-    around = getattr(inspect.unwrap(function), "__globals__", {}) if callable(function) else {}
-    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
-    used = [around[name] for name in global_names(code) if name in around] if code is not None else []
-    for named in (used, [] if owners else list(around.values())):
-        for framework in frameworks:
-            if any(value is sys.modules[framework.package] for value in named):
-                return framework
-    return owners[0] if owners else frameworks[0]
 
 
 def _default() -> Guest:
@@ -66,3 +46,41 @@ def make_captured(package: str, captured: Any, name: str, live: bool) -> Any:
     """The callable of a capture of a program of the framework ``package``; ``live`` if it works on the original."""
     make = importlib.import_module(CAPTURES.get(package, PLAIN)).callable_of
     return make(captured.module, captured.constants, captured.graph, name, captured.state, live)
+
+
+def make_methods(package: str, module: Any, captures: dict[str, Any]) -> Any:
+    """One module with several captured methods."""
+    return importlib.import_module(METHODS[package]).methods_of(module, captures)
+
+
+def framework_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], to: str | None = None) -> Guest:
+    """The framework of a program: that of its module or arrays, or else one that its function names.
+
+    With ``to`` the one it must be: where arrays do not tell, a function that names it is of that framework.
+    """
+    frameworks = sorted(present(), key=lambda framework: framework.package != to) or [_default()]
+    found = _owner_of(frameworks, fn, args, kwargs)
+    if to is not None and found.package != to:
+        raise CaptureError(
+            f"this is a program of {found.package}, and to={to!r} asks for a graph of {to}",
+            why="a graph holds the functions that were called; translation to another framework is not there yet",
+            fixes=(f"leave to= out, or write to={found.package!r}",),
+        )
+    return found
+
+
+def _owner_of(frameworks: list[Guest], fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guest:
+    """NumPy comes last: its arrays may be what a program of another framework starts from."""
+    values = [fn, getattr(fn, "__self__", None), *leaves((args, kwargs))]
+    owners = [framework for framework in frameworks if any(framework.owns(value) for value in values)]
+    if owners and owners[0].package != _DEFAULT:
+        return owners[0]
+    function = getattr(inspect.unwrap(fn), "__func__", fn) if callable(fn) else fn
+    around = getattr(inspect.unwrap(function), "__globals__", {}) if callable(function) else {}
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    used = [around[name] for name in global_names(code) if name in around] if code is not None else []
+    for named in (used, [] if owners else list(around.values())):
+        for framework in frameworks:
+            if any(value is sys.modules[framework.package] for value in named):
+                return framework
+    return owners[0] if owners else frameworks[0]

@@ -66,7 +66,7 @@ class GraphModule(torch.nn.Module):
             self.training = root.training
             for path in referred_paths(graph):
                 if not isinstance(getattr(type(self), path, None), property):  # what the class itself provides
-                    _take_over(root, self, path)
+                    take_over(root, self, path)
         elif isinstance(root, dict):
             self._take_from_dict(root, graph)
         else:
@@ -325,7 +325,7 @@ def referred_paths(graph: Graph) -> list[str]:
     return list(dict.fromkeys(node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")))
 
 
-def _take_over(source: Any, target: Any, path: str) -> None:
+def take_over(source: Any, target: Any, path: str) -> None:
     """Share the attribute at ``path`` of ``source``, making empty modules on the way."""
     atoms = path.split(".")
     holder, found = target, source

@@ -94,6 +94,18 @@ def require_attributes(value: Any, expected: tuple[str, ...], assumption: str, p
     require(tuple(attributes_of(value)), expected, assumption, place)
 
 
+def require_other_attributes(value: Any, expected: Any, assumption: str, place: str = "") -> None:
+    """Raise unless an object has the same attributes, apart from those that the program sets by itself."""
+    names, fresh = expected
+    found = tuple(name for name in attributes_of(value) if name not in fresh)
+    if found != tuple(names):
+        raise GuardError(
+            f"the graph assumed {assumption}, but it has {found}",
+            where=place,
+            fixes=("pass an object with the same attributes", "capture again with this input"),
+        )
+
+
 def require_type(value: Any, expected: type, assumption: str, place: str = "") -> None:
     """Raise unless a value is of the same class."""
     if type(value) is not expected:
@@ -191,8 +203,8 @@ def write_variable(variable: Variable, value: Any) -> None:
 
 
 CHECKS = (
-    require, require_same, require_type, require_length, require_keys, require_attributes, require_array,
-    require_variable,
+    require, require_same, require_type, require_length, require_keys, require_attributes, require_other_attributes,
+    require_array, require_variable,
 )  # fmt: skip
 """The functions that a guard may be in a graph."""
 

@@ -7,7 +7,7 @@ state of its own. All else, a global variable, a closure, an attribute of some o
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from clew.capture.example import guards
@@ -98,6 +98,12 @@ class Slot:
             graph.call_function(assign_buffer, (root(), self.path, value, persistent))
         else:
             graph.call_function(assign, (root(), self.path, value))
+
+
+def places_in(objects: Iterable[Any]) -> Iterator[Slot]:
+    """The places of all attributes of some objects."""
+    for owner in objects:
+        yield from (Slot(Variable(owner, name), owner) for name in vars(owner))
 
 
 written_as_assignment(assign, ROOT)

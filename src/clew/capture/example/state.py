@@ -322,6 +322,7 @@ class State:
         """Let go of everything that was remembered: how many hold a list tells the next run something."""
         self._groups, self._variables, self.entries, self._classes = [], [], [], []
         self.memory = Memory(self.nests.recorder.is_end)
+        self.nests.held, self.nests.recorder.objects = [], {}
 
     def settle(self, plain: Callable[[Any], Any]) -> None:
         """Let everything be as the run has left it, with plain numbers."""

@@ -187,11 +187,15 @@ _parts: weakref.WeakKeyDictionary[functools.partial[Any], dict[str, Any]] = weak
 
 
 def held_by(function: functools.partial[Any]) -> list[tuple[dict[str, Any], str]]:
-    """The variables that stand for the values of a partial that can be changed in place."""
+    """The variables that stand for the values of a partial that can be changed in place, arrays among them."""
     parts = {str(place): value for place, value in enumerate(function.args)} | dict(function.keywords)
     held = _parts.setdefault(function, {})
-    held.update({name: value for name, value in parts.items() if follows(value) or is_flat(value)})
+    held.update({name: value for name, value in parts.items() if _is_mutable(value)})
     return [(held, name) for name in held]
+
+
+def _is_mutable(value: Any) -> bool:
+    return follows(value) or is_flat(value) or hasattr(type(value), "__array__")
 
 
 def _is_stream(value: Any) -> bool:

@@ -7,14 +7,17 @@ A run that finds out something that must be known from the start is undone, and 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import torch
 
 from clew.capture.control.paths import Diverged, Paths
 from clew.capture.control.pieces import Abandon
 from clew.capture.control.regions import Rewrite
 from clew.capture.example.captured import Captured
+from clew.capture.example.slots import Slot, places_in
 from clew.errors import CaptureError
 from clew.frameworks.torch.islands import CannotFollow, find_island
 from clew.frameworks.torch.leaves import leaf_policy
@@ -35,18 +38,28 @@ def capture(
     opaque: str = "call",
     control_flow: str = "capture",
     dynamic: bool = False,
+    stateful: Iterable[Any] = (),
+    stateful_arguments: Iterable[Any] = (),
+    lifted: dict[Any, Slot] | None = None,
 ) -> Captured:
     """Run ``fn`` on the example and record it; with ``keep`` what the run did stays done.
 
     A run that finds state that it changes is undone, and the capture started over with that state among its inputs.
+    All attributes of the objects in ``stateful`` are such inputs; ``stateful_arguments`` may come again after the
+    program has set attributes of them; ``lifted`` has places that other captures of the same module change, and gets
+    those that this one does.
     """
     _check_option("opaque", opaque, ("call", "error"))
     _check_option("control_flow", control_flow, ("capture", "guard", "error"))
     if is_running():
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
-    policy, refuses = leaf_policy(leaves), opaque == "error"
-    settings = Settings(policy, static, keep, include_generators, array_caching, refuses, control_flow, dynamic)
-    findings = Findings()
+    around = tuple(part for part in stateful if not isinstance(part, torch.nn.Module))  # these are followed anyway
+    policy, refuses, inside = leaf_policy(leaves), opaque == "error", tuple(stateful_arguments)
+    settings = Settings(
+        policy, static, keep, include_generators, array_caching, refuses, control_flow, dynamic, around, inside
+    )
+    findings = Findings(lifted)
+    findings.lifted |= {slot.key: slot for slot in places_in(around)}
     for _ in range(_MOST_RUNS):
         try:
             with _no_collection():
@@ -98,7 +111,10 @@ def _explore(fn: Any, args: Any, kwargs: Any, settings: Settings, findings: Find
         if not done:
             return None
         runs.append(run)
-    return first.captured(runs)
+    captured = first.captured(runs)
+    for run in runs:
+        run.state.forget()
+    return captured
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import torch
 from clew.capture.control.paths import Paths, raise_error
 from clew.capture.control.regions import Progress, Regions
 from clew.capture.control.runtime import current as current_regions
+from clew.capture.example.accesses import Accesses
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured
 from clew.capture.example.contents import SIMPLE, contents, same_contents
@@ -78,13 +79,15 @@ class Settings(NamedTuple):
     refuses_opaque: bool
     control_flow: str
     dynamic: bool = False
+    stateful: tuple[Any, ...] = ()
+    stateful_arguments: tuple[Any, ...] = ()
 
 
 class Findings:
     """What earlier runs of a program have found out, and what later ones need."""
 
-    def __init__(self) -> None:
-        self.lifted: dict[Any, Slot] = {}
+    def __init__(self, lifted: dict[Any, Slot] | None = None) -> None:
+        self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
         self.plain_kinds: tuple[type, ...] = ()
         self.islands: list[Any] = []
         self.paths: dict[Any, str] = {}
@@ -134,6 +137,7 @@ class Run:
         self.regions = Regions(self.recorder, support, findings.progress, around.cells)
         own = [part for part in programs if isinstance(part, FunctionType)]
         findings.progress.rewrites.functions = list(dict.fromkeys([*own, *self.functions, *around.functions]))
+        self.accesses = Accesses(settings.stateful_arguments)
         self.found: list[Slot] = []
         self.plain_kinds: tuple[type, ...] = ()
         if any(asks_for_identity(function.__code__) for function in self.surroundings.functions):
@@ -320,7 +324,7 @@ class Run:
     def _plain_owners(self) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""
         reached = [one for one in self.surroundings.functions if "-packages" not in one.__code__.co_filename]
-        owners = [*behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
+        owners = [*self.settings.stateful, *behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
         plain = [owner for owner in owners if not isinstance(owner, (torch.nn.Module, type))]
         return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
 
@@ -357,7 +361,7 @@ class Run:
                 caches.install(patches, _current_recorder, self.surroundings.functions, self.parts)
                 regions = current_regions.set(self.regions)
                 try:
-                    with RecordingMode(self.recorder):
+                    with RecordingMode(self.recorder), self.accesses.watched(patches):
                         yield
                 finally:
                     current_regions.reset(regions)
@@ -430,6 +434,8 @@ class Run:
             self.recorder.executed |= run.recorder.executed
             self.recorder.environment |= run.recorder.environment
             self.state.learn_from(run.state)
+        if len(runs) == 1:
+            self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
         entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state)

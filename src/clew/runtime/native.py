@@ -1,0 +1,147 @@
+"""A capture under its framework's own compiler: ``torch.compile``, ``jax.jit`` or ``tf.function`` on top.
+
+A captured callable comes in; one comes out that checks the guards on its inputs in plain Python and hands the rest, the
+computation, to the compiler. Compilers put stand-ins in the place of arrays, on which such guards would fail or would
+be dropped. Guards on values that are computed stay where they are, and a compiler that cannot check them is refused.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from types import FunctionType, MethodType
+from typing import Any
+
+from clew.capture.example.guards import CHECKS
+from clew.errors import CaptureError
+from clew.ir.effects import effect_of
+from clew.ir.graph import Graph
+from clew.ir.guests import Effect
+from clew.ir.node import Node
+from clew.runtime.build import compile_function
+
+COMPILERS = {"torch": "compile", "jax": "jit", "tensorflow": "function"}
+"""The compiler of each framework, by its name in the framework's package."""
+
+_DECIDES = frozenset({"torch"})
+"""Frameworks whose compiler goes on where Python decides by the value of an array."""
+_READINGS = frozenset({"_operator", "operator", "builtins"})
+_SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size"})
+
+
+class NativeFunction:
+    """A capture whose computation its framework's compiler runs; ``captured`` is the capture itself."""
+
+    def __init__(self, package: str, captured: Any, static: Iterable[str] = ()) -> None:
+        self.captured = captured
+        self.__name__ = getattr(captured, "__name__", type(captured).__name__)
+        first, rest = _taken_apart(captured.graph)
+        if package not in _DECIDES:
+            _refuse_guards(package, rest)
+        self._root = captured.root if hasattr(captured, "root") else captured
+        self._checks = _function(first, f"{self.__name__}.checks")
+        self.compiled = _compiler(package)(
+            MethodType(_function(rest, self.__name__), self._root), **_static(package, static)
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with self._undoing(args, kwargs):
+            self._checks(self._root, *args, **kwargs)
+            return self.compiled(*args, **kwargs)
+
+    def _undoing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
+        """What the capture itself does so that a failing guard leaves no mark."""
+        protection = getattr(self.captured, "protection", None)
+        return nullcontext() if protection is None else protection(args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the capture has, its graph, code, guards and parameters, is the capture's."""
+        if name == "captured":
+            raise AttributeError(name)
+        return getattr(self.captured, name)
+
+    def __repr__(self) -> str:
+        return f"NativeFunction({self.captured!r})"
+
+
+def _compiler(package: str) -> Any:
+    name = COMPILERS.get(package)
+    if name is None:
+        raise CaptureError(
+            f"{package} has no compiler of its own",
+            why="return_backend_traced_fn=True asks for one on top of the captured graph",
+            fixes=("leave return_backend_traced_fn out: the captured graph runs as it is",),
+        )
+    return getattr(importlib.import_module(package), name)
+
+
+def _static(package: str, static: Iterable[str]) -> dict[str, Any]:
+    """Only jax has to be told which arguments are constants."""
+    names = tuple(static)
+    return {"static_argnames": names} if package == "jax" and names else {}
+
+
+def _function(graph: Graph, name: str) -> FunctionType:
+    return compile_function(graph.python_code("self"), name)
+
+
+def _taken_apart(graph: Graph) -> tuple[Graph, Graph]:
+    """Two graphs that do what one does: its guards on inputs, and all else."""
+    moved = _guards_on_inputs(graph)
+    needed = set(moved)
+    waiting = list(moved)
+    while waiting:
+        found = [node for node in waiting.pop().all_input_nodes if node not in needed]
+        needed.update(found)
+        waiting += found
+    kept = [node for node in graph.nodes if node.op == "placeholder" or node in needed]
+    rest = [node for node in graph.nodes if node not in set(moved)]
+    first, second = _copied(graph, kept), _copied(graph, rest)
+    first.output(None)
+    second.eliminate_dead_code()
+    return first, second
+
+
+def _guards_on_inputs(graph: Graph) -> list[Node]:
+    """Guards that only read facts about inputs and attributes, and stand before the first effect."""
+    found: list[Node] = []
+    readable: set[Node] = set()
+    for node in graph.nodes:
+        is_guard = node.op == "call_function" and node.target in CHECKS
+        if not is_guard and node.op != "placeholder" and effect_of(node) is not Effect.NONE:
+            break
+        if all(used in readable for used in node.all_input_nodes):
+            if is_guard:
+                found.append(node)
+            elif _is_reading(node):
+                readable.add(node)
+    return found
+
+
+def _is_reading(node: Node) -> bool:
+    if node.op in ("placeholder", "get_attr"):
+        return True
+    if node.op == "call_method":
+        return node.target in _SIZES
+    module = getattr(node.target, "__module__", "") or ""
+    return node.op == "call_function" and (module in _READINGS or module.startswith("clew.capture.example."))
+
+
+def _copied(graph: Graph, nodes: list[Node]) -> Graph:
+    copied = Graph(tracer_cls=graph._tracer_cls)
+    twins: dict[Node, Node] = {}
+    for node in nodes:
+        twins[node] = copied.node_copy(node, twins.__getitem__)
+    return copied
+
+
+def _refuse_guards(package: str, graph: Graph) -> None:
+    left = next((node for node in graph.nodes if node.op == "call_function" and node.target in CHECKS), None)
+    if left is not None:
+        raise CaptureError(
+            f"the captured program decides by a value that it computes: {left.args[2]}",
+            where="" if left.source is None else left.source.describe(),
+            why=f"{package}.{COMPILERS[package]} cannot raise an error that depends on the value of an array",
+            fixes=("leave return_backend_traced_fn out", f"write the decision with functions of {package}"),
+        )

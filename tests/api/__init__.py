@@ -1,0 +1,1 @@
+"""Tests of the verbs of the public surface that are more than one room's work."""
