@@ -17,6 +17,7 @@ from clew.capture.example.nests import Nests
 from clew.capture.example.writes import set_attribute
 from clew.capture.symbolic.patches import Patches
 from clew.ir.graph import Graph
+from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
 _HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set
@@ -53,7 +54,9 @@ class Accesses:
             self._set.add((id(owner), name))
 
     def loosen(self, nests: Nests, graph: Graph) -> None:
-        """Let guards no longer ask for what the program set before it read it."""
+        """Let guards no longer ask for what the program set before it read it; not where it set it on some ways only."""
+        if any(bodies_of(node) for node in graph.nodes):
+            return
         for held in nests.held:
             owner = id(held.value)
             place = nests.recorder.resolve(held.place)

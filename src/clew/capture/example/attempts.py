@@ -17,6 +17,8 @@ from clew.errors import GuardError
 _ENTRANCES = ("clew.frameworks.torch.run", "clew.frameworks.torch.higher_order", "clew.frameworks.numpy.capture")
 """Files that run the user's program, or the functions that it hands over: what is further out is not the program."""
 
+Errors = tuple[type[BaseException], ...]
+
 PASSING: set[type[Exception]] = set()
 """Errors by which a framework talks to itself, and which are not the program's."""
 
@@ -49,8 +51,18 @@ def _refused(name: str, error: Exception) -> GuardError:
     )
 
 
-def is_tried(frame: FrameType | None, executed: set[CodeType]) -> bool:
-    """True when this frame, or one that called it, would catch an error raised now; ``executed`` learns their code."""
+ARITHMETIC: Errors = (ArithmeticError, ValueError)
+"""What a calculation with plain numbers can raise."""
+FRAMEWORK: Errors = ()
+"""Stands for what a function of a framework can raise: errors of Python's own classes, or of the framework's."""
+_FRAMEWORK_CLASSES = frozenset("builtins torch numpy jax jaxlib tensorflow optree".split())
+
+
+def is_tried(frame: FrameType | None, executed: set[CodeType], errors: Errors | None = None) -> bool:
+    """True when this frame, or one that called it, would catch an error raised now; ``executed`` learns their code.
+
+    ``errors`` are those that can be raised, any if it is None.
+    """
     found = False
     while frame is not None:
         code = frame.f_code
@@ -60,17 +72,34 @@ def is_tried(frame: FrameType | None, executed: set[CodeType]) -> bool:
             if frame is not None and frame.f_globals.get("__name__") in _ENTRANCES:
                 break
             continue
-        for start, end in _tried(code) if code.co_exceptiontable else ():
-            if start <= frame.f_lasti < end:
-                found = True
+        for start, end, names in _tried(code) if code.co_exceptiontable else ():
+            if start <= frame.f_lasti < end and not found:
+                found = errors is None or names is None or any(_may_catch(frame, name, errors) for name in names)
         frame = frame.f_back
         if frame is not None and frame.f_globals.get("__name__") in _ENTRANCES:
             break
     return found
 
 
+def _may_catch(frame: FrameType, name: str, errors: Errors) -> bool:
+    """Whether ``except name`` in this frame is for one of the errors."""
+    first, *rest = name.split(".")
+    kind = frame.f_globals.get(first, frame.f_builtins.get(first))
+    for part in rest:
+        kind = getattr(kind, part, None)
+    if not isinstance(kind, type):
+        return True
+    if not errors:
+        return kind.__module__.partition(".")[0] in _FRAMEWORK_CLASSES
+    return any(issubclass(error, kind) or issubclass(kind, error) for error in errors)
+
+
+Region = tuple[int, int, tuple[str, ...] | None]
+"""A part of a function under an ``except``, and the classes that it asks for by name; None if that is not known."""
+
+
 @functools.lru_cache(maxsize=4096)
-def _tried(code: CodeType) -> tuple[tuple[int, int], ...]:
+def _tried(code: CodeType) -> tuple[Region, ...]:
     """The parts of a function that stand under an ``except``."""
     if not code.co_exceptiontable:
         return ()
@@ -86,7 +115,29 @@ def _tried(code: CodeType) -> tuple[tuple[int, int], ...]:
         around = {entry.target for entry in entries if entry.start <= target < entry.end} - handlers
         return any(is_caught(outer, handlers | {target}) for outer in around)
 
-    return tuple((entry.start, entry.end) for entry in entries if is_caught(entry.target, frozenset({entry.target})))
+    return tuple(
+        (entry.start, entry.end, _asked_for(instructions, places, entry.target))
+        for entry in entries
+        if is_caught(entry.target, frozenset({entry.target}))
+    )
+
+
+def _asked_for(instructions: list[dis.Instruction], places: dict[int, int], target: int) -> tuple[str, ...] | None:
+    """The classes that the clauses of a handler name, one after the other; None if it may take any error."""
+    names: list[str] = []
+    place = places[target] + 1
+    while instructions[place].opname != "RERAISE":
+        while instructions[place].opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BUILD_TUPLE"):
+            instruction = instructions[place]
+            if instruction.opname == "LOAD_ATTR" and names:
+                names[-1] += f".{instruction.argval}"
+            elif instruction.opname != "BUILD_TUPLE":
+                names.append(str(instruction.argval))
+            place += 1
+        if instructions[place].opname != "CHECK_EXC_MATCH" or "IF_FALSE" not in instructions[place + 1].opname:
+            return None
+        place = places[instructions[place + 1].argval]
+    return tuple(names) or None
 
 
 def _catches(instructions: list[dis.Instruction], place: int, swallows: bool) -> bool:

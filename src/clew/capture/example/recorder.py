@@ -7,13 +7,22 @@ A value that nobody recorded is a constant: a parameter or buffer by its path, a
 
 from __future__ import annotations
 
+import operator
 import sys
 import weakref
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
-from clew.capture.example.attempts import attempt, attempt_method, is_tried
+from clew.capture.example.attempts import FRAMEWORK, Errors, attempt, attempt_method, is_tried
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.collected import Collected
 from clew.capture.example.guards import CHECKS, require
@@ -29,7 +38,24 @@ from clew.ir.types import ScalarType
 _BOOL = ScalarType("bool")
 _OWN_LISTS = ("builtins", "clew.capture.example.histories", "clew.capture.example.collected")
 _CHECKS = frozenset(CHECKS)
+_BUILTIN = frozenset({BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType})
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
+
+
+_FACTS = frozenset({"shape", "ndim", "dtype", "device"})
+"""What every array has, so that asking for it does not fail."""
+
+
+def _is_fact(target: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call reads a fact about an array, or one of its sizes: how many it has is guarded."""
+    if target is getattr:
+        return args[1] in _FACTS
+    return target is operator.getitem and getattr(args[0], "target", None) is getattr and args[0].args[1] == "shape"
+
+
+def _is_of_framework(op: str, target: Any) -> bool:
+    """Whether a call runs no code but the framework's and Python's own."""
+    return op == "call_method" or type(target) in _BUILTIN
 
 
 class Scalar:
@@ -39,6 +65,10 @@ class Scalar:
     plain: Any
     place: Any
     recorder: Any
+
+
+def _nothing(frame: FrameType) -> None:
+    """Nobody wants to know of it."""
 
 
 class Pending:
@@ -70,6 +100,7 @@ class Recorder:
         self.objects: dict[int, tuple[Any, Any]] = {}
         self.open = True
         self.failure: tuple[str, str] | None = None
+        self.before_hash: Callable[[FrameType], None] = _nothing
         self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._attribute_nodes: dict[str, Node] = {}
@@ -145,9 +176,10 @@ class Recorder:
         args: tuple[Any, ...],
         kwargs: dict[str, Any] | None = None,
         is_result: bool = False,
+        errors: Errors | None = None,
     ) -> Node:
-        """Add a call of a function."""
-        return self._create("call_function", target, args, kwargs or {}, is_result=is_result)
+        """Add a call of a function, which can raise these ``errors``, or any if it is not known."""
+        return self._create("call_function", target, args, kwargs or {}, is_result=is_result, errors=errors)
 
     def _create(
         self,
@@ -161,6 +193,7 @@ class Recorder:
         is_result: bool = False,
         form: Form | None = None,
         name: str | None = None,
+        errors: Errors | None = None,
     ) -> Node:
         """Add a node; one that is the result of what the user called just now bears the name of the user's variable."""
         if not self.open:
@@ -174,7 +207,10 @@ class Recorder:
         if is_result and frame is not None and source is not None:
             name = variable_for(frame, source, sys._getframe(1), target)
         is_call = op in ("call_function", "call_method") and not (type(target) is FunctionType and target in _CHECKS)
-        if is_call and is_tried(frame, self.executed) and not never_fails:
+        if errors is None and is_call and _is_of_framework(op, target):
+            errors = FRAMEWORK
+        never_fails = never_fails or _is_fact(target, args)
+        if is_call and is_tried(frame, self.executed, errors) and not never_fails:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         graph = self.graph if graph is None else graph

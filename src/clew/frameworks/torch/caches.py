@@ -11,13 +11,15 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 
 from clew import tree
+from clew.capture.example.contents import Memory
 from clew.capture.example.guards import CHECKS, Variable
+from clew.capture.example.plain_bodies import only_calculates
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
@@ -29,6 +31,8 @@ from clew.ir.node import Node
 from clew.ir.source import is_hidden
 
 Current = Callable[[], Any]
+Place = tuple[Any, str]
+"""Where a cached function is found: a dict of globals, a module or a class, and its name there."""
 _MODES = (torch._C._set_grad_enabled, "__enter__", "__exit__")
 _ALWAYS_NEW = frozenset(
     "__getitem__ clone unsqueeze cumsum logical_not __invert__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ "
@@ -44,8 +48,50 @@ _HOLDING = frozenset({_CACHED, FunctionType, staticmethod, classmethod})
 """The kinds of values that are a cached function or may keep one in a closure."""
 
 
-def install(patches: Patches, current: Current, functions: Iterable[Any], modules: Iterable[Any] = ()) -> None:
-    """Let cached functions that the program can reach report to the capture that ``current`` names."""
+class CacheMet(CaptureError):
+    """A traced number has come to a cached function that does not report to the capture yet."""
+
+
+def check_hash(met: list[Place], frame: FrameType) -> None:
+    """A traced number is hashed in this frame: raise if a cache does it of which the capture did not know.
+
+    Those are functions of packages that the program merely uses. ``met`` learns them, and the capture starts over.
+    """
+    known = {(id(holder), name) for holder, name in met}
+    found = [(holder, name) for holder, name in _cached_in(frame) if (id(holder), name) not in known]
+    if found:
+        met += found
+        names = ", ".join(name for _, name in found)
+        raise CacheMet(f"a number that comes from an input went into the cache of {names}")
+
+
+def _cached_in(frame: FrameType) -> Iterator[Place]:
+    """The cached functions that the code of a frame names: variables, and attributes of what its variables hold."""
+    names = frame.f_code.co_names
+    owners = [*frame.f_locals.values(), *(frame.f_globals[name] for name in names if name in frame.f_globals)]
+    holders: dict[int, Any] = {id(frame.f_globals): frame.f_globals}
+    for owner in owners:
+        kind = owner if isinstance(owner, type) else type(owner)
+        holders |= {id(holder): holder for holder in ((owner,) if isinstance(owner, ModuleType) else kind.__mro__)}
+    for holder in holders.values():
+        held = holder if isinstance(holder, dict) else vars(holder)
+        yield from ((holder, name) for name in names if isinstance(held.get(name), _CACHED) and _is_users(held[name]))
+
+
+def install(
+    patches: Patches,
+    current: Current,
+    functions: Iterable[Any],
+    modules: Iterable[Any] = (),
+    met: Iterable[Place] = (),
+) -> None:
+    """Let cached functions that the program can reach, or has met, report to the capture that ``current`` names."""
+    make = functools.partial(_recording, current=current)
+    for holder, name in met:
+        if isinstance(holder, type):
+            patches.on_class(holder, name, make)
+        else:
+            patches.in_dict(vars(holder) if isinstance(holder, ModuleType) else holder, name, make)
     functions = list(functions)
     used = {name for function in functions for name in _spelled(function.__code__)}
     kinds = {kind for module in modules for kind in type(module).__mro__}
@@ -143,8 +189,27 @@ def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, A
         with recorder.paused():
             known = cached(*recorder.concrete(args), **recorder.concrete(kwargs))
         if not any(isinstance(leaf, torch.Tensor) for leaf in _leaves(known)):
-            return cached(*args, **kwargs)
+            return _of_numbers(recorder, cached, args, kwargs, known)
     return _again(recorder, cached, args, kwargs, known)
+
+
+def _of_numbers(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
+    """A call that calculates with traced numbers: recorded again, or guarded on the numbers that the cache asks for.
+
+    The cache itself never sees a traced number, which would outlive the capture there.
+    """
+    if not only_calculates(cached.__wrapped__):
+        for leaf in _leaves((args, kwargs)):
+            if issubclass(type(leaf), Scalar):
+                hash(leaf)  # which guards it
+        return known
+    held = Memory(recorder.is_end)
+    held.remember((args, kwargs))
+    result = _again(recorder, cached, args, kwargs, known)
+    if held.has_changed():
+        raise _refusal(cached, "it changes its arguments")
+    recorder.state.watch_variable(Variable({cached.__name__: result}, cached.__name__))
+    return result
 
 
 def _of_tensors(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:

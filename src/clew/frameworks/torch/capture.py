@@ -19,6 +19,7 @@ from clew.capture.control.regions import Rewrite
 from clew.capture.example.captured import Captured
 from clew.capture.example.slots import Slot, places_in
 from clew.errors import CaptureError
+from clew.frameworks.torch.caches import CacheMet
 from clew.frameworks.torch.islands import CannotFollow, find_island
 from clew.frameworks.torch.leaves import leaf_policy
 from clew.frameworks.torch.run import Findings, Run, Settings, is_running
@@ -70,7 +71,7 @@ def capture(
                 raise
             findings.islands.append(island)
             continue
-        except Rewrite:
+        except (CacheMet, Rewrite):
             continue
         except Abandon as found:
             findings.progress.give_up(found)
@@ -96,14 +97,15 @@ def _explore(fn: Any, args: Any, kwargs: Any, settings: Settings, findings: Find
     """Run a program once for each way that it can go; None if it must be started over with what was found."""
     paths = Paths() if settings.control_flow == "capture" else None
     first = Run(fn, settings, findings, paths)
-    if not first.run(args, kwargs):
+    met = len(findings.caches)
+    if not first.run(args, kwargs) or len(findings.caches) > met:
         return None
     runs = [first]
     for answers in () if paths is None else paths.ways():
         run = Run(fn, settings, findings, paths, first, answers)
         try:
             done = run.run(args, kwargs)
-        except Diverged:
+        except (CacheMet, Diverged):
             raise
         except Exception:  # a way that cannot be recorded is guarded against
             paths.give_up()  # type: ignore[union-attr]

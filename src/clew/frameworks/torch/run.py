@@ -90,6 +90,7 @@ class Findings:
         self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
         self.plain_kinds: tuple[type, ...] = ()
         self.islands: list[Any] = []
+        self.caches: list[tuple[Any, str]] = []
         self.paths: dict[Any, str] = {}
         self.progress = Progress()
 
@@ -346,6 +347,7 @@ class Run:
         self.recorder.outside = self.rollback.watched
         self.recorder.watch_constant = self.rollback.watch_tensor
         self.recorder.save_generator = self.rollback.save_generator
+        self.recorder.before_hash = partial(caches.check_hash, self.findings.caches)
         try:
             with Patches() as patches:
                 self.findings.progress.rewrites.install(patches)
@@ -358,7 +360,8 @@ class Run:
                 self.state.install(patches)
                 for part in (transforms, control_flow, streams, clocks, makers, numbers, outside):
                     part.install(patches, _current_recorder, self.surroundings.functions)
-                caches.install(patches, _current_recorder, self.surroundings.functions, self.parts)
+                met = self.findings.caches
+                caches.install(patches, _current_recorder, self.surroundings.functions, self.parts, met)
                 regions = current_regions.set(self.regions)
                 try:
                     with RecordingMode(self.recorder), self.accesses.watched(patches):

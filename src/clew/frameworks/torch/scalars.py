@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 import torch
 
+from clew.capture.example.attempts import ARITHMETIC
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_only_shown
 from clew.ir.nested import bodies_of
@@ -54,7 +56,8 @@ def compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> A
         raise
     if not recorder.open:
         return result
-    node = recorder.create(function, tuple(recorder.argument(value) for value in values), is_result=True)
+    given = tuple(recorder.argument(value) for value in values)
+    node = recorder.create(function, given, is_result=True, errors=ARITHMETIC)
     return traced(result, node, recorder)
 
 
@@ -123,6 +126,13 @@ def is_data(node: Node, recorder: Recorder) -> bool:
     return False
 
 
+def _hash(self: Any) -> int:
+    """A cache that nobody watches would keep the number beyond the capture; else the value is forced."""
+    if self.recorder.running:
+        self.recorder.before_hash(sys._getframe(1))
+    return int(_forced(hash)(self))
+
+
 def _forced(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Python wants the plain value: the capture relies on it from now on."""
 
@@ -174,9 +184,10 @@ def _class_members(spoofed: type) -> dict[str, Any]:
     for name in ("ceil", "floor", "trunc"):
         members[f"__{name}__"] = _unary(getattr(math, name))
     forced: dict[str, Callable[[Any], Any]] = {"__index__": operator.index, "__int__": int}
-    forced |= {"__float__": float, "__hash__": hash}
+    forced["__float__"] = float
     forced["__complex__"] = complex
     members |= {name: _forced(function) for name, function in forced.items()}
+    members["__hash__"] = _hash
     members["__bool__"] = _truth
     members |= {"__repr__": _shown(repr), "__str__": _shown(str)}
     members["__array__"] = _array
