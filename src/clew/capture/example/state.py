@@ -110,9 +110,10 @@ class State:
         self._groups.append(_Group(owner, holder, before, below, path, skip, is_inner))
 
     def watch_variable(self, variable: Variable, depth: int = 3) -> None:
-        """Remember one variable."""
-        value = variable.get()
-        self._variables.append((Slot(variable), value, self.memory.remember(value, depth)))
+        """Remember one variable, unless it has entered the capture: then it is remembered already."""
+        value, slot = variable.get(), Slot(variable)
+        if not any(entry.slot.key == slot.key for entry in self.entries):
+            self._variables.append((slot, value, self.memory.remember(value, depth)))
 
     def watch_class(self, kind: type) -> None:
         """Remember which attributes a class has."""
