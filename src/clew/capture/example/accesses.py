@@ -54,7 +54,7 @@ class Accesses:
             self._set.add((id(owner), name))
 
     def loosen(self, nests: Nests, graph: Graph) -> None:
-        """Let guards no longer ask for what the program set before it read it; not where it set it on some ways only."""
+        """Let guards no longer ask for what the program set before it read it, on the only way that it can go."""
         if any(bodies_of(node) for node in graph.nodes):
             return
         for held in nests.held:

@@ -14,7 +14,10 @@ from clew.ir.graph import Graph
 
 def signature_of(target: Any) -> inspect.Signature:
     """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""
-    own = inspect.signature(target, follow_wrapped=False)
+    try:
+        own = inspect.signature(target, follow_wrapped=False)
+    except ValueError:  # a function that is written in C and does not tell
+        return inspect.signature(lambda *args, **kwargs: None)
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
         return own

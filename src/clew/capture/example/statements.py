@@ -62,10 +62,22 @@ def _is_text(part: ast.JoinedStr | ast.Call) -> bool:
 def _statement_at(filename: str, lineno: int) -> ast.stmt | None:
     """The innermost statement that covers a line of a file."""
     found: ast.stmt | None = None
-    for node in ast.walk(_tree(filename) or ast.Module([], [])):
+    tree = _tree(filename)
+    if tree is None:
+        return _print_in(linecache.getline(filename, lineno))
+    for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and node.lineno <= lineno <= (node.end_lineno or node.lineno):
             found = node if found is None or node.lineno >= found.lineno else found
     return found
+
+
+def _print_in(line: str) -> ast.stmt | None:
+    """The statement of a line that is nothing but a ``print``, in a file that is no Python as a whole."""
+    try:
+        statements = ast.parse(line.strip()).body
+    except SyntaxError:
+        return None
+    return statements[0] if len(statements) == 1 and line.strip().startswith("print(") else None
 
 
 @functools.lru_cache(maxsize=64)
