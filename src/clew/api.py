@@ -20,7 +20,7 @@ from clew.capture.symbolic import Tracer
 from clew.errors import CaptureError
 from clew.frameworks import PACKAGES
 from clew.ir.guests import Guest
-from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_methods
+from clew.runtime.choose import METHODS, STATEFUL, framework_of, make_callable, make_captured, make_methods
 from clew.runtime.example import Example
 from clew.runtime.lazy import LazyGraph
 from clew.runtime.native import NativeFunction
@@ -144,6 +144,8 @@ def trace_graph(
         inside = stateful_parts(args, arg_stateful_idxs, "arg_stateful_idxs")
         inside += stateful_parts(kwargs, kwarg_stateful_idxs, "kwarg_stateful_idxs")
         found = {"stateful": around, "stateful_arguments": inside} if around or inside else {}
+        if found:
+            _check_stateful(framework_of(fn, args, kwargs, to))
         return _capture(fn, args, kwargs, keep, to, return_backend_traced_fn, **options, **found)
 
     if args is None and kwargs is None:
@@ -165,6 +167,15 @@ def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:
             )
     elif not callable(fn):
         raise CaptureError(f"a {type(fn).__name__} cannot be called, so it cannot be traced")
+
+
+def _check_stateful(framework: Guest) -> None:
+    if framework.package not in STATEFUL:
+        raise CaptureError(
+            f"objects cannot be named as stateful in a program of {framework.package}",
+            why=f"its capture follows objects as it finds them; only that of {', '.join(STATEFUL)} takes such names",
+            fixes=("leave stateful, arg_stateful_idxs and kwarg_stateful_idxs out",),
+        )
 
 
 def trace_module(

@@ -24,6 +24,9 @@ METHODS = {"torch": "clew.runtime.methods"}
 PLAIN = "clew.runtime.plain"
 """The files that make modules of each framework, and callables of its captures; they wait until they are needed."""
 
+STATEFUL = ("torch",)
+"""The frameworks whose captures can be told which objects are stateful."""
+
 
 def _default() -> Guest:
     """NumPy, which Clew itself depends on, where the user has imported no framework."""
