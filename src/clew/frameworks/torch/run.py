@@ -343,11 +343,12 @@ class Run:
     @contextmanager
     def _recording(self) -> Iterator[None]:
         token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
+        reached, met = self.surroundings.functions, self.findings.caches
         self.recorder.before_write = self.rollback.save
         self.recorder.outside = self.rollback.watched
         self.recorder.watch_constant = self.rollback.watch_tensor
         self.recorder.save_generator = self.rollback.save_generator
-        self.recorder.before_hash = partial(caches.check_hash, self.findings.caches)
+        self.recorder.before_hash = partial(caches.check_hash, met)
         try:
             with Patches() as patches:
                 self.findings.progress.rewrites.install(patches)
@@ -355,13 +356,12 @@ class Run:
                 patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
                 patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
                 install(patches)
-                install_islands(patches, self.islands, self.surroundings.functions)
-                ambient.install(patches, _current_recorder, self.surroundings.functions)
+                install_islands(patches, self.islands, reached)
+                ambient.install(patches, _current_recorder, reached)
                 self.state.install(patches)
                 for part in (transforms, control_flow, streams, clocks, makers, numbers, outside):
-                    part.install(patches, _current_recorder, self.surroundings.functions)
-                met = self.findings.caches
-                caches.install(patches, _current_recorder, self.surroundings.functions, self.parts, met)
+                    part.install(patches, _current_recorder, reached)
+                caches.install(patches, _current_recorder, reached, self.parts, met)
                 regions = current_regions.set(self.regions)
                 try:
                     with RecordingMode(self.recorder), self.accesses.watched(patches):
@@ -437,8 +437,7 @@ class Run:
             self.recorder.executed |= run.recorder.executed
             self.recorder.environment |= run.recorder.environment
             self.state.learn_from(run.state)
-        if len(runs) == 1:
-            self.accesses.loosen(self.nests, graph)
+        self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
         entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state)
