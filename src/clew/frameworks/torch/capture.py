@@ -20,9 +20,10 @@ from clew.capture.example.captured import Captured
 from clew.capture.example.slots import Slot, places_in
 from clew.errors import CaptureError
 from clew.frameworks.torch.caches import CacheMet
+from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import CannotFollow, find_island
 from clew.frameworks.torch.leaves import leaf_policy
-from clew.frameworks.torch.run import Findings, Run, Settings, is_running
+from clew.frameworks.torch.run import Run, is_running
 
 _MOST_RUNS = 40
 

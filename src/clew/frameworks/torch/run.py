@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from clew.capture.control.paths import Paths, raise_error
-from clew.capture.control.regions import Progress, Regions
+from clew.capture.control.regions import Regions
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
 from clew.capture.example.bodies import Bodies
@@ -51,6 +51,7 @@ from clew.frameworks.torch import (
     transforms,
 )
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
+from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
 from clew.frameworks.torch.modules import module_effect
@@ -66,33 +67,6 @@ from clew.ir.guests import Effect
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
 _CARRIED = (bool, int, str, type(None))
 """What a tensor may carry as attributes of its own: values that a guard can compare."""
-
-
-class Settings(NamedTuple):
-    """What the user has asked for."""
-
-    leaves: Leaves
-    static: frozenset[str]
-    keep: bool
-    include_generators: bool
-    array_caching: bool
-    refuses_opaque: bool
-    control_flow: str
-    dynamic: bool = False
-    stateful: tuple[Any, ...] = ()
-    stateful_arguments: tuple[Any, ...] = ()
-
-
-class Findings:
-    """What earlier runs of a program have found out, and what later ones need."""
-
-    def __init__(self, lifted: dict[Any, Slot] | None = None) -> None:
-        self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
-        self.plain_kinds: tuple[type, ...] = ()
-        self.islands: list[Any] = []
-        self.caches: list[tuple[Any, str]] = []
-        self.paths: dict[Any, str] = {}
-        self.progress = Progress()
 
 
 class Run:

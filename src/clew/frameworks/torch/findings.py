@@ -1,0 +1,36 @@
+"""What a run of a torch program is told: the user's wishes, and what earlier runs of the same program have found out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from clew.capture.control.regions import Progress
+from clew.capture.example.slots import Slot
+from clew.frameworks.torch.leaves import Leaves
+
+
+class Settings(NamedTuple):
+    """What the user has asked for."""
+
+    leaves: Leaves
+    static: frozenset[str]
+    keep: bool
+    include_generators: bool
+    array_caching: bool
+    refuses_opaque: bool
+    control_flow: str
+    dynamic: bool = False
+    stateful: tuple[Any, ...] = ()
+    stateful_arguments: tuple[Any, ...] = ()
+
+
+class Findings:
+    """What earlier runs of a program have found out, and what later ones need."""
+
+    def __init__(self, lifted: dict[Any, Slot] | None = None) -> None:
+        self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
+        self.plain_kinds: tuple[type, ...] = ()
+        self.islands: list[Any] = []
+        self.caches: list[tuple[Any, str]] = []
+        self.paths: dict[Any, str] = {}
+        self.progress = Progress()
