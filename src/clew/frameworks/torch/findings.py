@@ -1,4 +1,4 @@
-"""What a run of a torch program is told: the user's wishes, and what earlier runs of the same program have found out."""
+"""What a run of a torch program is told: the user's wishes, and what earlier runs of it have found out."""
 
 from __future__ import annotations
 
