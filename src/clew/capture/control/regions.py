@@ -137,7 +137,10 @@ class Regions:
     def _is_on(self) -> bool:
         recorder = self.recorder
         return (
-            recorder.paths is not None and recorder.open and not recorder.depth and not recorder.bodies.is_in_function
+            recorder.paths is not None
+            and recorder.open
+            and not recorder.depth
+            and not (recorder.bodies.is_in_function or recorder.needs_identity)
         )
 
     def _snapshot(self, site: Site) -> Snapshot:

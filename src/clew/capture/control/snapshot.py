@@ -75,6 +75,7 @@ class Snapshot:
         self._kept: list[tuple[Any, Contents]] = []
         self._cells: list[tuple[CellType, Any]] = []
         self._seen: dict[int, Any] = {}
+        self._classes: dict[type, dict[str, Any]] = {}
         self.stream: Any = None
         self._globals = [
             (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
@@ -103,7 +104,8 @@ class Snapshot:
             self._cells.append((value, held))
             return (held,)
         if isinstance(value, FunctionType):
-            return (*(value.__closure__ or ()), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+            defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+            return (*(value.__closure__ or ()), *defaults, value.__dict__)
         if isinstance(value, MethodType):
             return (value.__self__,)
         if isinstance(value, functools.partial):
@@ -113,12 +115,17 @@ class Snapshot:
         if follows(value) or is_flat(value) or isinstance(value, History):
             parts = contents(value)
             self._kept.append((value, parts))
+            self._classes.setdefault(type(value), dict(vars(type(value))))
             return () if is_flat(value) else parts.values()
-        if hasattr(type(value), "_modules") or hasattr(value, "_modules"):  # a module of a framework
+        if hasattr(value, "_modules"):  # a module of a framework
             return (vars(value),)
         if hasattr(value, "__next__"):
             self.stream = value
         return ()
+
+    def changes_class(self) -> bool:
+        """Whether a class has other attributes than it had, which no place stands for."""
+        return any(not _has(kind, before) for kind, before in self._classes.items())
 
     def changed(self) -> Iterator[tuple[Place, Any, Any]]:
         """The places that hold something else than they did, with what they held and what they hold."""
@@ -156,6 +163,22 @@ class Snapshot:
         for value, parts in self._kept:
             if not same_contents(contents(value), parts):
                 refill(value, parts)
+        for kind, attributes in self._classes.items():
+            if not _has(kind, attributes):
+                _put_back(kind, attributes)
+
+
+def _has(kind: type, attributes: dict[str, Any]) -> bool:
+    now = vars(kind)
+    return len(now) == len(attributes) and all(now.get(name) is value for name, value in attributes.items())
+
+
+def _put_back(kind: type, attributes: dict[str, Any]) -> None:
+    for name in vars(kind).keys() - attributes.keys():
+        delattr(kind, name)
+    for name, value in attributes.items():
+        if vars(kind).get(name) is not value:
+            setattr(kind, name, value)
 
 
 def cells_of(function: Any) -> dict[str, Any]:

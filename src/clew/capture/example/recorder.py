@@ -93,6 +93,7 @@ class Recorder:
         self.bodies = Bodies(Graph())
         self.paths: Any = None
         self.refuses_questions = False
+        self.needs_identity = False  # whether the program asks which object a value is: then no other may stand for it
         self.dynamic = False  # whether sizes and numbers given are data too: the graph shall hold for others
         self.constants: dict[str, Any] = {}
         self.aliases: dict[int, tuple[Any, Any]] = {}

@@ -89,16 +89,21 @@ class TorchSupport(Support):
             _save(tensor, saved)
 
         with recorder.paused():
-            torch_state, other_states = torch.get_rng_state(), states()
+            torch_state, other_states, modes = torch.get_rng_state(), states(), _modes()
         recorder.before_write = save
         try:
             yield
+            with recorder.paused():
+                if _modes() != modes:
+                    raise CaptureError("it leaves torch in another mode")
             if recorder.streams.moved_unseen():
                 raise CaptureError("random numbers of Python or NumPy are drawn in a way that cannot be recorded")
         finally:
             recorder.before_write, recorder._no_return, recorder.streams.expected = before, no_return, expected
             recorder._shapes.clear()
             with recorder.paused():
+                torch._C._set_grad_enabled(modes[0])
+                torch.set_default_dtype(modes[1])
                 torch.set_rng_state(torch_state)
                 random.setstate(other_states[0])
                 sys.modules["numpy.random"].set_state(other_states[1])
@@ -117,6 +122,12 @@ class TorchSupport(Support):
             recorder.open, recorder.depth = True, recorder.depth - 1
             recorder.streams.expected = states()
             recorder._shapes.clear()
+
+
+def _modes() -> tuple[Any, ...]:
+    """What decides what torch does, besides the arguments of its functions."""
+    autocast = [(torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda")]
+    return torch._C.is_grad_enabled(), torch.get_default_dtype(), torch.is_inference_mode_enabled(), autocast
 
 
 def _save(tensor: torch.Tensor, saved: dict[int, tuple[Any, Any]]) -> None:

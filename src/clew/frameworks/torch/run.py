@@ -29,7 +29,7 @@ from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
-from clew.capture.example.reach import asks_for_identity
+from clew.capture.example.reach import asks_for_identity, compares_objects
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
@@ -117,6 +117,8 @@ class Run:
         self.plain_kinds: tuple[type, ...] = ()
         if any(asks_for_identity(function.__code__) for function in self.surroundings.functions):
             self.nests.plain_kinds = (bool,)
+        codes = [function.__code__ for function in around.functions if "-packages" not in function.__code__.co_filename]
+        self.recorder.needs_identity = any(asks_for_identity(code) or compares_objects(code) for code in codes)
         if self.module is not None:
             self._learn_paths(self.module)
 
