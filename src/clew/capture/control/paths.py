@@ -96,6 +96,8 @@ class Paths:
         self.body = None if bodies is None else OpenBody(self.graph, is_branch=True)
         self._first = _Segment(self.body)
         self.runs = 0
+        self.looks_into_libraries = True
+        """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
         self.missing: Any = None
         """What a way returns that was not recorded, after it has raised."""
         self.bodies = Bodies(self.graph) if bodies is None else bodies
@@ -201,7 +203,7 @@ class Paths:
                 raise CaptureError("a way that asks for more than can be recorded")
             return False
         is_own = frame is None or "-packages" not in frame.f_code.co_filename
-        return is_own or self._count <= _MOST_NODES_IN_LIBRARIES
+        return is_own or (self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES)
 
     def end(self) -> None:
         """The run has recorded its way to the end."""

@@ -69,6 +69,10 @@ _CARRIED = (bool, int, str, type(None))
 """What a tensor may carry as attributes of its own: values that a guard can compare."""
 
 
+_MOST_PARTS = 8
+"""A module of more parts is a model: what a library asks of its data, of masks say, is guarded, not captured twice."""
+
+
 class Run:
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
@@ -99,6 +103,8 @@ class Run:
         self.nests.plain_kinds += findings.plain_kinds
         self.rollback = Rollback(self.recorder)
         self.parts = [] if self.module is None else list(self.module.modules())
+        if paths is not None:
+            paths.looks_into_libraries = len(self.parts) <= _MOST_PARTS
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         check_slots(programs)
