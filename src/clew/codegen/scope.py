@@ -22,6 +22,9 @@ from clew.ir.node import Node
 
 _WHOLE_PACKAGES = frozenset({"torch", "operator", "math", "numpy", "jax", "tensorflow", "typing", "collections"})
 
+_CUSTOMARY = {"tensorflow": "tf"}
+"""Names under which everybody imports a package."""
+
 
 def quoted(text: str) -> str:
     """A string literal in double quotes where that needs no escapes."""
@@ -174,7 +177,8 @@ class Scope:
         alias = self._packages.get(name)
         if alias is None:
             package = sys.modules[name]
-            alias = name if name not in self.names else self.names.create_name(name, package)
+            alias = _CUSTOMARY.get(name, name)
+            alias = alias if alias not in self.names else self.names.create_name(alias, package)
             self._packages[name] = alias
             self.imports[f"import {name}" + (f" as {alias}" if alias != name else "")] = None
             self.bind_exactly(alias, package)

@@ -12,7 +12,7 @@ from typing import cast
 
 from clew.ir.guests import Guest, register
 
-PACKAGES = ("torch", "numpy")
+PACKAGES = ("torch", "tensorflow", "numpy")
 
 
 def _waker(package: str) -> Callable[[], Guest]:

@@ -80,6 +80,11 @@ def is_hidden(code: CodeType) -> bool:
     return known
 
 
+def is_hidden_file(filename: str) -> bool:
+    """True for a file of Clew or of a framework that has woken."""
+    return filename.startswith(tuple(_hidden_folders))
+
+
 def user_frame(depth: int = 1) -> FrameType | None:
     """The innermost frame on the stack that belongs to the user, or None."""
     frame: FrameType | None = sys._getframe(depth)

@@ -1,0 +1,269 @@
+"""One capture of a TensorFlow program: TensorFlow traces it, and the function graph is imported.
+
+Comes in: a function, a ``tf.function``, a method, a module or a Keras model, and its arguments, tensors or
+``tf.TensorSpec``s. Goes out: the graph, the attributes of its root, the guards. The graph works on the original's own
+variables. Python's state is as it was afterwards; a program that changes it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tensorflow as tf
+
+from clew.capture.example.captured import Captured
+from clew.capture.example.contents import SIMPLE, contents, follows, same_contents
+from clew.capture.example.guards import Variable
+from clew.capture.example.inputs import bind
+from clew.capture.example.reach import attribute_names, compares_objects
+from clew.capture.example.state import State
+from clew.capture.example.surroundings import Surroundings
+from clew.errors import CaptureError, ClewError
+from clew.frameworks.tensorflow.entering import TensorNests, TensorOutputs, TensorRecorder, handles
+from clew.frameworks.tensorflow.entry_guards import EntryGuards
+from clew.frameworks.tensorflow.importer import Importer
+from clew.frameworks.tensorflow.programs import (
+    Function,
+    behind,
+    check_names,
+    functions_behind,
+    is_layer,
+    is_part,
+    parts_of,
+    signature_of,
+)
+from clew.frameworks.tensorflow.tracing import Tracing
+from clew.frameworks.tensorflow.values import Root
+from clew.frameworks.tensorflow.watched import Watched
+from clew.ir.source import is_hidden
+
+_TRACKING = frozenset({"_obj_reference_counts_dict", "_self_unconditional_checkpoint_dependencies"})
+
+
+def capture(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    leaves: Any = None,
+    static: frozenset[str] = frozenset(),
+    keep: bool = False,
+    include_generators: bool = True,
+    array_caching: bool = True,
+    opaque: str = "call",
+) -> Captured:
+    """Trace ``fn`` on the example and import it; with ``keep`` the original runs on it too, for its result."""
+    _check_options(leaves, include_generators, opaque)
+    result = None
+    unbuilt = any(not part.built for part in parts_of(behind(fn)) if is_layer(part))
+    if unbuilt:
+        result = _build(fn, args, kwargs, keep)
+    run = _Capture(fn)
+    graph, root = run.run(args, kwargs, opaque)
+    if keep and not unbuilt:
+        result = fn(*args, **kwargs)
+    return Captured(None, root.attributes, graph, result)
+
+
+def _check_options(leaves: Any, include_generators: bool, opaque: str) -> None:
+    if leaves is not None:
+        raise CaptureError(
+            "leaves= has no meaning for TensorFlow", why="its layers are traced down to operations", fixes=("leave it",)
+        )
+    if not include_generators:
+        raise CaptureError(
+            "include_generators=False is not there for TensorFlow",
+            why="its random operations draw anew at each call",
+            fixes=("draw the numbers beforehand and pass them",),
+        )
+    if opaque not in ("call", "error"):
+        raise CaptureError(f"opaque={opaque!r} says nothing", fixes=('give "call" or "error"',))
+
+
+def _build(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool) -> Any:
+    """A layer makes its variables when it is first called; without an example to run it is traced for that."""
+    if keep:
+        return fn(*args, **kwargs)
+    tracing = Tracing("build")
+    with tracing.graph.as_default():
+        given = tf.nest.map_structure(_placeholder, (args, kwargs))
+        tracing.call(fn, *given)
+    return None
+
+
+def _placeholder(value: Any, name: str = "") -> Any:
+    if not isinstance(value, (tf.Tensor, tf.TensorSpec)):
+        return value
+    return tf.compat.v1.placeholder(value.dtype, value.shape, name=name if name.isidentifier() else None)
+
+
+class _Capture:
+    """One run of a program that is being captured."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+        programs = behind(fn)
+        self.parts = parts_of(programs)
+        self.objects = [one for one in programs if not isinstance(one, (type, Function)) and hasattr(one, "__dict__")]
+        functions = functions_behind([*programs, *self.parts])
+        self.surroundings = Surroundings(functions, {type(one) for one in (*programs, *self.parts)})
+        check_names(self.surroundings.functions)
+        around = [value for _, value in self.surroundings.values()]
+        self.parts = parts_of([*self.parts, *around])
+        self.recorder = TensorRecorder()
+        self.is_function = any(isinstance(one, Function) for one in programs)
+        self.nests = TensorNests(self.recorder, _placeholder, self.is_function or is_layer(fn))
+        self.state = State(self.nests)
+        self.root = Root()
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], opaque: str) -> tuple[Any, Root]:
+        """Trace the program and import what it has done."""
+        graph = self.recorder.graph
+        tracing = Tracing(getattr(self.fn, "__name__", type(self.fn).__name__))
+        tracing.notes.fixed_streams = self.is_function
+        self._watch()
+        try:
+            with self._refusing(tracing), tracing.running():
+                given = bind(self.nests, signature_of(self.fn), args, kwargs)
+                self.nests.write_checks()
+                result = self._call(tracing, *given)
+            self._check()
+            return self._finish(graph, tracing, result, opaque)
+        finally:
+            self.nests.put_back()
+            self.state.put_back()
+
+    def _call(self, tracing: Tracing, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not isinstance(self.fn, Function):
+            return tracing.call(self.fn, args, kwargs)
+        result = tracing.call(self.fn.python_function, args, kwargs, is_converted=self.fn._autograph)
+        # A tf.function gives tensors in the place of all that can be one.
+        return tf.nest.map_structure(lambda leaf: leaf if leaf is None else _converted(leaf), result)
+
+    @contextmanager
+    def _refusing(self, tracing: Tracing) -> Iterator[None]:
+        """An error of the program is its own; one that only the tracing has met says that it cannot be captured."""
+        try:
+            yield
+        except ClewError:
+            raise
+        except Exception as error:
+            if tracing.refusal is not None:
+                raise tracing.refusal from error
+            if _is_raised_by_user(error):
+                raise
+            raise CaptureError(
+                f"TensorFlow cannot trace this program: {type(error).__name__}: {_first_lines(error)}",
+                why="it needs the values of tensors, or something else that a graph cannot hold",
+                fixes=("use functions of tf, which AutoGraph follows", "give other arguments"),
+            ) from error
+
+    # ---- the state of Python -------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():
+            if not callable(owner) or is_part(owner) or not is_hidden_object(owner):
+                own = frozenset(name for name, value in vars(owner).items() if not _is_followed(value)) | _TRACKING
+                self.state.watch(owner, vars(owner), skip=own)
+        for holder, name in self.surroundings.cells():
+            self.state.watch_variable(Variable(holder, name))
+
+    def _check(self) -> None:
+        """Raise if the program has changed what no operation changes again."""
+        self.surroundings.check_streams()
+        changed = self.state.changed()
+        if changed:
+            raise CaptureError(
+                f"the program changes {changed[0].label}",
+                why="TensorFlow traces it once, and the graph would not change that again",
+                fixes=("keep the state in a tf.Variable", "return the new value"),
+            )
+        for held in self.nests.held:
+            if not same_contents(contents(held.value), held.entered):
+                raise CaptureError(
+                    f"the program changes the {type(held.value).__name__} that it was given",
+                    why="the graph would not change it again",
+                    fixes=("return what is new",),
+                )
+
+    # ---- the graph -----------------------------------------------------------------------------------------------
+
+    def _finish(self, graph: Any, tracing: Tracing, result: Any, opaque: str) -> tuple[Any, Root]:
+        leaves = [leaf for leaf in tf.nest.flatten(result, expand_composites=True) if isinstance(leaf, tf.Tensor)]
+        wanted = [leaf.name for leaf in leaves if hasattr(leaf, "graph")]
+        if opaque == "error" and tracing.notes.regions:
+            raise CaptureError("a function with a gradient of its own would stay a call", fixes=('opaque="call"',))
+        self._guards(EntryGuards(graph, self.root))
+        importer = self.recorder.importer = Importer(tracing.graph, graph, self.root, tracing.notes, wanted)
+        for symbol, node in self.nests.symbols:
+            importer.values[symbol.name] = importer.typed(node, symbol)
+        importer.values.update(handles(importer, tracing.graph.captures, self.recorder, tracing.variables))
+        importer.run()
+        outputs = TensorOutputs(self.recorder)
+        outputs.look_at(result)
+        graph.output(outputs.of(result))
+        graph.eliminate_dead_code()
+        graph.lint()
+        return graph, self.root
+
+    def _guards(self, guards: EntryGuards) -> None:
+        for value, place in self.nests.arrays:
+            guards.tensor(self.recorder.resolve(place), value)
+        functions = self.surroundings.functions
+        if any(compares_objects(function.__code__) for function in functions) and len(self.nests.arrays) > 1:
+            guards.different([self.recorder.resolve(place) for _, place in self.nests.arrays])
+        for holder, name, value in self.surroundings.variables({function.__code__ for function in functions}):
+            label = f"{holder.__name__}.{name}" if isinstance(holder, type) else name
+            guards.watched(self._watched(((label, holder, name, value),)), f"{label} is what it was")
+        names = {name for function in functions for name in attribute_names(function.__code__)}
+        for kind in self.surroundings.classes():
+            held = [(f"{kind.__name__}.{name}", kind, name, vars(kind)[name]) for name in sorted(names & vars(kind).keys())]
+            plain = [one for one in held if type(one[3]) in SIMPLE or (follows(one[3]) and not callable(one[3]))]
+            guards.watched(self._watched(plain), f"the attributes of {kind.__name__} are what they were")
+        for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():
+            if isinstance(owner, Function):
+                continue
+            label = getattr(owner, "name", None) or type(owner).__name__
+            held = [(f"{label}.{name}", owner, name, value) for name, value in vars(owner).items() if self._counts(value)]
+            guards.watched(self._watched(held), f"the attributes of {label} are what they were")
+
+    def _watched(self, variables: Any) -> Watched:
+        made = Watched(self.recorder.is_end)
+        for one in variables:
+            made.add(*one)
+        return made
+
+    def _counts(self, value: Any) -> bool:
+        """Whether an attribute may have told the program something."""
+        return _is_followed(value) or self.recorder.is_end(value)
+
+
+def _is_followed(value: Any) -> bool:
+    return type(value) in SIMPLE or follows(value) or type(value) is tuple
+
+
+def is_hidden_object(value: Any) -> bool:
+    """True for functions of frameworks, which keep no state of the program."""
+    code = getattr(value, "__code__", None)
+    return code is not None and is_hidden(code)
+
+
+def _converted(leaf: Any) -> Any:
+    return leaf if tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable) else tf.convert_to_tensor(leaf)
+
+
+def _is_raised_by_user(error: Exception) -> bool:
+    """Whether the error comes from a ``raise`` of the program itself."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    converted = "in user code" in str(error) and "raise " in str(error)
+    return not is_hidden(trace.tb_frame.f_code) or converted
+
+
+def _first_lines(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    return " ".join(lines[:1] if len(lines) < 2 or "in user code" not in lines[0] else lines[-2:])[:300]

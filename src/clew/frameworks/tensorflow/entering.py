@@ -1,0 +1,181 @@
+"""Arguments on their way into TensorFlow's tracing: symbolic tensors stand where the example has arrays.
+
+``TensorNests`` enters nests as other captures do, in place and with guards on all that is no array. ``TensorRecorder``
+knows which value of TensorFlow is which node; it is asked when the result is written.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import tensorflow as tf
+
+from clew.capture.example.guards import require
+from clew.capture.example.nests import Nests
+from clew.capture.example.outputs import Outputs
+from clew.capture.example.recorder import Recorder, expression_of
+from clew.errors import CaptureError
+from clew.frameworks.tensorflow.importer import Importer
+from clew.frameworks.tensorflow.programs import is_part
+from clew.frameworks.tensorflow.values import Resource, Value, variable_name
+from clew.ir.effects import pure
+from clew.ir.node import Node
+
+Composite = (tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
+
+
+class TensorRecorder(Recorder):
+    """Ties values to nodes. The nodes themselves are made by an importer."""
+
+    importer: Importer
+
+    def is_array(self, value: Any) -> bool:
+        """True for tensors, specs of tensors and variables."""
+        return isinstance(value, (tf.Tensor, tf.TensorSpec, tf.Variable))
+
+    def is_end(self, value: Any) -> bool:
+        """True for what is never looked into."""
+        return self.is_array(value) or is_part(value)
+
+    def argument(self, value: Any) -> Any:
+        """What the output node holds for a value of TensorFlow."""
+        if isinstance(value, tf.Variable):
+            return self.importer.node(self.variable(value))
+        if isinstance(value, tf.Tensor):
+            if hasattr(value, "graph"):
+                return self.importer.node(self.importer.value(value))
+            return self.importer.attribute(self.importer.root.path_of(value, "_constant"))
+        return value
+
+    def variable(self, variable: Any) -> Resource:
+        """A variable: the argument that it is, or an attribute of the root."""
+        known = self._nodes.get(id(variable))
+        if known is not None and known[0]() is variable:
+            return Resource(self.resolve(known[1]), variable)
+        return Resource(self.importer.root.path_of(variable, variable_name(variable)), variable)
+
+
+class TensorNests(Nests):
+    """Enters arguments; ``make`` gives the symbolic tensor for an array, which then belongs to ``place``."""
+
+    def __init__(self, recorder: TensorRecorder, make: Callable[[Any, str], Any], converts: bool) -> None:
+        super().__init__(recorder, lambda value, place: value, frozenset())
+        self.plain_kinds = (int, float, bool)
+        self.make = make
+        self.converts = converts
+        self.symbols: list[tuple[Any, Node]] = []
+
+    def enter(self, value: Any, place: Any, name: str) -> Any:
+        """The value as the program shall see it."""
+        if isinstance(value, tf.Variable):
+            self.recorder.track(value, self.recorder.resolve(place))
+            self.arrays.append((value, place))
+            return value
+        if isinstance(value, (tf.Tensor, tf.TensorSpec)):
+            self.arrays.append((value, place))
+            return self._symbol(value, self.recorder.resolve(place), name)
+        if isinstance(value, Composite):
+            return self._composite(value, self.recorder.resolve(place), name)
+        if isinstance(value, (numpy.ndarray, numpy.generic)):
+            return self._numpy(value, self.recorder.resolve(place), name)
+        if isinstance(value, (tf.DType, tf.TensorShape)):
+            self.checks.append((require, place, value))
+            return value
+        return super().enter(value, place, name)
+
+    def _symbol(self, value: Any, node: Node, name: str) -> Any:
+        symbol = self.make(value, name)
+        self.symbols.append((symbol, node))
+        return symbol
+
+    def _composite(self, value: Any, node: Node, name: str) -> Any:
+        """A ragged or sparse tensor by its parts."""
+        parts = tf.nest.flatten(value, expand_composites=True)
+        spec = str(tf.type_spec_from_value(value))
+        found = self.recorder.create(spec_of, (node,))
+        self.recorder.create(require, (found, spec, f"{expression_of(node)} is {spec}"))
+        flat = self.recorder.create(tf.nest.flatten, (node,), {"expand_composites": True})
+        symbols = []
+        for place, part in enumerate(parts):
+            item = self.recorder.create(operator.getitem, (flat, place))
+            self.arrays.append((part, item))
+            symbols.append(self._symbol(part, item, name))
+        return tf.nest.pack_sequence_as(value, symbols, expand_composites=True)
+
+    def _numpy(self, value: Any, node: Node, name: str) -> Any:
+        """An array of NumPy: a tensor for functions that make one of it, otherwise a value that must be the same."""
+        if self.converts:
+            tensor = tf.convert_to_tensor(value)
+            found = self.recorder.create(tf.convert_to_tensor, (node,))
+            self.arrays.append((tensor, found))
+            return self._symbol(tensor, found, name)
+        text = f"{expression_of(node)} is the same array of NumPy"
+        found = self.recorder.create(contents_of, (node,))
+        self.recorder.create(require, (found, contents_of(value), text))
+        return value
+
+
+@pure
+def spec_of(value: Any) -> str:
+    """What kind of tensor a value is, shapes and dtypes included."""
+    return str(tf.type_spec_from_value(value)) if isinstance(value, Composite) else f"a {type(value).__name__}"
+
+
+@pure
+def contents_of(value: Any) -> tuple[str, str, tuple[int, ...], bytes]:
+    """All that tells two arrays of NumPy apart."""
+    array = numpy.asarray(value)
+    return type(value).__name__, str(array.dtype), array.shape, array.tobytes()
+
+
+@pure
+def packed(kind: type, *parts: Any) -> Any:
+    """A ragged or sparse tensor, or slices, of its parts."""
+    if kind is tf.RaggedTensor:
+        values, *splits = parts
+        return tf.RaggedTensor.from_nested_row_splits(values, splits, validate=False)
+    if kind is tf.SparseTensor:
+        return tf.SparseTensor(*parts)
+    return tf.IndexedSlices(*parts)
+
+
+class TensorOutputs(Outputs):
+    """Writes what a program gives back."""
+
+    def of(self, value: Any) -> Any:
+        """What the output node holds for a value."""
+        if isinstance(value, tf.RaggedTensor):
+            parts: list[Any] = [value.flat_values, *value.nested_row_splits]
+        elif isinstance(value, tf.SparseTensor):
+            parts = [value.indices, value.values, value.dense_shape]
+        elif isinstance(value, tf.IndexedSlices):
+            parts = [value.values, value.indices, *([] if value.dense_shape is None else [value.dense_shape])]
+        elif isinstance(value, (tf.DType, tf.TensorShape, numpy.generic)):
+            return value
+        elif isinstance(value, tf.TensorArray) or is_part(value) or type(value).__module__.startswith("tensorflow."):
+            if self.recorder.is_array(value):
+                return super().of(value)
+            raise CaptureError(f"the result holds a {type(value).__name__}", fixes=("return the tensors in it",))
+        else:
+            return super().of(value)
+        return self.recorder.create(packed, (type(value), *map(super().of, parts)))
+
+
+def handles(
+    importer: Importer, captures: Any, recorder: TensorRecorder, by_handle: dict[int, Any]
+) -> dict[str, Value]:
+    """What a traced graph has taken from outside: variables, other resources, and tensors."""
+    found: dict[str, Value] = {}
+    for outer, inner in captures:
+        variable = by_handle.get(id(outer))
+        if variable is not None:
+            found[inner.name] = recorder.variable(variable)
+        elif outer.dtype == tf.resource:
+            found[inner.name] = Resource(importer.root.path_of(outer, "_resource"), outer)
+        else:
+            node = importer.attribute(importer.root.path_of(outer, "_constant"))
+            found[inner.name] = importer.typed(node, outer)
+    return found

@@ -1,0 +1,99 @@
+"""The guards at the entrance of a captured TensorFlow program: what tensors are given, and what is around it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import tensorflow as tf
+
+from clew.capture.example.guards import are_distinct, require
+from clew.capture.example.recorder import expression_of
+from clew.frameworks.tensorflow.types import UNKNOWN, array_type
+from clew.frameworks.tensorflow.values import Root
+from clew.frameworks.tensorflow.watched import Watched, changed
+from clew.ir.effects import pure
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+from clew.ir.types import SHORT_DTYPES, ArrayType, parse_type
+
+
+@pure
+def fits(value: Any, wanted: str) -> str:
+    """``wanted``, if it describes the value, and otherwise what the value is: ``f32[2, 3]``, ``variable f32[4]``.
+
+    A size written as ``_`` may be any.
+    """
+    known = described(value)
+    if known == wanted or not isinstance(value, (tf.Tensor, tf.Variable)) or not _may_vary(wanted):
+        return known
+    kind, bare = wanted.rpartition(" ")[::2]
+    dtype, sizes = _parsed(bare)
+    if known.rpartition(" ")[0] != kind or value.dtype.name != dtype:
+        return known
+    if sizes is None:
+        return wanted
+    shape = value.shape
+    same = shape.rank == len(sizes) and all(w in (UNKNOWN, size) for w, size in zip(sizes, shape, strict=True))
+    return wanted if same else known
+
+
+@functools.lru_cache(maxsize=4096)
+def _may_vary(wanted: str) -> bool:
+    return UNKNOWN in wanted or "[" not in wanted
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(text: str) -> tuple[str, tuple[Any, ...] | None]:
+    if "[" not in text:
+        return next((long for long, short in SHORT_DTYPES.items() if short == text), text), None
+    found = parse_type(text)
+    assert isinstance(found, ArrayType)
+    return found.dtype, found.shape
+
+
+def described(value: Any) -> str:
+    """What a value is, in a few words."""
+    if isinstance(value, tf.Variable):
+        return f"variable {_array(value)}"
+    if not isinstance(value, tf.Tensor):
+        return f"a {type(value).__name__}"
+    return f"masked {_array(value)}" if getattr(value, "_keras_mask", None) is not None else _array(value)
+
+
+def _array(value: Any) -> str:
+    return _array_text(value.dtype, tuple(value.shape) if value.shape.rank is not None else None)
+
+
+@functools.lru_cache(maxsize=4096)
+def _array_text(dtype: Any, sizes: tuple[Any, ...] | None) -> str:
+    if sizes is None:
+        return SHORT_DTYPES.get(dtype.name, dtype.name)
+    return str(array_type(dtype, tf.TensorShape(sizes)))
+
+
+class EntryGuards:
+    """Writes guards into a graph."""
+
+    def __init__(self, graph: Graph, root: Root) -> None:
+        self.graph = graph
+        self.root = root
+
+    def tensor(self, node: Node, value: Any) -> None:
+        """An argument must be a tensor, or variable, of the same dtype and shape."""
+        kind = "variable " if isinstance(value, tf.Variable) else ""
+        wanted = kind + _array(value)
+        found = self.graph.call_function(fits, (node, wanted))
+        self.graph.call_function(require, (found, wanted, f"{expression_of(node)} is {wanted}"))
+
+    def different(self, nodes: list[Node]) -> None:
+        """A program that compares objects was shown different ones."""
+        found = self.graph.call_function(are_distinct, tuple(nodes))
+        self.graph.call_function(require, (found, True, "the tensors among the arguments are different objects"))
+
+    def watched(self, watched: Watched, text: str) -> None:
+        """Variables must be what they were."""
+        if len(watched):
+            node = self.graph.create_node("get_attr", self.root.path_of(watched, "_watched"), (), {})
+            found = self.graph.call_function(changed, (node,))
+            self.graph.call_function(require, (found, None, text))

@@ -1,0 +1,249 @@
+"""The function graph of a program: TensorFlow's own tracing, AutoGraph included, run once and watched.
+
+A callable and its arguments, with symbolic tensors in the place of arrays, come in; out come the result of that run and
+notes on what a graph of TensorFlow does not hold: functions with gradients of their own, and the seeds that the program
+gave. What the run would do once and the original at each call, printing say, is refused.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextvars
+import functools
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+import tensorflow as tf
+from tensorflow.python.autograph.core import converter
+from tensorflow.python.autograph.impl import api as autograph
+from tensorflow.python.autograph.operators import py_builtins
+from tensorflow.python.framework import func_graph, ops, random_seed
+from tensorflow.python.framework import tensor as tensor_module
+from tensorflow.python.ops import custom_gradient, resource_variable_ops
+
+from clew.capture.example.contents import Memory, follows
+from clew.capture.symbolic.patches import Patches
+from clew.errors import CaptureError
+from clew.frameworks.tensorflow.importer import Notes, Region
+from clew.frameworks.tensorflow.randoms import MARK
+from clew.ir.source import is_hidden, user_source
+
+_BODIES = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
+_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "time_ns", "perf_counter_ns", "monotonic_ns")
+_ASKING = frozenset({"numpy", "_numpy", "__array__", "__bool__", "device", "_handle", "gpu", "cpu"})
+_current: contextvars.ContextVar[Tracing | None] = contextvars.ContextVar("clew_tensorflow_tracing", default=None)
+
+
+class Tracing:
+    """One run of a program under TensorFlow's tracing."""
+
+    def __init__(self, name: str) -> None:
+        self.graph = func_graph.FuncGraph(name)
+        self.notes = Notes()
+        self.refusal: CaptureError | None = None
+        self.variables: dict[int, Any] = {}
+
+    def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
+        """The error for something that cannot be captured; kept, since the program may catch it."""
+        source = user_source(2)
+        error = CaptureError(what, where="" if source is None else source.describe(), why=why, fixes=fixes)
+        self.refusal = self.refusal or error
+        return error
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let operations go into the graph, and watch what else happens."""
+        token = _current.set(self)
+        streams = random.getstate(), numpy.random.get_state()
+        try:
+            with Patches() as patches, self.graph.as_default(), tf.variable_creator_scope(self._no_variables):
+                _install(patches)
+                yield
+            drawn = random.getstate() != streams[0] or repr(numpy.random.get_state()) != repr(streams[1])
+            if drawn:
+                self.refuse(
+                    "the program draws random numbers from Python or NumPy",
+                    "the graph would hold those of the example",
+                    "use tf.random",
+                )
+        finally:
+            random.setstate(streams[0])
+            numpy.random.set_state(streams[1])
+            _current.reset(token)
+        if self.refusal is not None:
+            raise self.refusal
+
+    def _no_variables(self, create: Callable[..., Any], **options: Any) -> Any:
+        raise self.refuse(
+            "the program makes a variable as it runs",
+            "a graph works on variables that are there",
+            "make variables beforehand: call the module once before it is captured",
+        )
+
+    def call(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_converted: bool = True) -> Any:
+        """Run the program, its Python converted by AutoGraph where control flow depends on tensors."""
+        if not is_converted:
+            return program(*args, **kwargs)
+        options = converter.ConversionOptions(recursive=True, user_requested=True)
+        return autograph.converted_call(program, args, kwargs, options=options)
+
+    def is_own(self, graph: Any) -> bool:
+        """Whether a graph is this one, or a body of a branch or loop in it; inner functions keep their traces."""
+        while graph is not self.graph and type(graph).__name__ in _BODIES:
+            graph = graph.outer_graph
+        return graph is self.graph
+
+
+def _install(patches: Patches) -> None:
+    patches.in_dict(vars(random_seed), "get_seed", _noting_seeds)
+    patches.on_class(resource_variable_ops.BaseResourceVariable, "handle", _noting_variables)
+    patches.in_dict(vars(custom_gradient), "_graph_mode_decorator", _noting_regions)
+    patches.in_dict(vars(func_graph), "func_graph_from_py_func", _watching_locals)
+    patches.on_class(tensor_module.Tensor, "__getattr__", _noting_questions)
+    patches.in_dict(vars(builtins), "print", lambda original: _refusing(original, "prints", always=True))
+    patches.in_dict(vars(numpy.random), "default_rng", _seeded)
+    for name in _CLOCKS:
+        patches.in_dict(vars(time), name, lambda original: _refusing(original, "reads a clock", always=False))
+    for name in ("int", "float", "sorted", "any", "all"):
+        patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, name, _refusing_tensors)
+    patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, "print", lambda original: _refusing(original, "prints", True))
+
+
+def _noting_seeds(original: Any) -> Any:
+    """The seeds that the program gives are noted; TensorFlow would mix them with those of a graph."""
+
+    def get_seed(op_seed: Any) -> Any:
+        tracing = _current.get()
+        graph = ops.get_default_graph()
+        if tracing is None or tracing.notes.fixed_streams or not tracing.is_own(graph):
+            return original(op_seed)
+        if op_seed is not None and not isinstance(op_seed, int):
+            raise tracing.refuse(f"the seed of a random operation is a {type(op_seed).__name__}")
+        tracing.notes.seeds.append(op_seed)
+        return MARK, len(tracing.notes.seeds) - 1
+
+    return get_seed
+
+
+def _noting_variables(original: Any) -> Any:
+    """A graph knows the handles of variables only: whoever asks for a handle is noted."""
+
+    def handle(variable: Any) -> Any:
+        tracing = _current.get()
+        found = original.__get__(variable)
+        if tracing is not None:
+            tracing.variables[id(found)] = variable
+        return found
+
+    return property(handle)
+
+
+def _noting_regions(original: Any) -> Any:
+    def _graph_mode_decorator(f: Any, args: Any, kwargs: Any) -> Any:
+        tracing = _current.get()
+        if tracing is None:
+            return original(f, args, kwargs)
+        graph = ops.get_default_graph()
+        start = len(graph.get_operations())
+        result = original(f, args, kwargs)
+        end = len(graph.get_operations())
+        found = tracing.notes.regions.setdefault(id(graph), [])
+        found[:] = [region for region in found if region.start < start]
+        found.append(Region(start, end, f, args, kwargs, result))
+        tracing.notes.graphs.append(graph)
+        return result
+
+    return _graph_mode_decorator
+
+
+def _watching_locals(original: Any) -> Any:
+    """The body of a branch or loop is traced once: a list that it changes would be changed once, and not in the end."""
+
+    @functools.wraps(original)
+    def func_graph_from_py_func(*args: Any, **kwargs: Any) -> Any:
+        tracing = _current.get()
+        if tracing is None:
+            return original(*args, **kwargs)
+        memory = Memory(lambda value: False, most=2000)
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            if not is_hidden(frame.f_code):
+                for value in list(frame.f_locals.values()):
+                    if follows(value):
+                        memory.remember(value, depth=4)
+            frame = frame.f_back
+        made = original(*args, **kwargs)
+        if memory.has_changed():
+            raise tracing.refuse(
+                "the program changes a list, dict or object inside of a branch or loop over tensors",
+                "it would be changed once, whatever way is taken and however often",
+                "keep what changes in tensors, in a tf.TensorArray say",
+            )
+        return made
+
+    return func_graph_from_py_func
+
+
+def _noting_questions(original: Any) -> Any:
+    """Whether a tensor has a value already is asked by programs that do something else if it has not."""
+
+    def __getattr__(tensor: Any, name: str) -> Any:
+        tracing = _current.get()
+        if tracing is not None and name in _ASKING and not is_hidden(sys._getframe(1).f_code):
+            raise tracing.refuse(
+                f"the program asks a tensor for .{name}",
+                "the value is known only when the graph runs",
+                "stay with functions of tf",
+            )
+        return original(tensor, name)
+
+    return __getattr__
+
+
+def _refusing(original: Any, what: str, always: bool) -> Any:
+    """What is done by the user's own code as it runs, and would be done once only."""
+
+    @tf.autograph.experimental.do_not_convert
+    @functools.wraps(original)
+    def replaced(*args: Any, **kwargs: Any) -> Any:
+        tracing = _current.get()
+        if tracing is None or not (always or not is_hidden(sys._getframe(2).f_code)):
+            return original(*args, **kwargs)
+        raise tracing.refuse(
+            f"the program {what}", "it would do so once, in the capture", "use tf.print, tf.timestamp and the like"
+        )
+
+    return replaced
+
+
+def _seeded(original: Any) -> Any:
+    @tf.autograph.experimental.do_not_convert
+    def default_rng(seed: Any = None) -> Any:
+        tracing = _current.get()
+        if tracing is not None and seed is None:
+            raise tracing.refuse("the program makes a generator of NumPy without a seed", "", "use tf.random")
+        return original(seed)
+
+    return default_rng
+
+
+def _refusing_tensors(original: Any) -> Any:
+    """``int(x)`` gives a number of Python, which AutoGraph would make a tensor."""
+
+    @functools.wraps(original)
+    def replaced(*args: Any, **kwargs: Any) -> Any:
+        tracing = _current.get()
+        if tracing is not None and any(isinstance(value, tf.Tensor) for value in args):
+            raise tracing.refuse(
+                f"the program calls {original.__name__.strip('_')}() of a tensor",
+                "the number is known only when the graph runs",
+                "use tf.cast, tf.sort, tf.reduce_any or tf.reduce_all",
+            )
+        return original(*args, **kwargs)
+
+    return replaced
