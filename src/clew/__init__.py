@@ -34,6 +34,7 @@ from clew.runtime.function import GraphFunction
 
 if TYPE_CHECKING:
     from clew.io.exported import from_exported
+    from clew.io.tensorflow_graph import from_tf, to_tf
     from clew.io.torch_fx import from_fx, to_fx
     from clew.io.torchscript import from_torchscript
     from clew.passes.match import SubgraphMatcher
@@ -58,6 +59,8 @@ _LATE = {
     "to_fx": "clew.io.torch_fx",
     "from_exported": "clew.io.exported",
     "from_torchscript": "clew.io.torchscript",
+    "from_tf": "clew.io.tensorflow_graph",
+    "to_tf": "clew.io.tensorflow_graph",
     "explain": "clew.tools.explain",
     "verify": "clew.tools.verify",
 }
@@ -94,6 +97,7 @@ __all__ = [
     "from_exported",
     "from_fx",
     "from_torchscript",
+    "from_tf",
     "has_side_effect",
     "map_aggregate",
     "map_arg",
@@ -107,6 +111,7 @@ __all__ = [
     "text_and_objects",
     "to_fx",
     "to_text",
+    "to_tf",
     "trace",
     "trace_graph",
     "trace_module",

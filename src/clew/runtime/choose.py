@@ -19,7 +19,11 @@ from clew.runtime.function import GraphFunction
 
 _DEFAULT = "numpy"
 MODULES = {"torch": "clew.runtime.module"}
-CAPTURES = {"torch": "clew.runtime.captured", "numpy": "clew.runtime.arrays"}
+CAPTURES = {
+    "torch": "clew.runtime.captured",
+    "numpy": "clew.runtime.arrays",
+    "tensorflow": "clew.runtime.tensorflow_captured",
+}
 METHODS = {"torch": "clew.runtime.methods"}
 PLAIN = "clew.runtime.plain"
 """The files that make modules of each framework, and callables of its captures; they wait until they are needed."""

@@ -15,7 +15,9 @@ from clew.frameworks.tensorflow.watched import Watched, changed
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.ir.types import SHORT_DTYPES, ArrayType, parse_type
+from clew.ir.types import LONG_DTYPES, SHORT_DTYPES, ArrayType, parse_type
+
+_VARIABLE = "variable "
 
 
 @pure
@@ -27,9 +29,8 @@ def fits(value: Any, wanted: str) -> str:
     known = described(value)
     if known == wanted or not isinstance(value, (tf.Tensor, tf.Variable)) or not _may_vary(wanted):
         return known
-    kind, bare = wanted.rpartition(" ")[::2]
-    dtype, sizes = _parsed(bare)
-    if known.rpartition(" ")[0] != kind or value.dtype.name != dtype:
+    is_variable, dtype, sizes = _parsed(wanted)
+    if is_variable != isinstance(value, tf.Variable) or value.dtype.name != dtype or known.startswith("masked "):
         return known
     if sizes is None:
         return wanted
@@ -44,18 +45,20 @@ def _may_vary(wanted: str) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _parsed(text: str) -> tuple[str, tuple[Any, ...] | None]:
-    if "[" not in text:
-        return next((long for long, short in SHORT_DTYPES.items() if short == text), text), None
-    found = parse_type(text)
+def _parsed(text: str) -> tuple[bool, str, tuple[Any, ...] | None]:
+    """Whether a variable is described, its dtype, and its sizes if its rank is known."""
+    bare = text.removeprefix(_VARIABLE)
+    if "[" not in bare:
+        return bare != text, LONG_DTYPES.get(bare, bare), None
+    found = parse_type(bare)
     assert isinstance(found, ArrayType)
-    return found.dtype, found.shape
+    return bare != text, found.dtype, found.shape
 
 
 def described(value: Any) -> str:
     """What a value is, in a few words."""
     if isinstance(value, tf.Variable):
-        return f"variable {_array(value)}"
+        return _VARIABLE + _array(value)
     if not isinstance(value, tf.Tensor):
         return f"a {type(value).__name__}"
     return f"masked {_array(value)}" if getattr(value, "_keras_mask", None) is not None else _array(value)
@@ -81,7 +84,7 @@ class EntryGuards:
 
     def tensor(self, node: Node, value: Any) -> None:
         """An argument must be a tensor, or variable, of the same dtype and shape."""
-        kind = "variable " if isinstance(value, tf.Variable) else ""
+        kind = _VARIABLE if isinstance(value, tf.Variable) else ""
         wanted = kind + _array(value)
         found = self.graph.call_function(fits, (node, wanted))
         self.graph.call_function(require, (found, wanted, f"{expression_of(node)} is {wanted}"))

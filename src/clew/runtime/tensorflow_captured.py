@@ -1,0 +1,33 @@
+"""From a capture of TensorFlow to a callable: generated code eagerly, TensorFlow's control flow in a ``tf.function``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import tensorflow as tf
+
+from clew.frameworks.tensorflow.staged import run_staged
+from clew.ir.graph import Graph
+from clew.runtime.plain import PlainCapture
+
+
+class TensorflowCapture(PlainCapture):
+    """A function captured by TensorFlow's tracing."""
+
+    @tf.autograph.experimental.do_not_convert
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if tf.executing_eagerly():
+            return super().__call__(*args, **kwargs)
+        bound = self.__signature__.bind(*args, **kwargs)
+        bound.apply_defaults()
+        inputs = self.graph.find_nodes(op="placeholder")
+        return run_staged(self.graph, self.root, {node: bound.arguments[node.target.lstrip("*")] for node in inputs})
+
+
+def callable_of(
+    source: Any, constants: dict[str, Any], graph: Graph, name: str, state: Sequence[str], live: bool
+) -> Any:
+    """A function over the variables and constants of the capture."""
+    return TensorflowCapture(SimpleNamespace(**constants), graph, name)

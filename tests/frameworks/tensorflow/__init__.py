@@ -1,0 +1,1 @@
+"""Tests of captures of TensorFlow programs."""
