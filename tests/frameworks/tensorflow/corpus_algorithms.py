@@ -60,9 +60,9 @@ def by_sign(x):
 def with_early_returns(x):
     if tf.reduce_max(x) > 1.0:
         return tf.sort(x)
-    for row in x:
-        if row < -1.0:
-            return x * row
+    if tf.reduce_min(x) < -1.0:
+        x = x * 2.0
+        return x - tf.reduce_min(x)
     return x
 
 
@@ -110,7 +110,7 @@ def edit_distance(left, right):
             cost = tf.where(left[place] == right[column], 0, 1)
             best = tf.minimum(row[column + 1] + 1, row[column] + cost)
             following = following.write(column + 1, tf.minimum(best, following.read(column) + 1))
-        row = following.stack()
+        row = tf.ensure_shape(following.stack(), row.shape)
     return row[-1]
 
 

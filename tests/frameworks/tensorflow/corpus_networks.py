@@ -139,7 +139,8 @@ def residual_block(images):
 
 def long_memory(sequence):
     """A cell that an unrolled loop of Python applies to each of five steps."""
-    state = memory = tf.zeros([tf.shape(sequence)[0], 4])
+    state = tf.zeros([tf.shape(sequence)[0], 4])
+    memory = state
     outputs = []
     for step in range(5):
         gates = sequence[:, step] @ GATES + state @ RECURRENT
@@ -154,7 +155,8 @@ def long_memory_of_any_length(sequence):
     """The same as a loop over tensors that writes to an array."""
     steps = tf.shape(sequence)[1]
     outputs = tf.TensorArray(tf.float32, size=steps)
-    state = memory = tf.zeros([tf.shape(sequence)[0], 4])
+    state = tf.zeros([tf.shape(sequence)[0], 4])
+    memory = state
     for step in tf.range(steps):
         gates = sequence[:, step] @ GATES + state @ RECURRENT
         keep, forget, new, out = tf.split(gates, 4, axis=1)

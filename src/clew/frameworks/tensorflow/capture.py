@@ -7,6 +7,7 @@ variables. Python's state is as it was afterwards; a program that changes it is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -96,6 +97,9 @@ def _placeholder(value: Any, name: str = "") -> Any:
     if not isinstance(value, (tf.Tensor, tf.TensorSpec)):
         return value
     return tf.compat.v1.placeholder(value.dtype, value.shape, name=name if name.isidentifier() else None)
+
+
+_PLACE = re.compile(r'File ".*", line \d+, in ')
 
 
 class _Capture:
@@ -201,6 +205,7 @@ class _Capture:
         importer.values.update(handles(importer, tracing.graph.captures, self.recorder, tracing.variables))
         importer.run()
         outputs = TensorOutputs(self.recorder)
+        outputs.notes = None if self.is_function else tracing.notes
         outputs.look_at(result)
         graph.output(outputs.of(result))
         graph.eliminate_dead_code()
@@ -254,14 +259,15 @@ def _converted(leaf: Any) -> Any:
 
 
 def _is_raised_by_user(error: Exception) -> bool:
-    """Whether the error comes from a ``raise`` of the program itself."""
+    """Whether the error comes from a ``raise`` of the program itself, also where AutoGraph has made it anew."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    places = [place for place, line in enumerate(lines) if _PLACE.match(line)]
+    if "in user code:" in lines and places:
+        return lines[places[-1]].endswith("*") and lines[places[-1] + 1].startswith("raise")
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None:
-        return False
-    converted = "in user code" in str(error) and "raise " in str(error)
-    return not is_hidden(trace.tb_frame.f_code) or converted
+    return trace is not None and not is_hidden(trace.tb_frame.f_code)
 
 
 def _first_lines(error: Exception) -> str:

@@ -43,8 +43,15 @@ class _Body:
     Constants and attributes of the root need not be handed over; all else has a placeholder, under its place.
     """
 
-    def __init__(self, importer: Importer, values: list[Value], tensors: list[Any] | None = None) -> None:
+    def __init__(
+        self,
+        importer: Importer,
+        values: list[Value],
+        tensors: list[Any] | None = None,
+        names: list[str | None] | None = None,
+    ) -> None:
         self.graph = Graph()
+        self.names = names
         self.importer = importer.inner(importer.function_graph, self.graph)
         self.inputs: dict[int, Node] = {}
         self.values = [self._enter(place, value) for place, value in enumerate(values)]
@@ -57,7 +64,8 @@ class _Body:
             return value
         outer = value.place if isinstance(value, Resource) else value
         assert isinstance(outer, Node)
-        node = self.inputs[place] = self.graph.placeholder(outer.name)
+        name = None if self.names is None else self.names[place]
+        node = self.inputs[place] = self.graph.placeholder(name or outer.name)
         node.value_type = outer.value_type
         return Resource(node, value.value) if isinstance(value, Resource) else node
 
@@ -136,7 +144,8 @@ def import_loop(importer: Importer, operation: Any) -> None:
     steady = {place for place in range(len(values)) if _is_handed_on(body_graph, place)}
     changed = [place for place in range(len(values)) if place not in steady]
     starts = [value if place in steady else importer.node(value) for place, value in enumerate(values)]
-    test, body = (_Body(importer, starts, graph.inputs) for graph in (test_graph, body_graph))
+    names = [importer.name_of(tensor) for tensor in operation.outputs]
+    test, body = (_Body(importer, starts, graph.inputs, names) for graph in (test_graph, body_graph))
     test.graph.output(test.importer.node(inline(test.importer, test_graph, test.values)[0]))
     test.graph.eliminate_dead_code()
     results = inline(body.importer, body_graph, body.values)

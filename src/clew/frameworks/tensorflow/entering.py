@@ -18,7 +18,8 @@ from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import Outputs
 from clew.capture.example.recorder import Recorder, expression_of
 from clew.errors import CaptureError
-from clew.frameworks.tensorflow.importer import Importer
+from clew.frameworks.tensorflow import staging
+from clew.frameworks.tensorflow.importer import Importer, Notes
 from clew.frameworks.tensorflow.programs import is_part
 from clew.frameworks.tensorflow.values import Resource, Value, variable_name
 from clew.ir.effects import pure
@@ -143,7 +144,9 @@ def packed(kind: type, *parts: Any) -> Any:
 
 
 class TensorOutputs(Outputs):
-    """Writes what a program gives back."""
+    """Writes what a program gives back; ``notes`` tell which tensors are numbers of Python in the original."""
+
+    notes: Notes | None = None
 
     def of(self, value: Any) -> Any:
         """What the output node holds for a value."""
@@ -153,6 +156,8 @@ class TensorOutputs(Outputs):
             parts = [value.indices, value.values, value.dense_shape]
         elif isinstance(value, tf.IndexedSlices):
             parts = [value.values, value.indices, *([] if value.dense_shape is None else [value.dense_shape])]
+        elif isinstance(value, tf.Tensor) and hasattr(value, "graph") and self._is_number(value):
+            return self.recorder.create(staging.number, (super().of(value),))
         elif isinstance(value, (tf.DType, tf.TensorShape, numpy.generic)):
             return value
         elif isinstance(value, tf.TensorArray) or is_part(value) or type(value).__module__.startswith("tensorflow."):
@@ -162,6 +167,9 @@ class TensorOutputs(Outputs):
         else:
             return super().of(value)
         return self.recorder.create(packed, (type(value), *map(super().of, parts)))
+
+    def _is_number(self, tensor: Any) -> bool:
+        return self.notes is not None and staging.stands_for_number(self.notes, tensor)
 
 
 def handles(

@@ -49,6 +49,10 @@ class Notes:
     """The seeds that the program itself gave to its random operations; each operation names its place here."""
     graphs: list[Any] = field(default_factory=list)
     """The graphs whose ids those are, so that they stay."""
+    names: dict[tuple[int, str], str] = field(default_factory=dict)
+    """The program's own variables, by graph and tensor."""
+    numbers: set[tuple[int, str]] = field(default_factory=set)
+    """Tensors that are numbers of Python for a program that runs eagerly."""
     fixed_streams: bool = False
     """Whether random numbers are drawn by kernels that keep a stream of their own, as in a ``tf.function``."""
 
@@ -172,8 +176,14 @@ class Importer:
 
     def item(self, node: Node, place: int, tensor: Any = None) -> Node:
         """Take one of several results."""
-        found = self.call(operator.getitem, (node, place))
+        name = None if tensor is None else self.name_of(tensor)
+        found = self.graph.call_function(operator.getitem, (node, place), {}, name=name)
+        found.source = self.source
         return found if tensor is None else self.typed(found, tensor)
+
+    def name_of(self, tensor: Any) -> str | None:
+        """The program's own variable for a tensor."""
+        return self.notes.names.get((id(tensor.graph), tensor.name))
 
     # ---- operations ----------------------------------------------------------------------------------------------
 
@@ -212,9 +222,15 @@ class Importer:
                 f"the operation {call.kind} has no function in tf.raw_ops",
                 where="" if self.source is None else self.source.describe(),
             )
-        inputs = {parameter_name(call.kind, name): self.argument(value) for name, value in call.inputs.items()}
+        inputs = {parameter_name(call.kind, name): self._raw(call, name, value) for name, value in call.inputs.items()}
         settings = {parameter_name(call.kind, name): value for name, value in call.settings().items()}
         return self.call(function, (), inputs | settings)
+
+    def _raw(self, call: Call, name: str, value: Any) -> Any:
+        """An input of ``tf.raw_ops``, which gives plain values the dtype that is the operation's default."""
+        if isinstance(value, Literal) and call.default_dtype(name) not in (None, value.dtype):
+            return self.node(value)
+        return self.argument(value)
 
     def bind(self, call: Call, node: Node) -> None:
         """Let the results of an operation belong to a node and its items."""

@@ -46,6 +46,14 @@ class Call:
         """The value of an attribute."""
         return _plain(self.operation.get_attr(name))
 
+    def default_dtype(self, name: str) -> Any:
+        """The dtype that the operation gives to plain values of an input; None if it has no preference."""
+        kind = next(argument.type_attr for argument in self.definition.input_arg if argument.name == name)
+        for attribute in self.definition.attr:
+            if kind and attribute.name == kind and attribute.HasField("default_value"):
+                return tf.as_dtype(attribute.default_value.type)
+        return None
+
     @property
     def output(self) -> Any:
         """The first result of the operation, a symbolic tensor."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 import builtins
 import contextvars
 import functools
+import os
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import CodeType
 from typing import Any
 
 import numpy
@@ -29,6 +31,7 @@ from tensorflow.python.ops import custom_gradient, resource_variable_ops
 from clew.capture.example.contents import Memory, follows
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
+from clew.frameworks.tensorflow import staging
 from clew.frameworks.tensorflow.importer import Notes, Region
 from clew.frameworks.tensorflow.randoms import MARK
 from clew.ir.source import is_hidden, user_source
@@ -36,6 +39,7 @@ from clew.ir.source import is_hidden, user_source
 _BODIES = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "time_ns", "perf_counter_ns", "monotonic_ns")
 _ASKING = frozenset({"numpy", "_numpy", "__array__", "__bool__", "device", "_handle", "gpu", "cpu"})
+_STANDARD = os.path.dirname(os.__file__) + os.sep
 _current: contextvars.ContextVar[Tracing | None] = contextvars.ContextVar("clew_tensorflow_tracing", default=None)
 
 
@@ -105,6 +109,7 @@ def _install(patches: Patches) -> None:
     patches.in_dict(vars(custom_gradient), "_graph_mode_decorator", _noting_regions)
     patches.in_dict(vars(func_graph), "func_graph_from_py_func", _watching_locals)
     patches.on_class(tensor_module.Tensor, "__getattr__", _noting_questions)
+    staging.install(patches, _current_notes)
     patches.in_dict(vars(builtins), "print", lambda original: _refusing(original, "prints", always=True))
     patches.in_dict(vars(numpy.random), "default_rng", _seeded)
     for name in _CLOCKS:
@@ -112,6 +117,11 @@ def _install(patches: Patches) -> None:
     for name in ("int", "float", "sorted", "any", "all"):
         patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, name, _refusing_tensors)
     patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, "print", lambda original: _refusing(original, "prints", True))
+
+
+def _current_notes() -> Notes | None:
+    tracing = _current.get()
+    return None if tracing is None else tracing.notes
 
 
 def _noting_seeds(original: Any) -> Any:
@@ -212,13 +222,19 @@ def _refusing(original: Any, what: str, always: bool) -> Any:
     @functools.wraps(original)
     def replaced(*args: Any, **kwargs: Any) -> Any:
         tracing = _current.get()
-        if tracing is None or not (always or not is_hidden(sys._getframe(2).f_code)):
+        if tracing is None or not (always or _is_own(sys._getframe(2).f_code)):
             return original(*args, **kwargs)
         raise tracing.refuse(
             f"the program {what}", "it would do so once, in the capture", "use tf.print, tf.timestamp and the like"
         )
 
     return replaced
+
+
+def _is_own(code: CodeType) -> bool:
+    """Whether code is a user's: no framework's, no installed package's and none of Python's own."""
+    name = code.co_filename
+    return not (is_hidden(code) or "-packages" in name or name.startswith((_STANDARD, "<")))
 
 
 def _seeded(original: Any) -> Any:
