@@ -93,7 +93,7 @@ class Tracing:
         """Run the program, its Python converted by AutoGraph where control flow depends on tensors."""
         if not is_converted:
             return program(*args, **kwargs)
-        options = converter.ConversionOptions(recursive=True, user_requested=True)
+        options = converter.ConversionOptions(recursive=True, user_requested=True, optional_features=())
         return autograph.converted_call(program, args, kwargs, options=options)
 
     def is_own(self, graph: Any) -> bool:
