@@ -36,7 +36,7 @@ from clew.frameworks.tensorflow.programs import (
     signature_of,
 )
 from clew.frameworks.tensorflow.tracing import Tracing
-from clew.frameworks.tensorflow.values import Root
+from clew.frameworks.tensorflow.values import Root, variable_name
 from clew.frameworks.tensorflow.watched import Watched
 from clew.ir.source import is_hidden
 
@@ -59,7 +59,7 @@ def capture(
     result = None
     unbuilt = any(not part.built for part in parts_of(behind(fn)) if is_layer(part))
     if unbuilt:
-        result = _build(fn, args, kwargs, keep)
+        result = fn(*args, **kwargs) if keep else _Capture(fn).build(args, kwargs)
     run = _Capture(fn)
     graph, root = run.run(args, kwargs, opaque)
     if keep and not unbuilt:
@@ -82,17 +82,6 @@ def _check_options(leaves: Any, include_generators: bool, opaque: str) -> None:
         raise CaptureError(f"opaque={opaque!r} says nothing", fixes=('give "call" or "error"',))
 
 
-def _build(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], keep: bool) -> Any:
-    """A layer makes its variables when it is first called; without an example to run it is traced for that."""
-    if keep:
-        return fn(*args, **kwargs)
-    tracing = Tracing("build")
-    with tracing.graph.as_default():
-        given = tf.nest.map_structure(_placeholder, (args, kwargs))
-        tracing.call(fn, *given)
-    return None
-
-
 def _placeholder(value: Any, name: str = "") -> Any:
     if not isinstance(value, (tf.Tensor, tf.TensorSpec)):
         return value
@@ -113,13 +102,29 @@ class _Capture:
         functions = functions_behind([*programs, *self.parts])
         self.surroundings = Surroundings(functions, {type(one) for one in (*programs, *self.parts)})
         check_names(self.surroundings.functions)
+        self.named = {name for one in self.surroundings.functions for name in attribute_names(one.__code__)}
         around = [value for _, value in self.surroundings.values()]
         self.parts = parts_of([*self.parts, *around])
+        self.layers = {type(part) for part in self.parts if is_layer(part)}
         self.recorder = TensorRecorder()
         self.is_function = any(isinstance(one, Function) for one in programs)
         self.nests = TensorNests(self.recorder, _placeholder, self.is_function or is_layer(fn))
         self.state = State(self.nests)
         self.root = Root()
+        self._learn_names()
+
+    def _learn_names(self) -> None:
+        """Variables that have no name of their own are called as the program calls them."""
+        attributes = [item for one in (*self.parts, *self.objects) for item in vars(one).items()]
+        for name, value in (*attributes, *self.surroundings.values()):
+            if isinstance(value, tf.Variable) and variable_name(value) == "Variable":
+                self.recorder.names[id(value)] = name
+
+    def build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A layer makes its variables when it is first called: it is traced once for that."""
+        tracing = Tracing("build")
+        with self._refusing(tracing), tracing.running(self.layers):
+            tracing.call(self.fn, *tf.nest.map_structure(_placeholder, (args, kwargs)))
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], opaque: str) -> tuple[Any, Root]:
         """Trace the program and import what it has done."""
@@ -128,7 +133,7 @@ class _Capture:
         tracing.notes.fixed_streams = self.is_function
         self._watch()
         try:
-            with self._refusing(tracing), tracing.running():
+            with self._refusing(tracing), tracing.running(self.layers):
                 given = bind(self.nests, signature_of(self.fn), args, kwargs)
                 self.nests.write_checks()
                 result = self._call(tracing, *given)
@@ -167,11 +172,16 @@ class _Capture:
 
     def _watch(self) -> None:
         for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():
-            if not callable(owner) or is_part(owner) or not is_hidden_object(owner):
-                own = frozenset(name for name, value in vars(owner).items() if not _is_followed(value)) | _TRACKING
-                self.state.watch(owner, vars(owner), skip=own)
+            if is_part(owner) or not is_hidden_object(owner):
+                skipped = {name for name, value in vars(owner).items() if not _is_followed(value)} | _TRACKING
+                skipped |= {name for name in vars(owner) if is_part(owner) and not self._is_of_user(name)}
+                self.state.watch(owner, vars(owner), skip=frozenset(skipped))
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
+
+    def _is_of_user(self, name: str) -> bool:
+        """Whether an attribute of a module is the program's own: frameworks keep theirs under private names."""
+        return name in self.named or name == "_trainable" or not name.startswith("_")
 
     def _check(self) -> None:
         """Raise if the program has changed what no operation changes again."""
@@ -221,16 +231,17 @@ class _Capture:
         for holder, name, value in self.surroundings.variables({function.__code__ for function in functions}):
             label = f"{holder.__name__}.{name}" if isinstance(holder, type) else name
             guards.watched(self._watched(((label, holder, name, value),)), f"{label} is what it was")
-        names = {name for function in functions for name in attribute_names(function.__code__)}
         for kind in self.surroundings.classes():
-            held = [(f"{kind.__name__}.{name}", kind, name, vars(kind)[name]) for name in sorted(names & vars(kind).keys())]
+            held = [(f"{kind.__name__}.{name}", kind, name, vars(kind)[name]) for name in sorted(self.named & vars(kind).keys())]
             plain = [one for one in held if type(one[3]) in SIMPLE or (follows(one[3]) and not callable(one[3]))]
             guards.watched(self._watched(plain), f"the attributes of {kind.__name__} are what they were")
         for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():
             if isinstance(owner, Function):
                 continue
             label = getattr(owner, "name", None) or type(owner).__name__
-            held = [(f"{label}.{name}", owner, name, value) for name, value in vars(owner).items() if self._counts(value)]
+            told = [(name, value) for name, value in vars(owner).items() if self._counts(value)]
+            own = [(name, value) for name, value in told if not is_part(owner) or self._is_of_user(name)]
+            held = [(f"{label}.{name}", owner, name, value) for name, value in own]
             guards.watched(self._watched(held), f"the attributes of {label} are what they were")
 
     def _watched(self, variables: Any) -> Watched:
@@ -260,6 +271,8 @@ def _converted(leaf: Any) -> Any:
 
 def _is_raised_by_user(error: Exception) -> bool:
     """Whether the error comes from a ``raise`` of the program itself, also where AutoGraph has made it anew."""
+    if type(error).__module__.startswith(("tensorflow.", "keras.")):
+        return False
     lines = [line.strip() for line in str(error).splitlines()]
     places = [place for place, line in enumerate(lines) if _PLACE.match(line)]
     if "in user code:" in lines and places:

@@ -33,6 +33,10 @@ class TensorRecorder(Recorder):
 
     importer: Importer
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: dict[int, str] = {}
+
     def is_array(self, value: Any) -> bool:
         """True for tensors, specs of tensors and variables."""
         return isinstance(value, (tf.Tensor, tf.TensorSpec, tf.Variable))
@@ -56,7 +60,10 @@ class TensorRecorder(Recorder):
         known = self._nodes.get(id(variable))
         if known is not None and known[0]() is variable:
             return Resource(self.resolve(known[1]), variable)
-        return Resource(self.importer.root.path_of(variable, variable_name(variable)), variable)
+        return Resource(self.importer.root.path_of(variable, self._name(variable)), variable)
+
+    def _name(self, variable: Any) -> str:
+        return self.names.get(id(variable)) or variable_name(variable)
 
 
 class TensorNests(Nests):

@@ -14,7 +14,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any
@@ -60,13 +60,16 @@ class Tracing:
         return error
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """Let operations go into the graph, and watch what else happens."""
+    def running(self, layers: Iterable[type] = ()) -> Iterator[None]:
+        """Let operations go into the graph, and watch what else happens; AutoGraph enters layers of these classes."""
         token = _current.set(self)
         streams = random.getstate(), numpy.random.get_state()
         try:
             with Patches() as patches, self.graph.as_default(), tf.variable_creator_scope(self._no_variables):
                 _install(patches)
+                for kind in layers:
+                    if not kind.__module__.startswith(("keras.", "tensorflow.")):
+                        patches.on_class(kind, "call", self._converting)
                 yield
             drawn = random.getstate() != streams[0] or repr(numpy.random.get_state()) != repr(streams[1])
             if drawn:
@@ -95,6 +98,18 @@ class Tracing:
             return program(*args, **kwargs)
         options = converter.ConversionOptions(recursive=True, user_requested=True, optional_features=())
         return autograph.converted_call(program, args, kwargs, options=options)
+
+    def _converting(self, original: Any) -> Any:
+        """Keras calls a layer's own code as it is, which needs the values of tensors for its branches."""
+
+        @functools.wraps(original)
+        def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+            tracing = _current.get()
+            if tracing is None:
+                return original(layer, *args, **kwargs)
+            return tracing.call(original.__get__(layer, type(layer)), args, kwargs)
+
+        return call
 
     def is_own(self, graph: Any) -> bool:
         """Whether a graph is this one, or a body of a branch or loop in it; inner functions keep their traces."""
