@@ -86,6 +86,8 @@ class Tracing:
             raise self.refusal
 
     def _no_variables(self, create: Callable[..., Any], **options: Any) -> Any:
+        if tf.executing_eagerly():  # Keras makes them outside of the graph
+            return create(**options)
         raise self.refuse(
             "the program makes a variable as it runs",
             "a graph works on variables that are there",
