@@ -25,6 +25,7 @@ from clew.errors import CaptureError, ClewError
 from clew.frameworks.tensorflow.entering import TensorNests, TensorOutputs, TensorRecorder, handles
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
+from clew.frameworks.tensorflow.opaque import FUNCTIONS
 from clew.frameworks.tensorflow.programs import (
     Function,
     behind,
@@ -38,6 +39,7 @@ from clew.frameworks.tensorflow.programs import (
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
 from clew.frameworks.tensorflow.watched import Watched
+from clew.ir.nested import all_nodes
 from clew.ir.source import is_hidden
 
 _TRACKING = frozenset({"_obj_reference_counts_dict", "_self_unconditional_checkpoint_dependencies"})
@@ -122,9 +124,9 @@ class _Capture:
 
     def build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A layer makes its variables when it is first called: it is traced once for that."""
-        tracing = Tracing("build")
+        tracing = Tracing("build", builds=True)
         with self._refusing(tracing), tracing.running(self.layers):
-            tracing.call(self.fn, *tf.nest.map_structure(_placeholder, (args, kwargs)))
+            tracing.call(self.fn, *tf.nest.map_structure(_placeholder, (args, kwargs)), is_converted=not is_layer(self.fn))
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], opaque: str) -> tuple[Any, Root]:
         """Trace the program and import what it has done."""
@@ -145,7 +147,7 @@ class _Capture:
 
     def _call(self, tracing: Tracing, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(self.fn, Function):
-            return tracing.call(self.fn, args, kwargs)
+            return tracing.call(self.fn, args, kwargs, is_converted=not is_layer(self.fn))
         result = tracing.call(self.fn.python_function, args, kwargs, is_converted=self.fn._autograph)
         # A tf.function gives tensors in the place of all that can be one.
         return tf.nest.map_structure(lambda leaf: leaf if leaf is None else _converted(leaf), result)
@@ -206,8 +208,6 @@ class _Capture:
     def _finish(self, graph: Any, tracing: Tracing, result: Any, opaque: str) -> tuple[Any, Root]:
         leaves = [leaf for leaf in tf.nest.flatten(result, expand_composites=True) if isinstance(leaf, tf.Tensor)]
         wanted = [leaf.name for leaf in leaves if hasattr(leaf, "graph")]
-        if opaque == "error" and tracing.notes.regions:
-            raise CaptureError("a function with a gradient of its own would stay a call", fixes=('opaque="call"',))
         self._guards(EntryGuards(graph, self.root))
         importer = self.recorder.importer = Importer(tracing.graph, graph, self.root, tracing.notes, wanted)
         for symbol, node in self.nests.symbols:
@@ -220,6 +220,10 @@ class _Capture:
         graph.output(outputs.of(result))
         graph.eliminate_dead_code()
         graph.lint()
+        if opaque == "error" and (tracing.notes.regions or any(node.target in FUNCTIONS for node in all_nodes(graph))):
+            raise CaptureError(
+                "a function of Python, or one with a gradient of its own, would stay a call", fixes=('opaque="call"',)
+            )
         return graph, self.root
 
     def _guards(self, guards: EntryGuards) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from clew.errors import CaptureError
-from clew.frameworks.tensorflow import control, friendly, randoms, resources
+from clew.frameworks.tensorflow import control, friendly, opaque, randoms, resources
 from clew.frameworks.tensorflow.operations import Call, length_of, parameter_name, raw_function
 from clew.frameworks.tensorflow.types import VARIABLE, array_type
 from clew.frameworks.tensorflow.values import Literal, Resource, Root, Value, literal_of
@@ -207,7 +207,7 @@ class Importer:
         if operation.type in ("Placeholder", "PlaceholderV2"):
             raise CaptureError(f"nothing is fed to the placeholder {operation.name}")
         call = Call(operation, [self.value(tensor) for tensor in operation.inputs])
-        for spelled in (resources.spelled, randoms.spelled, friendly.spelled):
+        for spelled in (opaque.spelled, resources.spelled, randoms.spelled, friendly.spelled):
             node = spelled(self, call)
             if node is not None:
                 self.bind(call, node)
@@ -236,7 +236,8 @@ class Importer:
         """Let the results of an operation belong to a node and its items."""
         operation, results = call.operation, call.definition.output_arg
         node.meta["tensorflow_name"] = operation.name
-        if len(results) == 1 and length_of(results[0], operation) is None:
+        alone = call.kind in opaque.KINDS and len(operation.outputs) == 1
+        if alone or (len(results) == 1 and length_of(results[0], operation) is None):
             self.values[operation.outputs[0].name] = self.typed(node, operation.outputs[0])
             return
         place = 0

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import CodeType
 from typing import Any
 
 import numpy
@@ -39,14 +38,16 @@ from clew.ir.source import is_hidden, user_source
 _BODIES = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "time_ns", "perf_counter_ns", "monotonic_ns")
 _ASKING = frozenset({"numpy", "_numpy", "__array__", "__bool__", "device", "_handle", "gpu", "cpu"})
+_AUTOGRAPH = os.path.join("tensorflow", "python", "autograph") + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _current: contextvars.ContextVar[Tracing | None] = contextvars.ContextVar("clew_tensorflow_tracing", default=None)
 
 
 class Tracing:
-    """One run of a program under TensorFlow's tracing."""
+    """One run of a program under TensorFlow's tracing; one that ``builds`` layers may make variables."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, builds: bool = False) -> None:
+        self.builds = builds
         self.graph = func_graph.FuncGraph(name)
         self.notes = Notes()
         self.refusal: CaptureError | None = None
@@ -86,7 +87,7 @@ class Tracing:
             raise self.refusal
 
     def _no_variables(self, create: Callable[..., Any], **options: Any) -> Any:
-        if tf.executing_eagerly():  # Keras makes them outside of the graph
+        if self.builds:
             return create(**options)
         raise self.refuse(
             "the program makes a variable as it runs",
@@ -221,7 +222,7 @@ def _noting_questions(original: Any) -> Any:
 
     def __getattr__(tensor: Any, name: str) -> Any:
         tracing = _current.get()
-        if tracing is not None and name in _ASKING and not is_hidden(sys._getframe(1).f_code):
+        if tracing is not None and name in _ASKING and _is_asked_by_user():
             raise tracing.refuse(
                 f"the program asks a tensor for .{name}",
                 "the value is known only when the graph runs",
@@ -239,7 +240,7 @@ def _refusing(original: Any, what: str, always: bool) -> Any:
     @functools.wraps(original)
     def replaced(*args: Any, **kwargs: Any) -> Any:
         tracing = _current.get()
-        if tracing is None or not (always or _is_own(sys._getframe(2).f_code)):
+        if tracing is None or not (always or _is_asked_by_user()):
             return original(*args, **kwargs)
         raise tracing.refuse(
             f"the program {what}", "it would do so once, in the capture", "use tf.print, tf.timestamp and the like"
@@ -248,10 +249,16 @@ def _refusing(original: Any, what: str, always: bool) -> Any:
     return replaced
 
 
-def _is_own(code: CodeType) -> bool:
-    """Whether code is a user's: no framework's, no installed package's and none of Python's own."""
-    name = code.co_filename
-    return not (is_hidden(code) or "-packages" in name or name.startswith((_STANDARD, "<")))
+def _is_asked_by_user() -> bool:
+    """Whether the caller of Clew is a user's code: no framework's, no installed package's and none of Python's own.
+
+    Code that AutoGraph has converted calls through AutoGraph.
+    """
+    frame: Any = sys._getframe(2)
+    while frame is not None and (_AUTOGRAPH in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
+        frame = frame.f_back
+    name = "" if frame is None else frame.f_code.co_filename
+    return bool(name) and not (is_hidden(frame.f_code) or "-packages" in name or name.startswith((_STANDARD, "<")))
 
 
 def _seeded(original: Any) -> Any:
