@@ -7,6 +7,7 @@ knows which value of TensorFlow is which node; it is asked when the result is wr
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -150,6 +151,16 @@ def packed(kind: type, *parts: Any) -> Any:
     return tf.IndexedSlices(*parts)
 
 
+_GENERATED = "tensorflow.python.ops.gen_"
+
+
+@pure
+def named(kind: str, *parts: Any) -> Any:
+    """The named tuple that an operation of TensorFlow gives: ``linalg_ops.Qr``."""
+    module, _, name = kind.partition(".")
+    return getattr(sys.modules[_GENERATED + module], f"_{name}Output")(*parts)
+
+
 class TensorOutputs(Outputs):
     """Writes what a program gives back; ``notes`` tell which tensors are numbers of Python in the original."""
 
@@ -167,6 +178,9 @@ class TensorOutputs(Outputs):
             return self.recorder.create(staging.number, (super().of(value),))
         elif isinstance(value, (tf.DType, tf.TensorShape, numpy.generic)):
             return value
+        elif isinstance(value, tuple) and type(value).__module__.startswith(_GENERATED):
+            kind = f"{type(value).__module__.removeprefix(_GENERATED)}.{type(value).__name__}"
+            return self.recorder.create(named, (kind, *map(self.of, value)))
         elif isinstance(value, tf.TensorArray) or is_part(value) or type(value).__module__.startswith("tensorflow."):
             if self.recorder.is_array(value):
                 return super().of(value)
