@@ -1,4 +1,7 @@
-"""From a capture of TensorFlow to a callable: generated code eagerly, TensorFlow's control flow in a ``tf.function``."""
+"""From a capture of TensorFlow to a callable: generated code eagerly, TensorFlow's control flow in a ``tf.function``.
+
+Both do what the graph says. The variables of the capture are attributes of the root.
+"""
 
 from __future__ import annotations
 

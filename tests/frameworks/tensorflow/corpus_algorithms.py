@@ -137,9 +137,7 @@ def kalman(measured):
 
 
 def game_of_life(board):
-    neighbours = sum(
-        tf.roll(board, [i, j], [0, 1]) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)
-    )
+    neighbours = sum(tf.roll(board, [i, j], [0, 1]) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0))
     born = tf.logical_and(tf.equal(board, 0), tf.equal(neighbours, 3))
     stays = tf.logical_and(tf.equal(board, 1), tf.logical_or(tf.equal(neighbours, 2), tf.equal(neighbours, 3)))
     return tf.cast(tf.logical_or(born, stays), tf.int32)
@@ -281,7 +279,9 @@ ALL = [
     Program(folded, lambda g, n: (normal(g, n),), (floats(None),)),
     Program(vectorized, lambda g, n: (normal(g, n, 3),)),
     Program(sparse_product, lambda g, n: (normal(g, 3, n),), (floats(3, None),)),
-    Program(ragged_sums, lambda g, n: (normal(g, 6), tf.constant([1, 3, 2])), (floats(None), tf.TensorSpec([3], tf.int32))),
+    Program(
+        ragged_sums, lambda g, n: (normal(g, 6), tf.constant([1, 3, 2])), (floats(None), tf.TensorSpec([3], tf.int32))
+    ),
     Program(words, lambda g, n: (tf.constant([f"Some Word {i}" for i in g.integers(0, 9, n)]),)),
     Program(counted, lambda g, n: (normal(g, n),), None, (COUNTER,)),
     Program(custom_gradient_clip, lambda g, n: (normal(g, n),), None, alone=False),

@@ -61,7 +61,10 @@ def capture(
     result = None
     unbuilt = any(not part.built for part in parts_of(behind(fn)) if is_layer(part))
     if unbuilt:
-        result = fn(*args, **kwargs) if keep else _Capture(fn).build(args, kwargs)
+        if keep:
+            result = fn(*args, **kwargs)
+        else:
+            _Capture(fn).build(args, kwargs)
     run = _Capture(fn)
     graph, root = run.run(args, kwargs, opaque)
     if keep and not unbuilt:
@@ -126,7 +129,8 @@ class _Capture:
         """A layer makes its variables when it is first called: it is traced once for that."""
         tracing = Tracing("build", builds=True)
         with self._refusing(tracing), tracing.running(self.layers):
-            tracing.call(self.fn, *tf.nest.map_structure(_placeholder, (args, kwargs)), is_converted=not is_layer(self.fn))
+            given_args, given_kwargs = tf.nest.map_structure(_placeholder, (args, kwargs))
+            tracing.call(self.fn, given_args, given_kwargs, is_converted=not is_layer(self.fn))
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], opaque: str) -> tuple[Any, Root]:
         """Trace the program and import what it has done."""
@@ -210,8 +214,8 @@ class _Capture:
         wanted = [leaf.name for leaf in leaves if hasattr(leaf, "graph")]
         self._guards(EntryGuards(graph, self.root))
         importer = self.recorder.importer = Importer(tracing.graph, graph, self.root, tracing.notes, wanted)
-        for symbol, node in self.nests.symbols:
-            importer.values[symbol.name] = importer.typed(node, symbol)
+        for symbol, place in self.nests.symbols:
+            importer.values[symbol.name] = importer.typed(self.recorder.resolve(place), symbol)
         importer.values.update(handles(importer, tracing.graph.captures, self.recorder, tracing.variables))
         importer.run()
         outputs = TensorOutputs(self.recorder)
@@ -236,7 +240,10 @@ class _Capture:
             label = f"{holder.__name__}.{name}" if isinstance(holder, type) else name
             guards.watched(self._watched(((label, holder, name, value),)), f"{label} is what it was")
         for kind in self.surroundings.classes():
-            held = [(f"{kind.__name__}.{name}", kind, name, vars(kind)[name]) for name in sorted(self.named & vars(kind).keys())]
+            held = [
+                (f"{kind.__name__}.{name}", kind, name, vars(kind)[name])
+                for name in sorted(self.named & vars(kind).keys())
+            ]
             plain = [one for one in held if type(one[3]) in SIMPLE or (follows(one[3]) and not callable(one[3]))]
             guards.watched(self._watched(plain), f"the attributes of {kind.__name__} are what they were")
         for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():

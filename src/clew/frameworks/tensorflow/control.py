@@ -1,8 +1,8 @@
 """Functional control flow of TensorFlow as branches, loops and calls of Clew.
 
-``If`` and ``Case`` become ``clew.cond``, ``While`` becomes ``clew.while_loop``, with the bodies as graphs inside; a call
-of another function is written in line. Values that a body does not use are not handed to it, values that a loop does
-not change are operands, constants and variables are used where they are.
+``If`` and ``Case`` become ``clew.cond``, ``While`` becomes ``clew.while_loop``, with the bodies as graphs inside; a
+call of another function is written in line. Values that a body does not use are not handed to it, values that a loop
+does not change are operands, constants and variables are used where they are.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class _Body:
         self.importer = importer.inner(importer.function_graph, self.graph)
         self.inputs: dict[int, Node] = {}
         self.values = [self._enter(place, value) for place, value in enumerate(values)]
-        for place, node in self.inputs.items() if tensors is not None else ():
-            if not isinstance(values[place], Resource):
-                node.value_type = array_type(tensors[place].dtype, tensors[place].shape)
+        for place, tensor in enumerate(tensors or ()):
+            if place in self.inputs and not isinstance(values[place], Resource):
+                self.inputs[place].value_type = array_type(tensor.dtype, tensor.shape)
 
     def _enter(self, place: int, value: Value) -> Value:
         if isinstance(value, Literal) or (isinstance(value, Resource) and isinstance(value.place, str)):

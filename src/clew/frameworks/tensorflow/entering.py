@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy
 import tensorflow as tf
@@ -17,7 +17,7 @@ import tensorflow as tf
 from clew.capture.example.guards import require
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import Outputs
-from clew.capture.example.recorder import Recorder, expression_of
+from clew.capture.example.recorder import Pending, Recorder, expression_of
 from clew.errors import CaptureError
 from clew.frameworks.tensorflow import staging
 from clew.frameworks.tensorflow.importer import Importer, Notes
@@ -75,55 +75,74 @@ class TensorNests(Nests):
         self.plain_kinds = (int, float, bool)
         self.make = make
         self.converts = converts
-        self.symbols: list[tuple[Any, Node]] = []
+        self.symbols: list[tuple[Any, Any]] = []
+        self._later: list[Callable[[], None]] = []
 
     def enter(self, value: Any, place: Any, name: str) -> Any:
         """The value as the program shall see it."""
         if isinstance(value, tf.Variable):
-            self.recorder.track(value, self.recorder.resolve(place))
+            self.recorder.track(value, place)
             self.arrays.append((value, place))
             return value
         if isinstance(value, (tf.Tensor, tf.TensorSpec)):
             self.arrays.append((value, place))
-            return self._symbol(value, self.recorder.resolve(place), name)
+            return self._symbol(value, place, name)
         if isinstance(value, Composite):
-            return self._composite(value, self.recorder.resolve(place), name)
+            return self._composite(value, place, name)
         if isinstance(value, (numpy.ndarray, numpy.generic)):
-            return self._numpy(value, self.recorder.resolve(place), name)
+            return self._numpy(value, place, name)
         if isinstance(value, (tf.DType, tf.TensorShape)):
             self.checks.append((require, place, value))
             return value
         return super().enter(value, place, name)
 
-    def _symbol(self, value: Any, node: Node, name: str) -> Any:
+    def write_checks(self) -> list[Node]:
+        """Put the guards of nests into the graph, and after them those of what was found in the nests."""
+        written = super().write_checks()
+        for write in self._later:
+            write()
+        self._later.clear()
+        return written
+
+    def _symbol(self, value: Any, place: Any, name: str) -> Any:
         symbol = self.make(value, name)
-        self.symbols.append((symbol, node))
+        self.symbols.append((symbol, place))
         return symbol
 
-    def _composite(self, value: Any, node: Node, name: str) -> Any:
+    def _composite(self, value: Any, place: Any, name: str) -> Any:
         """A ragged or sparse tensor by its parts."""
         parts = tf.nest.flatten(value, expand_composites=True)
+        symbols = [self.make(part, name) for part in parts]
         spec = str(tf.type_spec_from_value(value))
-        found = self.recorder.create(spec_of, (node,))
-        self.recorder.create(require, (found, spec, f"{expression_of(node)} is {spec}"))
-        flat = self.recorder.create(tf.nest.flatten, (node,), {"expand_composites": True})
-        symbols = []
-        for place, part in enumerate(parts):
-            item = self.recorder.create(operator.getitem, (flat, place))
-            self.arrays.append((part, item))
-            symbols.append(self._symbol(part, item, name))
+
+        def write() -> None:
+            node = self.recorder.resolve(place)
+            found = self.recorder.create(spec_of, (node,))
+            self.recorder.create(require, (found, spec, f"{expression_of(node)} is {spec}"))
+            flat = self.recorder.create(tf.nest.flatten, (node,), {"expand_composites": True})
+            for number, (part, symbol) in enumerate(zip(parts, symbols, strict=True)):
+                item = self.recorder.create(operator.getitem, (flat, number))
+                self.arrays.append((part, item))
+                self.symbols.append((symbol, item))
+
+        self._later.append(write)
         return tf.nest.pack_sequence_as(value, symbols, expand_composites=True)
 
-    def _numpy(self, value: Any, node: Node, name: str) -> Any:
+    def _numpy(self, value: Any, place: Any, name: str) -> Any:
         """An array of NumPy: a tensor for functions that make one of it, otherwise a value that must be the same."""
         if self.converts:
             tensor = tf.convert_to_tensor(value)
-            found = self.recorder.create(tf.convert_to_tensor, (node,))
+            found = Pending(tf.convert_to_tensor, (place,))
             self.arrays.append((tensor, found))
             return self._symbol(tensor, found, name)
-        text = f"{expression_of(node)} is the same array of NumPy"
-        found = self.recorder.create(contents_of, (node,))
-        self.recorder.create(require, (found, contents_of(value), text))
+
+        def write() -> None:
+            node = self.recorder.resolve(place)
+            text = f"{expression_of(node)} is the same array of NumPy"
+            found = self.recorder.create(contents_of, (node,))
+            self.recorder.create(require, (found, contents_of(value), text))
+
+        self._later.append(write)
         return value
 
 
@@ -145,7 +164,7 @@ def packed(kind: type, *parts: Any) -> Any:
     """A ragged or sparse tensor, or slices, of its parts."""
     if kind is tf.RaggedTensor:
         values, *splits = parts
-        return tf.RaggedTensor.from_nested_row_splits(values, splits, validate=False)
+        return cast(Any, tf.RaggedTensor).from_nested_row_splits(values, splits, validate=False)
     if kind is tf.SparseTensor:
         return tf.SparseTensor(*parts)
     return tf.IndexedSlices(*parts)
@@ -193,9 +212,7 @@ class TensorOutputs(Outputs):
         return self.notes is not None and staging.stands_for_number(self.notes, tensor)
 
 
-def handles(
-    importer: Importer, captures: Any, recorder: TensorRecorder, by_handle: dict[int, Any]
-) -> dict[str, Value]:
+def handles(importer: Importer, captures: Any, recorder: TensorRecorder, by_handle: dict[int, Any]) -> dict[str, Value]:
     """What a traced graph has taken from outside: variables, other resources, and tensors."""
     found: dict[str, Value] = {}
     for outer, inner in captures:

@@ -87,6 +87,10 @@ def _division(importer: Importer, call: Call) -> Node | None:
     return _binary(importer, call, operator.truediv) if is_exact else None
 
 
+def _negation(importer: Importer, call: Call) -> Node | None:
+    return importer.call(operator.neg, (importer.node(call.inputs["x"]),))
+
+
 def _equality(same: Any, plain: Any) -> Callable[[Importer, Call], Node | None]:
     def write(importer: Importer, call: Call) -> Node | None:
         if call.attribute("incompatible_shape_error"):
@@ -297,7 +301,7 @@ WRITERS: dict[str, Callable[[Importer, Call], Node | None]] = {
     "RealDiv": _division,
     "Equal": _equality(operator.eq, tf.equal),
     "NotEqual": _equality(operator.ne, tf.not_equal),
-    "Neg": lambda importer, call: importer.call(operator.neg, (importer.node(call.inputs["x"]),)),
+    "Neg": _negation,
     "MatMul": _matmul,
     "BatchMatMulV2": _batch_matmul,
     "Reshape": _shaped(tf.reshape, "tensor", "shape"),

@@ -1,4 +1,7 @@
-"""Functions of Python inside of a graph, ``tf.py_function`` and ``tf.numpy_function``, stay calls of these functions."""
+"""Functions of Python inside of a graph stay calls: ``tf.py_function`` and ``tf.numpy_function``.
+
+TensorFlow's graph names them by a token; the function itself is taken from where TensorFlow keeps it.
+"""
 
 from __future__ import annotations
 

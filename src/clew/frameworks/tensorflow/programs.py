@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import itertools
 import sys
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
@@ -135,4 +136,4 @@ def _catches(code: CodeType) -> bool:
     names = [instruction.opname for instruction in dis.get_instructions(code)]
     if "CHECK_EXC_MATCH" in names or "CHECK_EG_MATCH" in names:
         return True
-    return any(pair == ("PUSH_EXC_INFO", "POP_TOP") for pair in zip(names, names[1:], strict=False))
+    return any(pair == ("PUSH_EXC_INFO", "POP_TOP") for pair in itertools.pairwise(names))

@@ -72,7 +72,8 @@ def qualified_name(thing: Any) -> str | None:
 def spell(value: Any, name_of: Callable[[Any], str]) -> str | None:
     """The expression of a dtype or a shape; None for tensors and variables."""
     if isinstance(value, tf.DType):
-        return f"{name_of(tf)}.{value.name}" if getattr(tf, value.name, None) is value else None
+        name = str(value.name)
+        return f"{name_of(tf)}.{name}" if getattr(tf, name, None) is value else None
     if isinstance(value, tf.TensorShape):
         sizes = "None" if value.rank is None else repr(value.as_list())
         return f"{name_of(tf.TensorShape)}({sizes})"

@@ -1,0 +1,131 @@
+"""Guards: what is given must be what was given, what is around must be as it was; errors say which."""
+
+from __future__ import annotations
+
+import keras
+import numpy
+import pytest
+import tensorflow as tf
+
+import clew
+
+SCALE = 2.0
+SETTINGS = {"shift": [1.0]}
+X = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def plain(x, factor=2.0, *rest, name="a", **options):
+    return {"out": x * factor, "name": name, "rest": [part + 1.0 for part in rest]}
+
+
+def fails(function, *args, **kwargs) -> str:
+    with pytest.raises(clew.GuardError) as raised:
+        function(*args, **kwargs)
+    return str(raised.value).splitlines()[0]
+
+
+def test_tensors() -> None:
+    graph = clew.trace(plain, (X,))
+    assert fails(graph, X[:1]) == "the graph assumed x is f32[2, 3], but the value is 'f32[1, 3]'"
+    assert fails(graph, tf.cast(X, tf.float64)) == "the graph assumed x is f32[2, 3], but the value is 'f64[2, 3]'"
+    assert "'a ndarray'" in fails(graph, X.numpy())
+    assert "'a float'" in fails(graph, 1.0)
+    assert "'variable f32[2, 3]'" in fails(graph, tf.Variable(X))
+
+
+def test_plain_arguments() -> None:
+    graph = clew.trace(plain, (X, 3.0), {"name": "b"})
+    assert graph(X, 3.0, name="b")["name"] == "b"
+    assert "factor == 3.0" in fails(graph, X, 2.0, name="b")
+    assert "name == 'b'" in fails(graph, X, 3.0, name="c")
+    assert "factor == 3.0" in fails(graph, X, 3, name="b")
+    assert "len(rest) == 0" in fails(graph, X, 3.0, X, name="b")
+    assert "tuple(options) == ()" in fails(graph, X, 3.0, name="b", other=1)
+
+
+def test_nests() -> None:
+    def total(batch):
+        return batch["a"] + batch["b"][0]
+
+    graph = clew.trace(total, ({"a": X, "b": [X, None]},))
+    assert numpy.allclose(graph({"a": X, "b": [X, None]}), 2 * X)
+    assert "tuple(batch) ==" in fails(graph, {"a": X, "c": [X, None]})
+    assert "len(batch['b']) == 2" in fails(graph, {"a": X, "b": [X]})
+    assert "batch['b'][0] is f32[2, 3]" in fails(graph, {"a": X, "b": [X[0], None]})
+
+
+def test_specs_hold_for_every_size() -> None:
+    graph = clew.trace(lambda x: x / tf.cast(tf.shape(x)[0], tf.float32), (tf.TensorSpec([None, 3]),))
+    assert graph(tf.ones([5, 3])).shape == [5, 3]
+    assert fails(graph, tf.ones([5, 4])) == "the graph assumed x is f32[_, 3], but the value is 'f32[5, 4]'"
+    assert "'f32[3]'" in fails(graph, tf.ones([3]))
+    anything = clew.trace(tf.abs, (tf.TensorSpec(None, tf.float32),))
+    assert anything(tf.ones([1, 2, 3])).shape == [1, 2, 3]
+    assert "'i32[]'" in fails(anything, tf.constant(1))
+
+
+def test_variables_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    def uses(x):
+        return x * SCALE + SETTINGS["shift"][0]
+
+    graph = clew.trace(uses, (X,))
+    assert numpy.allclose(graph(X), 2 * X + 1)
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert fails(graph, X) == "the graph assumed SCALE is what it was, but the value is 'SCALE'"
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    graph(X)
+    monkeypatch.setitem(SETTINGS, "shift", [2.0])
+    assert "SETTINGS is what it was" in fails(graph, X)
+
+
+def test_attributes_of_modules_and_layers() -> None:
+    class Scaled(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = tf.Variable(tf.ones([3, 2]))
+            self._scale = 2.0
+
+        def __call__(self, x):
+            return x @ self.weight * self._scale
+
+    module = Scaled()
+    graph = clew.trace(module, (X,))
+    module.weight.assign(2 * tf.ones([3, 2]))
+    assert numpy.allclose(graph(X), module(X))
+    module._scale = 3.0
+    assert "scaled._scale" in fails(graph, X)
+    module._scale = 2.0
+    module.weight = tf.Variable(tf.zeros([3, 2]))
+    assert "scaled.weight" in fails(graph, X)
+
+    layer = keras.layers.BatchNormalization()
+    graph = clew.trace(layer, (X,), {"training": True})
+    layer.trainable = False
+    assert "_trainable" in fails(graph, X, training=True)
+    layer.trainable = True
+    assert "training == True" in fails(graph, X, training=False)
+
+
+def test_a_lazy_graph_captures_again() -> None:
+    lazy = clew.trace(plain)
+    for x in (X, X[:1], X, tf.cast(X, tf.float64)):
+        factor = tf.cast(2.0, x.dtype)
+        assert numpy.allclose(lazy(x, factor)["out"], 2.0 * x)
+    assert len(lazy.captures) == 3
+
+
+def test_a_lazy_graph_builds_what_is_not_built() -> None:
+    model = keras.Sequential([keras.layers.Dense(2)])
+    lazy = clew.trace(model)
+    first = lazy(X)
+    assert numpy.allclose(first, model(X)) and numpy.allclose(lazy(X), first)
+    assert len(lazy.captures) == 1
+
+
+def test_numpy_where_tensorflow_makes_tensors() -> None:
+    compiled = tf.function(lambda x: x * 2.0)
+    graph = clew.trace(compiled, (numpy.ones([2], numpy.float32),))
+    assert graph(numpy.full([2], 3.0, numpy.float32)).numpy().tolist() == [6.0, 6.0]
+    frozen = clew.trace(lambda x, y: x * y, (X, numpy.float32(2.0)))
+    assert numpy.allclose(frozen(X, numpy.float32(2.0)), 2 * X)
+    assert "the same array of NumPy" in fails(frozen, X, numpy.float32(3.0))

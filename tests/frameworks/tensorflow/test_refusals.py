@@ -1,0 +1,192 @@
+"""What TensorFlow's tracing would do once, or wrongly, is refused, and leaves no mark."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import numpy
+import pytest
+import tensorflow as tf
+
+import clew
+
+LOG: list[int] = []
+COUNT = 0
+X = tf.constant([1.0, 2.0, 3.0])
+
+
+def appends(x):
+    LOG.append(1)
+    return x
+
+
+def counts(x):
+    global COUNT
+    COUNT += 1
+    return x * COUNT
+
+
+def prints(x):
+    print("here")
+    return x
+
+
+def prints_a_tensor(x):
+    print(x)
+    return x
+
+
+def asks_for_a_number(x):
+    return float(tf.reduce_sum(x))
+
+
+def asks_for_numpy(x):
+    return tf.constant(x.numpy() * 2)
+
+
+def asks_whether_it_has_a_value(x):
+    return x if hasattr(x, "numpy") else -x
+
+
+def draws_from_python(x):
+    return x * random.random()
+
+
+def draws_from_numpy(x):
+    return x * numpy.random.rand()
+
+
+def makes_a_generator(x):
+    return x * numpy.random.default_rng().normal()
+
+
+def reads_a_clock(x):
+    return x * time.time()
+
+
+def catches(x):
+    try:
+        return tf.reshape(x, [2, 2])
+    except (ValueError, tf.errors.InvalidArgumentError):
+        return x
+
+
+def asks_for_the_mode(x):
+    return x if tf.executing_eagerly() else -x
+
+
+def counts_rounds_in_a_list(x):
+    rounds = []
+    for _ in x:
+        rounds.append(1)
+    return x * len(rounds)
+
+
+def fills_a_dict_in_a_branch(x):
+    found = {}
+    if tf.reduce_sum(x) > 0:
+        found["a"] = 1
+    return x, len(found)
+
+
+def makes_a_variable(x):
+    made = tf.Variable([0.0, 0.0, 0.0])
+    made.assign_add(x)
+    return made.read_value()
+
+
+def sets_the_seed(x):
+    tf.random.set_seed(1)
+    return x + tf.random.normal([3])
+
+
+def sorts_by_python(x):
+    return sorted(x)
+
+
+def reads_a_dataset(x):
+    total = 0.0
+    for item in tf.data.Dataset.from_tensor_slices(x):
+        total += item
+    return total
+
+
+class Counter:
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self, x):
+        self.count += 1
+        return x * self.count
+
+
+REFUSED = {
+    appends: "changes LOG",
+    counts: "changes COUNT",
+    prints: "prints",
+    prints_a_tensor: "prints",
+    asks_for_a_number: "float() of a tensor",
+    asks_for_numpy: "asks a tensor for .numpy",
+    asks_whether_it_has_a_value: "asks a tensor for .numpy",
+    draws_from_python: "random numbers from Python or NumPy",
+    draws_from_numpy: "random numbers from Python or NumPy",
+    makes_a_generator: "without a seed",
+    reads_a_clock: "reads a clock",
+    catches: "catches errors",
+    asks_for_the_mode: "executing_eagerly",
+    counts_rounds_in_a_list: "inside of a branch or loop",
+    fills_a_dict_in_a_branch: "inside of a branch or loop",
+    makes_a_variable: "makes a variable",
+    sets_the_seed: "set_seed",
+    sorts_by_python: "sorted() of a tensor",
+    reads_a_dataset: "takes a function as an attribute",
+}
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda function: function.__name__)
+def test_refused(function: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    streams = random.getstate()
+    with pytest.raises(clew.CaptureError) as refused:
+        clew.trace(function, (X,))
+    assert REFUSED[function] in str(refused.value)
+    assert (LOG, COUNT, random.getstate() == streams) == ([], 0, True)
+    assert capsys.readouterr().out == ""
+
+
+def test_an_object_that_counts_is_refused_and_left_as_it_was() -> None:
+    counter = Counter()
+    with pytest.raises(clew.CaptureError, match="changes count"):
+        clew.trace(counter, (X,))
+    assert counter.count == 0
+
+
+def test_arguments_that_are_changed() -> None:
+    given = [X]
+    with pytest.raises(clew.CaptureError, match="changes the list that it was given"):
+        clew.trace(lambda items: items.append(items[0]), (given,))
+    assert len(given) == 1
+
+
+def test_an_error_of_the_program_is_its_own() -> None:
+    def fails(x):
+        raise ValueError("no such thing")
+
+    with pytest.raises(ValueError, match="no such thing"):
+        clew.trace(fails, (X,))
+
+
+def test_options_without_a_meaning() -> None:
+    for options in ({"leaves": "none"}, {"include_generators": False}, {"opaque": "maybe"}):
+        with pytest.raises(clew.CaptureError):
+            clew.trace(tf.nn.relu, (X,), **options)
+
+
+def test_functions_that_stay_calls_can_be_forbidden() -> None:
+    def doubled(x):
+        return tf.numpy_function(lambda a: a * 2, [x], tf.float32)
+
+    assert clew.trace(doubled, (X,))(X + 1).numpy().tolist() == [4.0, 6.0, 8.0]
+    with pytest.raises(clew.CaptureError, match="would stay a call"):
+        clew.trace(doubled, (X,), opaque="error")
