@@ -1,4 +1,4 @@
-"""How the walk calls each public function of ``tf.math``, ``tf.nn``, ``tf.linalg`` and ``tf.signal``, and its gaps."""
+"""How the walk calls each public function of tf.math, tf.nn, tf.linalg and tf.signal, and its gaps."""
 
 from __future__ import annotations
 

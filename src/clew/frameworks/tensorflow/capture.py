@@ -25,6 +25,7 @@ from clew.errors import CaptureError, ClewError
 from clew.frameworks.tensorflow.entering import TensorNests, TensorOutputs, TensorRecorder, handles
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
+from clew.frameworks.tensorflow.naming import name_by_variables
 from clew.frameworks.tensorflow.opaque import FUNCTIONS
 from clew.frameworks.tensorflow.programs import (
     Function,
@@ -223,6 +224,7 @@ class _Capture:
         outputs.look_at(result)
         graph.output(outputs.of(result))
         graph.eliminate_dead_code()
+        name_by_variables(graph)
         graph.lint()
         if opaque == "error" and (tracing.notes.regions or any(node.target in FUNCTIONS for node in all_nodes(graph))):
             raise CaptureError(
@@ -236,9 +238,13 @@ class _Capture:
         functions = self.surroundings.functions
         if any(compares_objects(function.__code__) for function in functions) and len(self.nests.arrays) > 1:
             guards.different([self.recorder.resolve(place) for _, place in self.nests.arrays])
+        around = []
         for holder, name, value in self.surroundings.variables({function.__code__ for function in functions}):
-            label = f"{holder.__name__}.{name}" if isinstance(holder, type) else name
-            guards.watched(self._watched(((label, holder, name, value),)), f"{label} is what it was")
+            around.append((f"{holder.__name__}.{name}" if isinstance(holder, type) else name, holder, name, value))
+        names = ", ".join(one[0] for one in around)
+        guards.watched(
+            self._watched(around), f"{names} {'is what it was' if len(around) == 1 else 'are what they were'}"
+        )
         for kind in self.surroundings.classes():
             held = [
                 (f"{kind.__name__}.{name}", kind, name, vars(kind)[name])

@@ -45,7 +45,7 @@ def same_value(left: Any, right: Any) -> bool | None:
 
 
 _HOMES = (
-    "", "math", "nn", "linalg", "signal", "random", "image", "strings", "bitwise", "sparse", "ragged", "sets", "nest",
+    "", "nn", "math", "linalg", "signal", "random", "image", "strings", "bitwise", "sparse", "ragged", "sets", "nest",
     "debugging", "quantization", "audio", "io", "lookup", "dtypes", "raw_ops",
 )  # fmt: skip
 """The modules of TensorFlow whose functions and classes users name; the first that has one wins."""
