@@ -129,3 +129,37 @@ def test_numpy_where_tensorflow_makes_tensors() -> None:
     frozen = clew.trace(lambda x, y: x * y, (X, numpy.float32(2.0)))
     assert numpy.allclose(frozen(X, numpy.float32(2.0)), 2 * X)
     assert "the same array of NumPy" in fails(frozen, X, numpy.float32(3.0))
+
+
+def test_a_size_that_is_not_known_is_not_taken_for_another() -> None:
+    def branches(x):
+        if x.shape[0] == 3:
+            return x * 10.0
+        return x
+
+    def knows(x):
+        size = x.shape[0]
+        return x * tf.cast(tf.shape(x)[0] if size is None else size, tf.float32)
+
+    with pytest.raises(clew.CaptureError, match="reads a size that is not known") as refused:
+        clew.trace(branches, (tf.TensorSpec([None]),))
+    assert "if x.shape[0] == 3" in str(refused.value)
+    assert clew.trace(branches, (X[0],))(X[0]).numpy().tolist() == [10.0, 20.0, 30.0]
+    assert clew.trace(knows, (tf.TensorSpec([None]),))(X[0]).numpy().tolist() == [3.0, 6.0, 9.0]
+
+
+def test_methods_that_are_tf_functions() -> None:
+    class Scaled(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = 2.0
+
+        @tf.function
+        def scaled(self, x):
+            return x * self.scale
+
+    module = Scaled()
+    graph = clew.trace(module.scaled, (X,))
+    assert numpy.allclose(graph(X), 2 * X)
+    module.scale = 3.0
+    assert "scaled.scale" in fails(graph, X)

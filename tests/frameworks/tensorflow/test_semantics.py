@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
+from typing import Any
 
 import keras
 import numpy
@@ -231,3 +233,35 @@ def test_ragged_and_sparse_arguments() -> None:
     assert graph(sparse).numpy().tolist() == [[0.0, 2.0], [3.0, 0.0]]
     with pytest.raises(clew.GuardError, match="SparseTensor"):
         graph(tf.eye(2))
+
+
+@dataclasses.dataclass
+class Found:
+    value: Any
+    rounds: Any
+
+
+def test_objects_in_the_result() -> None:
+    def finds(x):
+        rounds = 0
+        while tf.reduce_sum(x) < 20.0:
+            x = x + 1.0
+            rounds += 1
+        return Found(x, rounds)
+
+    graph = clew.trace(finds, (X,))
+    wanted, found = finds(X * 0.5), graph(X * 0.5)
+    assert type(found) is Found and found.rounds == wanted.rounds
+    assert numpy.array_equal(found.value, wanted.value)
+
+
+def test_losses_that_a_layer_adds_are_refused() -> None:
+    class Adding(keras.layers.Layer):
+        def call(self, x):
+            self.add_loss(tf.reduce_sum(x))
+            return x * 2.0
+
+    layer = Adding()
+    with pytest.raises(clew.CaptureError, match="adds a loss"):
+        clew.trace(layer, (X,))
+    assert layer.losses == []

@@ -22,7 +22,8 @@ from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.tensorflow.entering import TensorNests, TensorOutputs, TensorRecorder, handles
+from clew.frameworks.tensorflow import sizes
+from clew.frameworks.tensorflow.entering import TensorNests, TensorOutputs, TensorRecorder, handles, tensors_in
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.naming import name_by_variables
@@ -138,6 +139,7 @@ class _Capture:
         graph = self.recorder.graph
         tracing = Tracing(getattr(self.fn, "__name__", type(self.fn).__name__))
         tracing.notes.fixed_streams = self.is_function
+        tracing.knows_sizes = self.is_function or sizes.asks_for_none(self.surroundings.functions)
         self._watch()
         try:
             with self._refusing(tracing), tracing.running(self.layers):
@@ -193,6 +195,14 @@ class _Capture:
     def _check(self) -> None:
         """Raise if the program has changed what no operation changes again."""
         self.surroundings.check_streams()
+        for part in self.parts:
+            if is_layer(part) and part._losses:
+                part._losses.clear()
+                raise CaptureError(
+                    f"the layer {part.name} adds a loss as it runs",
+                    why="the graph would not add it again",
+                    fixes=("return the loss",),
+                )
         changed = self.state.changed()
         if changed:
             raise CaptureError(
@@ -211,8 +221,7 @@ class _Capture:
     # ---- the graph -----------------------------------------------------------------------------------------------
 
     def _finish(self, graph: Any, tracing: Tracing, result: Any, opaque: str) -> tuple[Any, Root]:
-        leaves = [leaf for leaf in tf.nest.flatten(result, expand_composites=True) if isinstance(leaf, tf.Tensor)]
-        wanted = [leaf.name for leaf in leaves if hasattr(leaf, "graph")]
+        wanted = [leaf.name for leaf in tensors_in(result) if hasattr(leaf, "graph")]
         self._guards(EntryGuards(graph, self.root))
         importer = self.recorder.importer = Importer(tracing.graph, graph, self.root, tracing.notes, wanted)
         for symbol, place in self.nests.symbols:

@@ -6,14 +6,17 @@ knows which value of TensorFlow is which node; it is asked when the result is wr
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 import sys
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy
 import tensorflow as tf
 
+from clew.capture.example.contents import SIMPLE, attributes_of, follows
 from clew.capture.example.guards import require
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import Outputs
@@ -26,6 +29,7 @@ from clew.frameworks.tensorflow.values import Resource, Value, variable_name
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
+_SEVERAL = (list, tuple, set, frozenset, deque)
 Composite = (tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
 
 
@@ -210,6 +214,20 @@ class TensorOutputs(Outputs):
 
     def _is_number(self, tensor: Any) -> bool:
         return self.notes is not None and staging.stands_for_number(self.notes, tensor)
+
+
+def tensors_in(value: Any, depth: int = 8) -> Iterator[Any]:
+    """All tensors in a nest, in composite tensors and in objects too."""
+    if isinstance(value, tf.Tensor):
+        yield value
+    elif isinstance(value, Composite):
+        yield from tf.nest.flatten(value, expand_composites=True)
+    elif depth and not isinstance(value, (*SIMPLE, type)):
+        inner: Any = value.values() if isinstance(value, dict) else value if isinstance(value, _SEVERAL) else ()
+        if follows(value) or dataclasses.is_dataclass(value):
+            inner = [*inner, *attributes_of(value).values()]
+        for item in inner:
+            yield from tensors_in(item, depth - 1)
 
 
 def handles(importer: Importer, captures: Any, recorder: TensorRecorder, by_handle: dict[int, Any]) -> dict[str, Value]:

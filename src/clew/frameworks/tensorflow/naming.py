@@ -18,7 +18,7 @@ def name_by_variables(graph: Graph) -> None:
     """Rename the nodes of a graph and of those inside it."""
     for one in (graph, *nested_graphs(graph)):
         nodes = [node for node in one.nodes if node.op in ("call_function", "call_method") and node.source is not None]
-        for node, following in zip(nodes, [*nodes[1:], None], strict=True):
+        for node, following in zip(nodes, [*nodes[1:], None], strict=False):
             if node.users and (following is None or following.source != node.source):
                 name = _variable(node)
                 if name is not None and name != node.name:

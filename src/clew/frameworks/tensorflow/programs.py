@@ -59,6 +59,9 @@ def behind(program: Any) -> list[Any]:
         one = waiting.pop()
         if one is None or any(one is known for known in found):
             continue
+        if type(one).__name__ == "TfMethodTarget":  # stands for the object of a method that is a tf.function
+            waiting.append(one.target)
+            continue
         found.append(one)
         waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
         if isinstance(one, Function):

@@ -30,10 +30,10 @@ from tensorflow.python.ops import custom_gradient, resource_variable_ops
 from clew.capture.example.contents import Memory, follows
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
-from clew.frameworks.tensorflow import staging
+from clew.frameworks.tensorflow import sizes, staging
 from clew.frameworks.tensorflow.importer import Notes, Region
 from clew.frameworks.tensorflow.randoms import MARK
-from clew.ir.source import is_hidden, user_source
+from clew.ir.source import SourceLine, is_hidden, user_source
 
 _BODIES = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "time_ns", "perf_counter_ns", "monotonic_ns")
@@ -51,11 +51,12 @@ class Tracing:
         self.graph = func_graph.FuncGraph(name)
         self.notes = Notes()
         self.refusal: CaptureError | None = None
+        self.knows_sizes = False
         self.variables: dict[int, Any] = {}
 
     def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
         """The error for something that cannot be captured; kept, since the program may catch it."""
-        source = user_source(2)
+        source = _original_line(user_source(2))
         error = CaptureError(what, where="" if source is None else source.describe(), why=why, fixes=fixes)
         self.refusal = self.refusal or error
         return error
@@ -121,6 +122,18 @@ class Tracing:
         return graph is self.graph
 
 
+def _original_line(source: SourceLine | None) -> SourceLine | None:
+    """The user's own line where AutoGraph has written another: AutoGraph's frames know the way back."""
+    frame: Any = sys._getframe(1)
+    while source is not None and frame is not None:
+        known = getattr(frame.f_locals.get("converted_f"), "ag_source_map", None) or {}
+        for place, origin in known.items():
+            if place.lineno == source.lineno and place.filename == source.filename:
+                return SourceLine(origin.loc.filename, origin.loc.lineno, origin.function_name)
+        frame = frame.f_back
+    return source
+
+
 def _install(patches: Patches) -> None:
     patches.in_dict(vars(random_seed), "get_seed", _noting_seeds)
     patches.on_class(resource_variable_ops.BaseResourceVariable, "handle", _noting_variables)
@@ -128,6 +141,7 @@ def _install(patches: Patches) -> None:
     patches.in_dict(vars(func_graph), "func_graph_from_py_func", _watching_locals)
     patches.on_class(tensor_module.Tensor, "__getattr__", _noting_questions)
     staging.install(patches, _current_notes)
+    sizes.install(patches, _unknown_size)
     patches.in_dict(vars(builtins), "print", lambda original: _refusing(original, "prints", always=True))
     patches.in_dict(vars(numpy.random), "default_rng", _seeded)
     for name in _CLOCKS:
@@ -140,6 +154,12 @@ def _install(patches: Patches) -> None:
 def _current_notes() -> Notes | None:
     tracing = _current.get()
     return None if tracing is None else tracing.notes
+
+
+def _unknown_size(what: str) -> None:
+    tracing = _current.get()
+    if tracing is not None and not tracing.knows_sizes and _is_asked_by_user(4):
+        raise tracing.refuse(what, "Python sees None in its place", "use tf.shape(x)")
 
 
 def _noting_seeds(original: Any) -> Any:
@@ -249,12 +269,12 @@ def _refusing(original: Any, what: str, always: bool) -> Any:
     return replaced
 
 
-def _is_asked_by_user() -> bool:
+def _is_asked_by_user(depth: int = 2) -> bool:
     """Whether the caller of Clew is a user's code: no framework's, no installed package's and none of Python's own.
 
     Code that AutoGraph has converted calls through AutoGraph.
     """
-    frame: Any = sys._getframe(2)
+    frame: Any = sys._getframe(depth - 1)
     while frame is not None and (_AUTOGRAPH in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
         frame = frame.f_back
     name = "" if frame is None else frame.f_code.co_filename
