@@ -178,9 +178,18 @@ def test_an_error_of_the_program_is_its_own() -> None:
 
 
 def test_options_without_a_meaning() -> None:
-    for options in ({"leaves": "none"}, {"include_generators": False}, {"opaque": "maybe"}):
+    for options in ({"leaves": "none"}, {"include_generators": False}, {"opaque": "maybe"}, {"control_flow": "guard"}):
         with pytest.raises(clew.CaptureError):
             clew.trace(tf.nn.relu, (X,), **options)
+
+
+def test_control_flow_can_be_forbidden() -> None:
+    def branches(x):
+        return x if tf.reduce_sum(x) > 0 else -x
+
+    assert clew.trace(branches, (X,))(-X).numpy().tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(clew.CaptureError, match="branches or loops on data"):
+        clew.trace(branches, (X,), control_flow="error")
 
 
 def test_functions_that_stay_calls_can_be_forbidden() -> None:

@@ -265,3 +265,26 @@ def test_losses_that_a_layer_adds_are_refused() -> None:
     with pytest.raises(clew.CaptureError, match="adds a loss"):
         clew.trace(layer, (X,))
     assert layer.losses == []
+
+
+def test_python_may_iterate_over_a_tensor() -> None:
+    def unpacks(x):
+        first, *others = x
+        return [item * first for item in others], sum(x), {place: item for place, item in enumerate(x)}
+
+    graph = clew.trace(unpacks, (X,))
+    wanted, found = unpacks(X + 1.0), graph(X + 1.0)
+    assert numpy.allclose(wanted[0], found[0]) and numpy.allclose(wanted[1], found[1])
+    assert list(found[2]) == [0, 1, 2] and numpy.allclose(list(wanted[2].values()), list(found[2].values()))
+
+
+def test_floats_that_a_loop_changes_are_not_given_back_less_exact() -> None:
+    def decays(n):
+        rate = 1.0
+        while n > 0:
+            rate = rate * 0.9
+            n = n - 1
+        return rate
+
+    with pytest.raises(clew.CaptureError, match="less exact"):
+        clew.trace(decays, (tf.constant(5),))

@@ -41,6 +41,7 @@ from clew.frameworks.tensorflow.programs import (
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
 from clew.frameworks.tensorflow.watched import Watched
+from clew.ir.control import is_control
 from clew.ir.nested import all_nodes
 from clew.ir.source import is_hidden
 
@@ -57,9 +58,10 @@ def capture(
     include_generators: bool = True,
     array_caching: bool = True,
     opaque: str = "call",
+    control_flow: str = "capture",
 ) -> Captured:
     """Trace ``fn`` on the example and import it; with ``keep`` the original runs on it too, for its result."""
-    _check_options(leaves, include_generators, opaque)
+    _check_options(leaves, include_generators, opaque, control_flow)
     result = None
     unbuilt = any(not part.built for part in parts_of(behind(fn)) if is_layer(part))
     if unbuilt:
@@ -69,12 +71,14 @@ def capture(
             _Capture(fn).build(args, kwargs)
     run = _Capture(fn)
     graph, root = run.run(args, kwargs, opaque)
+    if control_flow == "error" and any(is_control(node) for node in all_nodes(graph)):
+        raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
     if keep and not unbuilt:
         result = fn(*args, **kwargs)
     return Captured(None, root.attributes, graph, result)
 
 
-def _check_options(leaves: Any, include_generators: bool, opaque: str) -> None:
+def _check_options(leaves: Any, include_generators: bool, opaque: str, control_flow: str) -> None:
     if leaves is not None:
         raise CaptureError(
             "leaves= has no meaning for TensorFlow", why="its layers are traced down to operations", fixes=("leave it",)
@@ -84,6 +88,12 @@ def _check_options(leaves: Any, include_generators: bool, opaque: str) -> None:
             "include_generators=False is not there for TensorFlow",
             why="its random operations draw anew at each call",
             fixes=("draw the numbers beforehand and pass them",),
+        )
+    if control_flow not in ("capture", "error"):
+        raise CaptureError(
+            f"control_flow={control_flow!r} is not there for TensorFlow",
+            why="its tracing sees no values that a guard could check",
+            fixes=('give "capture" or "error"',),
         )
     if opaque not in ("call", "error"):
         raise CaptureError(f"opaque={opaque!r} says nothing", fixes=('give "call" or "error"',))

@@ -198,6 +198,12 @@ class TensorOutputs(Outputs):
         elif isinstance(value, tf.IndexedSlices):
             parts = [value.values, value.indices, *([] if value.dense_shape is None else [value.dense_shape])]
         elif isinstance(value, tf.Tensor) and hasattr(value, "graph") and self._is_number(value):
+            if value.dtype.is_floating:
+                raise CaptureError(
+                    "the result is a float of Python that a branch or loop over tensors changes",
+                    why="in the graph it is a tensor of float32, which is less exact",
+                    fixes=("start it as a tensor: tf.constant(...)",),
+                )
             return self.recorder.create(staging.number, (super().of(value),))
         elif isinstance(value, (tf.DType, tf.TensorShape, numpy.generic)):
             return value

@@ -140,6 +140,7 @@ def _install(patches: Patches) -> None:
     patches.in_dict(vars(custom_gradient), "_graph_mode_decorator", _noting_regions)
     patches.in_dict(vars(func_graph), "func_graph_from_py_func", _watching_locals)
     patches.on_class(tensor_module.Tensor, "__getattr__", _noting_questions)
+    patches.on_class(tensor_module.Tensor, "__iter__", _iterating)
     staging.install(patches, _current_notes)
     sizes.install(patches, _unknown_size)
     patches.in_dict(vars(builtins), "print", lambda original: _refusing(original, "prints", always=True))
@@ -251,6 +252,18 @@ def _noting_questions(original: Any) -> Any:
         return original(tensor, name)
 
     return __getattr__
+
+
+def _iterating(original: Any) -> Any:
+    """Python may iterate over a tensor whose length is known, as it does eagerly: ``a, b = x``."""
+
+    def __iter__(tensor: Any) -> Any:
+        tracing = _current.get()
+        if tracing is None or not hasattr(tensor, "graph") or not tensor.shape.rank or tensor.shape[0] is None:
+            return original(tensor)
+        return iter(tf.unstack(tensor))
+
+    return __iter__
 
 
 def _refusing(original: Any, what: str, always: bool) -> Any:
