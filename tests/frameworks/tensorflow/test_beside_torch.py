@@ -25,6 +25,7 @@ after = clew.trace(f, (x,))
 assert clew.to_text(before.graph) == clew.to_text(after.graph), clew.to_text(after.graph)
 assert before.code == after.code
 assert torch.equal(before(x), f(x)) and torch.equal(after(x), f(x))
+assert clew.trace(tf.eye, (2,))(2).numpy().tolist() == [[1.0, 0.0], [0.0, 1.0]]
 assert type(clew.trace(tf.nn.relu, (tf.ones([2]),))(tf.ones([2]))).__name__ == "EagerTensor"
 """
 

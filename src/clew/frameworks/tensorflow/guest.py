@@ -10,7 +10,7 @@ import tensorflow as tf
 from clew.frameworks.tensorflow import effects, types
 from clew.frameworks.tensorflow.capture import capture
 from clew.frameworks.tensorflow.programs import Function, is_layer
-from clew.ir.guests import Effect, Guest
+from clew.ir.guests import Effect, Guest, package_of
 
 
 class TensorflowGuest(Guest):
@@ -21,9 +21,9 @@ class TensorflowGuest(Guest):
     constant_classes = (tf.DType, tf.TensorShape)
 
     def owns(self, value: Any) -> bool:
-        """True for tensors, variables, specs, modules, ``tf.function``s, and layers of Keras on TensorFlow."""
+        """True for tensors, variables, specs, modules, functions of TensorFlow, and layers of Keras on TensorFlow."""
         known = (tf.Tensor, tf.Variable, tf.TypeSpec, tf.Module, tf.RaggedTensor, tf.SparseTensor, Function)
-        return isinstance(value, known) or is_layer(value)
+        return isinstance(value, known) or is_layer(value) or package_of(value) == self.package
 
     def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Any:
         """Trace ``fn`` on an example and import it."""
