@@ -107,11 +107,26 @@ def test_attributes_of_modules_and_layers() -> None:
 
 
 def test_a_lazy_graph_captures_again() -> None:
+    """From the second capture on sizes are open, where the program does not read them."""
     lazy = clew.trace(plain)
-    for x in (X, X[:1], X, tf.cast(X, tf.float64)):
+    for x in (X, X[:1], X, X[:, :2], tf.cast(X, tf.float64)):
         factor = tf.cast(2.0, x.dtype)
         assert numpy.allclose(lazy(x, factor)["out"], 2.0 * x)
     assert len(lazy.captures) == 3
+
+    def averaged(x):
+        return x / x.shape[0]
+
+    lazy = clew.trace(averaged)
+    for x in (X, X[:1], X, X[:1]):
+        assert numpy.allclose(lazy(x), averaged(x))
+    assert len(lazy.captures) == 2
+
+
+def test_sizes_are_open_on_request() -> None:
+    graph = clew.trace(plain, (X,), dynamic=True)
+    assert graph(tf.ones([5, 7]))["out"].shape == [5, 7]
+    assert "x is f32[_, _]" in fails(graph, X[0])
 
 
 def test_a_lazy_graph_builds_what_is_not_built() -> None:

@@ -59,8 +59,12 @@ def capture(
     array_caching: bool = True,
     opaque: str = "call",
     control_flow: str = "capture",
+    dynamic: bool = False,
 ) -> Captured:
-    """Trace ``fn`` on the example and import it; with ``keep`` the original runs on it too, for its result."""
+    """Trace ``fn`` on the example and import it; with ``keep`` the original runs on it too, for its result.
+
+    With ``dynamic`` the sizes of all tensors among the arguments are left open.
+    """
     _check_options(leaves, include_generators, opaque, control_flow)
     result = None
     unbuilt = any(not part.built for part in parts_of(behind(fn)) if is_layer(part))
@@ -69,7 +73,7 @@ def capture(
             result = fn(*args, **kwargs)
         else:
             _Capture(fn).build(args, kwargs)
-    run = _Capture(fn)
+    run = _Capture(fn, dynamic)
     graph, root = run.run(args, kwargs, opaque)
     if control_flow == "error" and any(is_control(node) for node in all_nodes(graph)):
         raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
@@ -111,7 +115,7 @@ _PLACE = re.compile(r'File ".*", line \d+, in ')
 class _Capture:
     """One run of a program that is being captured."""
 
-    def __init__(self, fn: Any) -> None:
+    def __init__(self, fn: Any, dynamic: bool = False) -> None:
         self.fn = fn
         programs = behind(fn)
         self.parts = parts_of(programs)
@@ -125,7 +129,7 @@ class _Capture:
         self.layers = {type(part) for part in self.parts if is_layer(part)}
         self.recorder = TensorRecorder()
         self.is_function = any(isinstance(one, Function) for one in programs)
-        self.nests = TensorNests(self.recorder, _placeholder, self.is_function or is_layer(fn))
+        self.nests = TensorNests(self.recorder, _placeholder, self.is_function or is_layer(fn), dynamic)
         self.state = State(self.nests)
         self.root = Root()
         self._learn_names()

@@ -74,11 +74,14 @@ class TensorRecorder(Recorder):
 class TensorNests(Nests):
     """Enters arguments; ``make`` gives the symbolic tensor for an array, which then belongs to ``place``."""
 
-    def __init__(self, recorder: TensorRecorder, make: Callable[[Any, str], Any], converts: bool) -> None:
+    def __init__(
+        self, recorder: TensorRecorder, make: Callable[[Any, str], Any], converts: bool, dynamic: bool
+    ) -> None:
         super().__init__(recorder, lambda value, place: value, frozenset())
         self.plain_kinds = (int, float, bool)
         self.make = make
         self.converts = converts
+        self.dynamic = dynamic
         self.symbols: list[tuple[Any, Any]] = []
         self._later: list[Callable[[], None]] = []
 
@@ -89,6 +92,8 @@ class TensorNests(Nests):
             self.arrays.append((value, place))
             return value
         if isinstance(value, (tf.Tensor, tf.TensorSpec)):
+            if self.dynamic and value.shape.rank is not None:
+                value = tf.TensorSpec([None] * value.shape.rank, value.dtype)
             self.arrays.append((value, place))
             return self._symbol(value, place, name)
         if isinstance(value, Composite):
