@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 CALLS: dict[str, str] = {
+    "definite": "linalg.cholesky",
     "x": (
         "math.abs math.acos math.acosh math.angle math.argmax math.argmin math.asin math.asinh math.atan "
         "math.atanh math.bessel_i0 math.bessel_i0e math.bessel_i1 math.bessel_i1e math.bincount math.ceil "
@@ -17,7 +18,7 @@ CALLS: dict[str, str] = {
         "math.zero_fraction nn.compute_average_loss nn.crelu nn.ctc_unique_labels nn.elu nn.gelu "
         "nn.isotonic_regression nn.l2_loss nn.l2_normalize nn.leaky_relu nn.log_softmax nn.relu nn.relu6 "
         "nn.scale_regularization_loss nn.selu nn.sigmoid nn.silu nn.softmax nn.softplus nn.softsign nn.swish "
-        "nn.tanh nn.top_k nn.zero_fraction linalg.adjoint linalg.cholesky linalg.det linalg.diag linalg.diag_part "
+        "nn.tanh nn.top_k nn.zero_fraction linalg.adjoint linalg.det linalg.diag linalg.diag_part "
         "linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.expm linalg.inv linalg.l2_normalize "
         "linalg.logdet linalg.lu linalg.matrix_rank linalg.matrix_transpose linalg.norm linalg.normalize "
         "linalg.pinv linalg.qr linalg.slogdet linalg.sqrtm linalg.svd linalg.tensor_diag linalg.tensor_diag_part "
