@@ -12,7 +12,7 @@ from typing import cast
 
 from clew.ir.guests import Guest, register
 
-PACKAGES = ("torch", "tensorflow", "numpy")
+PACKAGES = ("torch", "jax", "tensorflow", "numpy")
 
 
 def _waker(package: str) -> Callable[[], Guest]:
@@ -27,3 +27,5 @@ def _waker(package: str) -> Callable[[], Guest]:
 
 for _package in PACKAGES:
     register(_package, _waker(_package))
+for _part, _package in PARTS.items():
+    register(_part, _waker(_package))

@@ -1,0 +1,296 @@
+"""One capture of a JAX program: trace it on the example, then write the jaxpr as a graph of readable calls.
+
+Comes in: a callable and its arguments. Goes out: the graph, its constants, the guards. The program is run once for the
+trace, on tracers; it computes nothing, and what it changed in Python is put back. State that it changed enters the next
+run as an input and is written by the graph. What tracing cannot see through is refused.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Iterable, Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+
+from clew.capture.example.captured import Captured
+from clew.capture.example.contents import attributes_of, contents, follows
+from clew.capture.example.guards import Variable
+from clew.capture.example.implied import drop_implied
+from clew.capture.example.inputs import bind
+from clew.capture.example.slots import Slot
+from clew.capture.example.state import State, current
+from clew.capture.example.surroundings import Surroundings, functions_of, held_by
+from clew.capture.example.writes import Writes
+from clew.capture.symbolic.patches import Patches
+from clew.errors import CaptureError
+from clew.frameworks.jax import control  # fills the table of handlers
+from clew.frameworks.jax.entry_guards import EntryGuards
+from clew.frameworks.jax.importer import HANDLERS, Importer
+from clew.frameworks.jax.programs import behind, check_names, signature_of
+from clew.frameworks.jax.recording import JaxNests, JaxRecorder
+from clew.frameworks.jax.printing import Printing
+from clew.frameworks.jax.refusals import (
+    PlainNumbers,
+    Raised,
+    check_callbacks,
+    check_numbers,
+    explained,
+    no_random_numbers,
+    watch_errors,
+)
+from clew.frameworks.jax.scalars import Standing, teach_jax
+from clew.ir.interpreter import Interpreter
+
+assert HANDLERS and control
+
+_MOST_RUNS = 12
+_running: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_jax_capture", default=None)
+
+
+def capture(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    leaves: Any = None,
+    static: frozenset[str] = frozenset(),
+    keep: bool = False,
+    include_generators: bool = True,
+    array_caching: bool = True,
+    opaque: str = "call",
+) -> Captured:
+    """Trace ``fn`` on the example and record it; with ``keep`` the graph is also run once, for its result."""
+    _check_options(leaves, include_generators, opaque)
+    if _running.get() is not None:
+        raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
+    teach_jax()
+    lifted: dict[Any, Slot] = {}
+    known: dict[int, Any] = {}
+    plain: tuple[type, ...] = ()
+    for _ in range(_MOST_RUNS):
+        run = _Capture(fn, static, plain, opaque)
+        try:
+            done = run.run(args, kwargs, lifted, known)
+        except PlainNumbers:
+            plain, known = (bool, int, float), {}
+            continue
+        if done is not None:
+            return _kept(done, args, kwargs, fn) if keep else done
+        lifted |= {slot.key: slot for slot in run.found}
+        known = {} if run.found else {serial: one.plain for serial, one in run.recorder.taken.items()}
+        run.state.forget()
+    raise CaptureError(
+        "the program changes other places of its state in each run", why=", ".join(slot.label for slot in run.found)
+    )
+
+
+def _check_options(leaves: Any, include_generators: bool, opaque: str) -> None:
+    if opaque not in ("call", "error"):
+        raise CaptureError(f"opaque={opaque!r} says nothing", fixes=('give "call" or "error"',))
+    if leaves is not None:
+        raise CaptureError("JAX has no modules that could stay calls", fixes=("leave out leaves=",))
+    if not include_generators:
+        raise CaptureError(
+            "include_generators=False says nothing in JAX",
+            why="its random numbers come from keys, which are arguments or constants",
+            fixes=("leave it out",),
+        )
+
+
+def _kept(captured: Captured, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> Captured:
+    """The same with the result of the graph, which has now been run once on the example."""
+    given = signature_of(fn).bind(*args, **kwargs)
+    given.apply_defaults()
+    inputs = captured.graph.find_nodes(op="placeholder")
+    values = {node: given.arguments[str(node.target).lstrip("*")] for node in inputs}
+    root = SimpleNamespace(**captured.constants)
+    result = Interpreter(root, graph=captured.graph).run(initial_env=values)
+    return captured._replace(result=result)
+
+
+class _Capture:
+    """One run of a program that is being captured."""
+
+    def __init__(self, fn: Any, static: frozenset[str], plain: tuple[type, ...], opaque: str) -> None:
+        self.fn = fn
+        self.opaque = opaque
+        self.recorder = JaxRecorder()
+        self.nests = JaxNests(self.recorder, static)
+        self.nests.plain_kinds = plain
+        programs = behind(fn)
+        self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
+        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
+        self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
+        check_names(self.surroundings.functions)
+        self.owners = [*programs, *self.functions]
+        self.state = State(self.nests)
+        self.printing = Printing(self.recorder)
+        self.found: list[Slot] = []
+        self.result: Any = None
+
+    # ---- the run -------------------------------------------------------------------------------------------------
+
+    def run(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], lifted: dict[Any, Slot], known: dict[int, Any]
+    ) -> Captured | None:
+        """Record one run; None if it must be made again: ``found`` names state to lift, ``taken`` became arrays."""
+        arrays, standing = self._foresee(args, kwargs, lifted.values())
+        standing |= known
+        self._watch_state()
+        token, failure = _running.set(self), Raised()
+        try:
+            closed = self._trace(args, kwargs, lifted.values(), arrays, standing, failure)
+            failure.check()
+            self.surroundings.check_streams()
+            self.found = self.state.changed()
+            if self.found or set(self.recorder.taken) - set(standing):
+                return None
+            self.state.check_entered()
+            self._write(closed, len(arrays), list(standing))
+            return None if self.found else self._captured()
+        except Exception as error:
+            raise self._understood(error, failure) from error
+        finally:
+            _running.reset(token)
+            self.recorder.open = False
+            self._put_back()
+
+    def _foresee(self, args: Any, kwargs: Any, lifted: Iterable[Slot]) -> tuple[list[Any], dict[int, Any]]:
+        """The arrays that will enter, in order, and the values of the stand-ins, found by letting all enter in vain."""
+        nests = JaxNests(JaxRecorder(), self.nests.static)
+        nests.plain_kinds = self.nests.plain_kinds
+        state = State(nests)
+        try:
+            bind(nests, signature_of(self.fn), args, kwargs)
+            state.lift(lifted)
+        finally:
+            nests.put_back()
+            state.put_back()
+        return [value for value, _ in nests.arrays], {one.serial: one.plain for one in nests.recorder.standing}
+
+    def _trace(
+        self,
+        args: Any,
+        kwargs: Any,
+        lifted: Iterable[Slot],
+        arrays: list[Any],
+        standing: dict[int, Any],
+        failure: Raised,
+    ) -> Any:
+        """The jaxpr of the program on the arrays and stand-ins; its results are all tracers that were left anywhere."""
+        recorder, nests = self.recorder, self.nests
+
+        def program(*tracers: Any) -> list[Any]:
+            recorder.tracers = list(tracers[: len(arrays)])
+            recorder.pool = dict(zip(standing, tracers[len(arrays) :], strict=True))
+            given = bind(nests, signature_of(self.fn), args, kwargs)
+            nests.write_checks()
+            self.state.lift(lifted)
+            nests.resolve_arrays()
+            self.after_inputs = recorder.graph._root._prev
+            recorder.running = True
+            try:
+                self.result = self.fn(*given[0], **given[1])
+            finally:
+                recorder.running = False
+            self.left = list(self._tracers_left())
+            return self.left
+
+        with Patches() as patches:
+            watch_errors(patches, failure)
+            self.printing.install(patches)
+            self.state.install(patches)
+            token = current.set(self.state)
+            try:
+                with no_random_numbers():
+                    return jax.make_jaxpr(program)(*arrays, *standing.values())
+            finally:
+                current.reset(token)
+
+    def _tracers_left(self) -> Iterator[Any]:
+        """The tracers in the result and in all that the program has left in its state, each once."""
+        seen: dict[int, Any] = {}
+        waiting = [self.result, [value for _, value in self.state.left()], self.printing.values()]
+        waiting += [list(contents(held.value).values()) for held in self.nests.held]
+        while waiting:
+            value = waiting.pop()
+            if id(value) in seen:
+                continue
+            seen[id(value)] = value
+            if self.recorder.is_array(value):
+                if isinstance(value, jax.core.Tracer):
+                    yield value
+            elif isinstance(value, (tuple, list, set, frozenset)):
+                waiting += list(value)
+            elif isinstance(value, dict):
+                waiting += [*value.values(), *attributes_of(value).values()]
+            elif not issubclass(type(value), Standing) and (follows(value) or hasattr(type(value), "__dataclass_fields__")):
+                waiting += list(attributes_of(value).values())
+
+    def _understood(self, error: Exception, failure: Raised) -> Exception:
+        """What the user, or the loop around the runs, shall make of an error."""
+        numbers = bool(self.recorder.standing) and not self.nests.plain_kinds
+        if numbers and isinstance(error, (TypeError, jax.errors.JAXTypeError, ValueError)):
+            return PlainNumbers()
+        return explained(error)
+
+    # ---- before and after ----------------------------------------------------------------------------------------
+
+    def _watch_state(self) -> None:
+        """Remember everything that the program can change besides its arguments."""
+        for owner in self.owners:
+            if not isinstance(owner, type) and isinstance(getattr(owner, "__dict__", None), dict) and not _is_jax(owner):
+                self.state.watch(owner, owner.__dict__)
+        for kind in self.surroundings.classes():
+            if self.surroundings.may_vary(kind):
+                self.state.watch_class(kind)
+                for name, value in list(vars(kind).items()):
+                    if not name.startswith("__") and (follows(value) or self.surroundings.stores(name)):
+                        self.state.watch_variable(Variable(kind, name))
+        for holder, name in self.surroundings.cells():
+            self.state.watch_variable(Variable(holder, name))
+
+    def _put_back(self) -> None:
+        self.nests.put_back()
+        self.state.put_back()
+        self.surroundings.put_back_streams()
+
+    # ---- the graph -----------------------------------------------------------------------------------------------
+
+    def _write(self, closed: Any, count: int, serials: list[int]) -> None:
+        """Write the jaxpr, what the program left in its state, and the guards into the graph."""
+        recorder, graph = self.recorder, self.recorder.graph
+        check_numbers(closed.jaxpr, closed.jaxpr.invars[count:], serials, recorder)
+        operands = [recorder.resolve(place) for _, place in self.nests.arrays]
+        operands += [self._array_of(recorder.taken.get(serial)) for serial in serials]
+        if self.opaque == "error":
+            check_callbacks(closed.jaxpr)
+        results = Importer(graph, recorder.node_of).run(closed, operands)
+        for tracer, node in zip(self.left, results, strict=True):
+            recorder.track(tracer, node)
+        self.printing.write()
+        output = Writes(self.state, graph).finish(self.result)
+        graph.output(output)
+        self.found = self.state.wanted()
+        with graph.inserting_before(self.after_inputs._next):
+            self.state.drop_unread()
+        EntryGuards(recorder, self.nests, self.surroundings, self.state).write(self.after_inputs)
+        drop_implied(graph)
+        graph.eliminate_dead_code()
+
+    def _array_of(self, standing: Any) -> Any:
+        """The node of the array that JAX makes of a stand-in; None if it never took it."""
+        if standing is None:
+            return None
+        return self.recorder.create(jax.numpy.asarray, (self.recorder.resolve(standing.place),))
+
+    def _captured(self) -> Captured:
+        used = {node.target for node in self.recorder.graph.find_nodes(op="get_attr")}
+        constants = {path: value for path, value in self.recorder.constants.items() if path in used}
+        return Captured(None, constants, self.recorder.graph, None, (), ())
+
+
+def _is_jax(owner: Any) -> bool:
+    return type(owner).__module__.partition(".")[0] in ("jax", "jaxlib")

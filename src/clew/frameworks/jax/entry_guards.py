@@ -1,0 +1,129 @@
+"""The guards at the entrance of a captured JAX program: checked before the graph does anything.
+
+A jaxpr holds for one shape, dtype and weak type of every array that comes in, and for the settings of JAX it was traced
+under. What the program took from around itself must still be so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy
+
+from clew.capture.example import guards
+from clew.capture.example.contents import SIMPLE, Memory, follows, is_flat
+from clew.capture.example.reach import attribute_names, compares_objects
+from clew.capture.example.recorder import expression_of
+from clew.capture.example.state import State
+from clew.capture.example.surroundings import Surroundings
+from clew.errors import CaptureError
+from clew.frameworks.jax.kinds import kind_of, number_kind
+from clew.frameworks.jax.recording import JaxNests, JaxRecorder
+from clew.ir.effects import pure
+from clew.ir.node import Node
+
+SETTINGS = {
+    "jax_enable_x64": "False",
+    "jax_numpy_dtype_promotion": "standard",
+    "jax_numpy_rank_promotion": "allow",
+    "jax_default_matmul_precision": "None",
+    "jax_default_prng_impl": "threefry2x32",
+    "jax_threefry_partitionable": "True",
+    "jax_enable_custom_prng": "False",
+    "jax_debug_nans": "False",
+    "jax_debug_infs": "False",
+    "jax_disable_jit": "False",
+    "jax_numpy_index_dtype": "None",
+}
+"""The settings that change what a program computes, and what each is if nobody sets it."""
+
+
+@pure
+def settings() -> tuple[str, ...]:
+    """The settings of JAX in this context that are not what they are if nobody sets them."""
+    found = {name: getattr(jax.config, name, usual) for name, usual in SETTINGS.items()}
+    texts = {name: str(getattr(value, "value", value)) for name, value in found.items()}
+    return tuple(f"{name}={text}" for name, text in texts.items() if text != SETTINGS[name])
+
+
+class EntryGuards:
+    """Writes the entry guards of one capture into its graph."""
+
+    def __init__(self, recorder: JaxRecorder, nests: JaxNests, surroundings: Surroundings, state: State) -> None:
+        self.recorder = recorder
+        self.graph = recorder.graph
+        self.nests = nests
+        self.surroundings = surroundings
+        self.state = state
+
+    def write(self, after: Node) -> None:
+        """Put all guards right after the node ``after``, the last of those that take the arguments apart."""
+        with self.graph.inserting_before(after._next):
+            self._values()
+            self._objects()
+            self._settings()
+            self._variables()
+
+    def _values(self) -> None:
+        for value, place in (*self.nests.arrays, *self.nests.hosts):
+            self._require(kind_of, place, kind_of(value), "{} is {}")
+        for value, place in self.nests.numbers:
+            self._require(number_kind, place, type(value).__name__, "type({}) is {}")
+
+    def _require(self, reader: Any, place: Any, expected: str, words: str) -> None:
+        node = self.recorder.resolve(place)
+        found = self.graph.call_function(reader, (node,))
+        self.graph.call_function(guards.require, (found, expected, words.format(expression_of(node), expected)))
+
+    def _objects(self) -> None:
+        """A program that compares objects was shown different ones for different arguments, and must be again."""
+        if not any(compares_objects(function.__code__) for function in self.surroundings.functions):
+            return
+        arrays = [*self.nests.arrays, *self.nests.hosts]
+        if len({id(value) for value, _ in arrays}) != len(arrays):
+            raise CaptureError(
+                "the program compares objects, and the example has one array in two places",
+                why="the graph cannot tell which arrays are the same",
+                fixes=("pass different arrays", "compare values, not objects"),
+            )
+        if len(arrays) > 1:
+            nodes = tuple(self.recorder.resolve(place) for _, place in arrays)
+            different = self.graph.call_function(guards.are_distinct, nodes)
+            text = "the arrays among the arguments are different objects"
+            self.graph.call_function(guards.require, (different, True, text))
+
+    def _settings(self) -> None:
+        found = self.graph.call_function(settings)
+        text = f"the settings of JAX that somebody has set are {settings()}"
+        self.graph.call_function(guards.require, (found, settings(), text))
+
+    def _variables(self) -> None:
+        """What stands in variables, attributes and classes around the program must be what it was."""
+        lifted = {entry.slot.key for entry in self.state.entries}
+        executed = {function.__code__ for function in self.surroundings.functions}
+        for holder, name, value in self.surroundings.variables(executed):
+            if (id(holder), name) not in lifted:
+                self._variable(holder, name, value)
+        for holder, name, value in self.state.pins():
+            owner = next((group.owner for group in self.state._groups if group.holder is holder), None)
+            if not callable(value) and not name.startswith("__") and (id(owner), name) not in lifted:
+                self._variable(holder, name, value)
+        names = {name for function in self.surroundings.functions for name in attribute_names(function.__code__)}
+        for kind in self.surroundings.classes_of(dict.fromkeys(self.surroundings.functions)):
+            for name in sorted(names & vars(kind).keys()):
+                value = vars(kind)[name]
+                is_plain = type(value) in SIMPLE or (follows(value) and not callable(value))
+                is_plain = is_plain and not name.startswith("__") and self.surroundings.may_vary(kind)
+                if is_plain and (id(kind), name) not in lifted:
+                    self._variable(kind, name, value, f"{kind.__name__}.{name}")
+
+    def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
+        held = None
+        if follows(value) or is_flat(value) or isinstance(value, tuple):
+            held = Memory(self.recorder.is_end, most=200)
+            held.remember(value, depth=3)
+        if isinstance(value, numpy.generic):
+            return
+        variable = guards.Variable(holder, name, value, held)
+        self.graph.call_function(guards.require_variable, (variable, name, f"{label or name} is what it was"))

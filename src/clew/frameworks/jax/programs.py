@@ -1,0 +1,69 @@
+"""What a JAX callable consists of: its signature, the objects behind it, and the names that it must not ask for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from clew.capture.example.reach import attribute_names, variables
+from clew.errors import CaptureError
+
+_ENTROPY = {
+    "time": "time perf_counter monotonic process_time thread_time time_ns perf_counter_ns monotonic_ns",
+    "os": "urandom getpid getrandom",
+    "uuid": "uuid1 uuid4",
+    "secrets": "token_bytes token_hex randbelow randbits choice",
+    "datetime": "datetime date",
+}
+"""Functions of Python that give another value at each call."""
+
+
+def signature_of(target: Any) -> inspect.Signature:
+    """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""
+    own = inspect.signature(target, follow_wrapped=False)
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
+        return own
+    return inspect.signature(target)
+
+
+def behind(fn: Any) -> list[Any]:
+    """A callable and the objects that it consists of: of a method its object, of a partial what it holds."""
+    found: list[Any] = []
+    waiting = [fn]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and not any(one is known for known in found):
+            found.append(one)
+            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
+            if isinstance(one, partial):
+                waiting += [one.func, *one.args, *one.keywords.values()]
+    return found
+
+
+def check_names(functions: Iterable[FunctionType]) -> None:
+    """Raise if a program asks whether it is being traced, or for what differs at each call."""
+    for function in functions:
+        names = attribute_names(function.__code__)
+        if "Tracer" in names:
+            raise _refusal(function, "asks whether its values are tracers", "during the capture they are, later not")
+        for _, name, value in variables(function):
+            known = _ENTROPY.get(getattr(value, "__name__", ""), "").split()
+            asked = sorted(names.intersection(known)) if inspect.ismodule(value) else []
+            home = _ENTROPY.get(str(getattr(value, "__module__", "")), "").split()
+            if asked or (callable(value) and getattr(value, "__name__", name) in home):
+                what = f"{value.__name__}.{asked[0]}" if asked else name
+                raise _refusal(function, f"uses {what}", "it gives another value at each call, which the graph would not")
+
+
+def _refusal(function: FunctionType, what: str, why: str) -> CaptureError:
+    code = function.__code__
+    return CaptureError(
+        f"the program {what}",
+        where=f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}",
+        why=why,
+        fixes=("pass the value as an argument",),
+    )
