@@ -35,6 +35,7 @@ from clew.runtime.function import GraphFunction
 if TYPE_CHECKING:
     from clew.io.exported import from_exported
     from clew.io.tensorflow_graph import from_tf, to_tf
+    from clew.io.jaxpr import from_jaxpr, to_jaxpr
     from clew.io.torch_fx import from_fx, to_fx
     from clew.io.torchscript import from_torchscript
     from clew.passes.match import SubgraphMatcher
@@ -61,6 +62,8 @@ _LATE = {
     "from_torchscript": "clew.io.torchscript",
     "from_tf": "clew.io.tensorflow_graph",
     "to_tf": "clew.io.tensorflow_graph",
+    "from_jaxpr": "clew.io.jaxpr",
+    "to_jaxpr": "clew.io.jaxpr",
     "explain": "clew.tools.explain",
     "verify": "clew.tools.verify",
 }
@@ -96,6 +99,7 @@ __all__ = [
     "for_loop",
     "from_exported",
     "from_fx",
+    "from_jaxpr",
     "from_torchscript",
     "from_tf",
     "has_side_effect",
@@ -110,6 +114,7 @@ __all__ = [
     "symbolic_trace",
     "text_and_objects",
     "to_fx",
+    "to_jaxpr",
     "to_text",
     "to_tf",
     "trace",

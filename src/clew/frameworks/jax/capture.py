@@ -29,7 +29,7 @@ from clew.errors import CaptureError
 from clew.frameworks.jax import control  # fills the table of handlers
 from clew.frameworks.jax.entry_guards import EntryGuards
 from clew.frameworks.jax.importer import HANDLERS, Importer
-from clew.frameworks.jax.programs import behind, check_names, signature_of
+from clew.frameworks.jax.programs import behind, check_names, rules_of, signature_of
 from clew.frameworks.jax.recording import JaxNests, JaxRecorder
 from clew.frameworks.jax.printing import Printing
 from clew.frameworks.jax.refusals import (
@@ -123,6 +123,8 @@ class _Capture:
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
         self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
+        for rule in [one for _, value in list(self.surroundings.values()) for one in rules_of(value)]:
+            self.surroundings.add(rule)
         check_names(self.surroundings.functions)
         self.owners = [*programs, *self.functions]
         self.state = State(self.nests)
@@ -188,7 +190,7 @@ class _Capture:
             given = bind(nests, signature_of(self.fn), args, kwargs)
             nests.write_checks()
             self.state.lift(lifted)
-            nests.resolve_arrays()
+            nests.resolve_all()
             self.after_inputs = recorder.graph._root._prev
             recorder.running = True
             try:

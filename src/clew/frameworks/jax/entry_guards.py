@@ -6,6 +6,7 @@ under. What the program took from around itself must still be so.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import jax
@@ -23,6 +24,8 @@ from clew.frameworks.jax.recording import JaxNests, JaxRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
+
 SETTINGS = {
     "jax_enable_x64": "False",
     "jax_numpy_dtype_promotion": "standard",
@@ -37,6 +40,11 @@ SETTINGS = {
     "jax_numpy_index_dtype": "None",
 }
 """The settings that change what a program computes, and what each is if nobody sets it."""
+
+
+def is_code_of_jax(value: Any) -> bool:
+    """Whether a value is what a transformation of JAX has made of a function: code, like the function itself."""
+    return callable(value) and type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
 @pure
@@ -101,9 +109,10 @@ class EntryGuards:
     def _variables(self) -> None:
         """What stands in variables, attributes and classes around the program must be what it was."""
         lifted = {entry.slot.key for entry in self.state.entries}
-        executed = {function.__code__ for function in self.surroundings.functions}
+        codes = {function.__code__ for function in self.surroundings.functions}
+        executed = {code for code in codes if not code.co_filename.startswith((_STANDARD_LIBRARY, "<string>"))}
         for holder, name, value in self.surroundings.variables(executed):
-            if (id(holder), name) not in lifted:
+            if (id(holder), name) not in lifted and not is_code_of_jax(value):
                 self._variable(holder, name, value)
         for holder, name, value in self.state.pins():
             owner = next((group.owner for group in self.state._groups if group.holder is holder), None)

@@ -16,10 +16,13 @@ from jax.extend import core
 
 from clew.frameworks.jax.calls import as_jaxpr
 from clew.frameworks.jax.kinds import kind_of_aval, spec_of_aval
-from clew.frameworks.jax.primitives import Inner, Slot, Way
+from clew.frameworks.jax.primitives import Inner, Slot, Way, placed
 from clew.ir.arguments import map_aggregate
 
 ONE, SEVERAL = "one", "several"
+
+EQUIVALENT = {"add_any": "add"}
+"""Primitives that compute what another one does."""
 
 _IGNORED = frozenset({"computation", "debug_info", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "out_trees"})
 """Parameters that are functions of Python; of rules of derivatives the place in the source is compared instead."""
@@ -41,7 +44,7 @@ def is_equation(way: Way, eqn: Any, literals: dict[int, Any]) -> str:
     if len(made.eqns) != 1 or made.consts:
         return ""
     found = made.eqns[0]
-    if found.primitive is not eqn.primitive or list(made.jaxpr.outvars) != list(found.outvars):
+    if not _same_primitive(found.primitive, eqn.primitive) or list(made.jaxpr.outvars) != list(found.outvars):
         return ""
     given = dict(zip(places, made.jaxpr.invars, strict=True))
     if len(found.invars) != len(eqn.invars) or len(found.outvars) != len(eqn.outvars):
@@ -52,6 +55,10 @@ def is_equation(way: Way, eqn: Any, literals: dict[int, Any]) -> str:
     if not (operands and results and _same_params(found.params, eqn.params)):
         return ""
     return SEVERAL if isinstance(shape, (tuple, list)) else ONE
+
+
+def _same_primitive(made: Any, wanted: Any) -> bool:
+    return made is wanted or EQUIVALENT.get(wanted.name) == made.name
 
 
 def _run(way: Way, literals: dict[int, Any], places: list[int], *given: Any) -> Any:
@@ -119,6 +126,7 @@ def _same_param(name: str, one: Any, other: Any) -> bool:
         return _place(one) == _place(other)
     if name in _IGNORED:
         return True
+    one, other = placed(one), placed(other)
     if isinstance(one, (core.Jaxpr, core.ClosedJaxpr)):
         return isinstance(other, type(one)) and same_jaxpr(as_jaxpr(one), as_jaxpr(other))
     if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):

@@ -41,8 +41,15 @@ class Way(NamedTuple):
 Row = Callable[[tuple[Slot, ...], dict[str, Any], Any], Way]
 
 
+def placed(value: Any) -> Any:
+    """A sharding over no devices in particular says nothing, as None does."""
+    is_nowhere = isinstance(value, jax.sharding.NamedSharding) and value.mesh.empty
+    return None if is_nowhere else value
+
+
 def plain(value: Any) -> Any:
     """A parameter as a value that text can hold: NumPy's numbers as Python's, dtypes by JAX's names for them."""
+    value = placed(value)
     if isinstance(value, numpy.generic):
         return value.item()
     if isinstance(value, numpy.dtype):
@@ -69,6 +76,15 @@ def _axes(target: Callable[..., Any]) -> Row:
     def write(slots: tuple[Slot, ...], params: dict[str, Any], eqn: Any) -> Way:
         axes = plain(params["axes"])
         return Way(target, slots, {"axis": axes[0] if len(axes) == 1 else axes})
+
+    return write
+
+
+def _place_of(target: Callable[..., Any]) -> Row:
+    """Where the largest or smallest is, along one axis."""
+
+    def write(slots: tuple[Slot, ...], params: dict[str, Any], eqn: Any) -> Way:
+        return Way(target, (*slots, plain(params["axes"])[0], plain(params["index_dtype"])), {})
 
     return write
 
@@ -144,6 +160,7 @@ def _signs(*functions: Callable[..., Any]) -> tuple[Row, ...]:
 
 
 ROWS: dict[str, tuple[Row, ...]] = {
+    "add_any": _signs(operator.add),
     "add": _signs(operator.add),
     "sub": _signs(operator.sub),
     "mul": _signs(operator.mul),
@@ -187,7 +204,8 @@ ROWS: dict[str, tuple[Row, ...]] = {
     "random_split": (_split,),
     "random_fold_in": _signs(jax.random.fold_in),
     "random_bits": (_bits,),
-    "argmax": (_call(lax.argmax, axis="axes", index_dtype="index_dtype"),),
+    "argmax": (_place_of(lax.argmax),),
+    "argmin": (_place_of(lax.argmin),),
     "optimization_barrier": (_listed(lax.optimization_barrier),),
 }
 """The primitives that are not written as the function of ``jax.lax`` of their name."""

@@ -8,6 +8,8 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+import jax
+
 from clew.capture.example.reach import attribute_names, variables
 from clew.errors import CaptureError
 
@@ -42,6 +44,16 @@ def behind(fn: Any) -> list[Any]:
             if isinstance(one, partial):
                 waiting += [one.func, *one.args, *one.keywords.values()]
     return found
+
+
+def rules_of(value: Any) -> list[FunctionType]:
+    """The rules of derivatives of a function that has its own."""
+    found = [getattr(value, name, None) for name in ("jvp", "fwd", "bwd")] if _is_custom(value) else []
+    return [rule for rule in found if isinstance(rule, FunctionType)]
+
+
+def _is_custom(value: Any) -> bool:
+    return isinstance(value, (jax.custom_jvp, jax.custom_vjp))
 
 
 def check_names(functions: Iterable[FunctionType]) -> None:

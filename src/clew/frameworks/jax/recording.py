@@ -91,6 +91,11 @@ class JaxNests(Nests):
             return host_array(value, place, self.recorder)
         return super().enter(value, place, name)
 
+    def resolve_all(self) -> None:
+        """Make the nodes of all that has entered now, before the nodes of what the program does."""
+        for _, place in (*self.arrays, *self.hosts, *self.numbers):
+            self.recorder.resolve(place)
+
     def constant(self, value: Any, place: Any, name: str) -> Any:
         """A value that is the same in every call; dtypes are compared."""
         if isinstance(value, (numpy.dtype, complex)):
