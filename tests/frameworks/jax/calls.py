@@ -162,6 +162,13 @@ LAX: dict[str, Case] = {
 }  # fmt: skip
 
 NUMPY: dict[str, Case] = {
+    "empty": (lambda x: x + 0 * jnp.empty((3,)), (VECTOR,)),
+    "expand_dims": (lambda x: jnp.expand_dims(x, (0, 2)), (VECTOR,)),
+    "indices": (lambda x: x + jnp.indices((3, 3))[0], (MATRIX,)),
+    "ones": (lambda x: x + jnp.ones(3), (VECTOR,)),
+    "roots": (lambda x: jnp.roots(x, strip_zeros=False), (VECTOR,)),
+    "tile": (lambda x: jnp.tile(x, (2, 1)), (VECTOR,)),
+    "zeros": (lambda x: x + jnp.zeros(3), (VECTOR,)),
     "apply_along_axis": (lambda x: jnp.apply_along_axis(jnp.cumsum, 0, x), (MATRIX,)),
     "apply_over_axes": (lambda x: jnp.apply_over_axes(jnp.sum, x, (0, 1)), (MATRIX,)),
     "arange": (lambda x: x + jnp.arange(3), (VECTOR,)),
@@ -206,7 +213,6 @@ NUMPY: dict[str, Case] = {
     "tri": (lambda x: x + jnp.tri(3), (MATRIX,)),
     "tril_indices": (lambda x: x[jnp.tril_indices(3)], (MATRIX,)),
     "triu_indices": (lambda x: x[jnp.triu_indices(3)], (MATRIX,)),
-    "trim_zeros": (lambda x: jnp.trim_zeros(x), (VECTOR,)),
     "union1d": (lambda x: jnp.union1d(x, x * 2, size=6), (VECTOR,)),
     "unique": (lambda x: jnp.unique(x, size=3), (VECTOR,)),
     "unique_all": (lambda x: jnp.unique_all(x, size=3), (VECTOR,)),
@@ -246,6 +252,7 @@ EXCEPTIONS: dict[str, str] = {
     "lax.ConvGeneralDilatedDimensionNumbers": "it is an alias for annotations",
     "lax.PrecisionLike": "it is an alias for annotations",
     "lax.rng_uniform": "JAX itself cannot run it on the CPU: its generator is that of the device",
+    "jnp.trim_zeros": "the size of its result depends on the values, so JAX itself cannot trace it",
     "lax.shape_as_value": "it gives an array only for shapes that are not fixed",
 }  # fmt: skip
 """Functions that are left out of the walk, and why."""

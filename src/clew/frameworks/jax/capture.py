@@ -42,6 +42,7 @@ from clew.frameworks.jax.refusals import (
     watch_errors,
 )
 from clew.frameworks.jax.scalars import Standing, teach_jax
+from clew.frameworks.jax.staging import this_trace, whole_calls
 from clew.ir.interpreter import Interpreter
 
 assert HANDLERS and control
@@ -143,21 +144,33 @@ class _Capture:
         self._watch_state()
         token, failure = _running.set(self), Raised()
         try:
-            closed = self._trace(args, kwargs, lifted.values(), arrays, standing, failure)
-            failure.check()
-            self.surroundings.check_streams()
-            self.found = self.state.changed()
-            if self.found or set(self.recorder.taken) - set(standing):
-                return None
-            self.state.check_entered()
-            self._write(closed, len(arrays), list(standing))
-            return None if self.found else self._captured()
+            with whole_calls():
+                return self._recorded(args, kwargs, lifted, arrays, standing, failure)
         except Exception as error:
             raise self._understood(error, failure) from error
         finally:
             _running.reset(token)
             self.recorder.open = False
             self._put_back()
+
+    def _recorded(
+        self,
+        args: Any,
+        kwargs: Any,
+        lifted: dict[Any, Slot],
+        arrays: list[Any],
+        standing: dict[int, Any],
+        failure: Raised,
+    ) -> Captured | None:
+        closed = self._trace(args, kwargs, lifted.values(), arrays, standing, failure)
+        failure.check()
+        self.surroundings.check_streams()
+        self.found = self.state.changed()
+        if self.found or set(self.recorder.taken) - set(standing):
+            return None
+        self.state.check_entered()
+        self._write(closed, len(arrays), list(standing))
+        return None if self.found else self._captured()
 
     def _foresee(self, args: Any, kwargs: Any, lifted: Iterable[Slot]) -> tuple[list[Any], dict[int, Any]]:
         """The arrays that will enter, in order, and the values of the stand-ins, found by letting all enter in vain."""
@@ -185,6 +198,7 @@ class _Capture:
         recorder, nests = self.recorder, self.nests
 
         def program(*tracers: Any) -> list[Any]:
+            this_trace()
             recorder.tracers = list(tracers[: len(arrays)])
             recorder.pool = dict(zip(standing, tracers[len(arrays) :], strict=True))
             given = bind(nests, signature_of(self.fn), args, kwargs)

@@ -17,6 +17,7 @@ from jax.extend import core
 from clew.frameworks.jax.calls import as_jaxpr
 from clew.frameworks.jax.kinds import kind_of_aval, spec_of_aval
 from clew.frameworks.jax.primitives import Inner, Slot, Way, placed
+from clew.frameworks.jax.staging import this_trace
 from clew.ir.arguments import map_aggregate
 
 ONE, SEVERAL = "one", "several"
@@ -62,6 +63,7 @@ def _same_primitive(made: Any, wanted: Any) -> bool:
 
 
 def _run(way: Way, literals: dict[int, Any], places: list[int], *given: Any) -> Any:
+    this_trace()
     values = {**literals, **dict(zip(places, given, strict=True))}
 
     def fill(leaf: Any) -> Any:

@@ -150,6 +150,14 @@ def _listed(target: Callable[..., Any], *names: str) -> Row:
     return write
 
 
+def _dynamic_slice(slots: tuple[Slot, ...], params: dict[str, Any], eqn: Any) -> Way:
+    return Way(lax.dynamic_slice, (slots[0], list(slots[1:]), plain(params["slice_sizes"])), {})
+
+
+def _dynamic_update(slots: tuple[Slot, ...], params: dict[str, Any], eqn: Any) -> Way:
+    return Way(lax.dynamic_update_slice, (slots[0], slots[1], list(slots[2:])), {})
+
+
 def plain_dict(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters as values that text can hold."""
     return {name: plain(value) for name, value in params.items()}
@@ -196,6 +204,9 @@ ROWS: dict[str, tuple[Row, ...]] = {
     "squeeze": (_call(lax.squeeze, "dimensions"),),
     "broadcast_in_dim": (_call(lax.broadcast_in_dim, "shape", "broadcast_dimensions"),),
     "concatenate": (_listed(lax.concatenate, "dimension"),),
+    "stack": (_listed(jnp.stack, "axis"), _listed(jnp.stack)),
+    "dynamic_slice": (_dynamic_slice,),
+    "dynamic_update_slice": (_dynamic_update,),
     "sort": (_sorted,),
     "split": (_call(lax.split, "sizes", axis="axis"),),
     "random_seed": (_call(jax.random.key), _key),
@@ -222,7 +233,8 @@ def ways_of(eqn: Any) -> Iterator[Way]:
             yield row(slots, eqn.params, eqn)
         except (KeyError, IndexError, AttributeError):  # a parameter that another version of JAX does not have
             continue
-    for name in (eqn.primitive.name, eqn.primitive.name.replace("reduce_", "")):
+    usual = eqn.primitive.name.replace("-", "_")
+    for name in (usual, usual.replace("reduce_", "")):
         function = getattr(lax, name, None) or getattr(lax.linalg, name, None)
         if callable(function) and not isinstance(function, type):
             yield from _by_signature(function, slots, eqn)

@@ -95,7 +95,8 @@ def no_random_numbers() -> Iterator[None]:
 
 def explained(error: Exception) -> Exception:
     """An error of tracing as a refusal with the user's line; any other as it is."""
-    if isinstance(error, ClewError) or not isinstance(error, (*_ERRORS, jax.errors.UnexpectedTracerError)):
+    is_of_tracing = isinstance(error, (*_ERRORS, jax.errors.UnexpectedTracerError)) or "Tracer" in str(error)
+    if isinstance(error, ClewError) or not is_of_tracing:
         return error
     frames = [entry for entry in traceback.walk_tb(error.__traceback__) if not is_hidden(entry[0].f_code)]
     place = ""
