@@ -29,9 +29,9 @@ from clew.errors import CaptureError
 from clew.frameworks.jax import control  # fills the table of handlers
 from clew.frameworks.jax.entry_guards import EntryGuards
 from clew.frameworks.jax.importer import HANDLERS, Importer
+from clew.frameworks.jax.printing import Printing
 from clew.frameworks.jax.programs import behind, check_names, rules_of, signature_of
 from clew.frameworks.jax.recording import JaxNests, JaxRecorder
-from clew.frameworks.jax.printing import Printing
 from clew.frameworks.jax.refusals import (
     PlainNumbers,
     Raised,
@@ -61,8 +61,12 @@ def capture(
     include_generators: bool = True,
     array_caching: bool = True,
     opaque: str = "call",
+    control_flow: str = "capture",
 ) -> Captured:
-    """Trace ``fn`` on the example and record it; with ``keep`` the graph is also run once, for its result."""
+    """Trace ``fn`` on the example and record it; with ``keep`` the graph is also run once, for its result.
+
+    ``control_flow`` says nothing here: what JAX's own functions say is in the jaxpr, and Python's cannot be traced.
+    """
     _check_options(leaves, include_generators, opaque)
     if _running.get() is not None:
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
@@ -242,7 +246,9 @@ class _Capture:
                 waiting += list(value)
             elif isinstance(value, dict):
                 waiting += [*value.values(), *attributes_of(value).values()]
-            elif not issubclass(type(value), Standing) and (follows(value) or hasattr(type(value), "__dataclass_fields__")):
+            elif not issubclass(type(value), Standing) and (
+                follows(value) or hasattr(type(value), "__dataclass_fields__")
+            ):
                 waiting += list(attributes_of(value).values())
 
     def _understood(self, error: Exception, failure: Raised) -> Exception:
@@ -257,7 +263,11 @@ class _Capture:
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
         for owner in self.owners:
-            if not isinstance(owner, type) and isinstance(getattr(owner, "__dict__", None), dict) and not _is_jax(owner):
+            if (
+                not isinstance(owner, type)
+                and isinstance(getattr(owner, "__dict__", None), dict)
+                and not _is_jax(owner)
+            ):
                 self.state.watch(owner, owner.__dict__)
         for kind in self.surroundings.classes():
             if self.surroundings.may_vary(kind):

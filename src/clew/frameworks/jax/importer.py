@@ -22,12 +22,10 @@ from clew.frameworks.jax import calls
 from clew.frameworks.jax.calls import as_jaxpr
 from clew.frameworks.jax.kinds import kind_of_aval, type_of_aval
 from clew.frameworks.jax.matching import SEVERAL, is_equation, map_slots
-from clew.frameworks.jax.primitives import Inner, Slot, Way, plain, plain_dict, ways_of
-from clew.ir.arguments import map_aggregate
+from clew.frameworks.jax.primitives import Inner, Way, plain, plain_dict, ways_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import PACKAGE_FOLDER, SourceLine
-from clew.ir.types import Type
 
 Handler = Callable[["Importer", Any], "Sequence[Any] | None"]
 """Writes the nodes of an equation with bodies and gives those of its results; None if it cannot."""
@@ -47,7 +45,6 @@ class Choice(NamedTuple):
     way: Way
     plain_numbers: bool
     is_several: bool
-
 
 
 _choices: dict[Any, Choice | None] = {}
@@ -280,12 +277,17 @@ def _key(eqn: Any) -> Any:
     )
     results = tuple(kind_of_aval(one.aval) for one in eqn.outvars)
     params = tuple(sorted(plain_dict(eqn.params).items(), key=lambda item: item[0]))
-    key = (eqn.primitive, operands, results, params, jax.config.jax_enable_x64)
+    key = (eqn.primitive, operands, results, params, setting("jax_enable_x64"))
     try:
         hash(key)
     except TypeError:  # a parameter that is a list, say
-        return (eqn.primitive, operands, results, repr(params), jax.config.jax_enable_x64)
+        return (eqn.primitive, operands, results, repr(params), setting("jax_enable_x64"))
     return key if not any(isinstance(value, (core.Jaxpr, core.ClosedJaxpr)) for _, value in params) else None
+
+
+def setting(name: str) -> Any:
+    """A setting of JAX, as it is in this context; None if this version does not have it."""
+    return getattr(jax.config, name, None)
 
 
 def source_of(eqn: Any) -> SourceLine | None:
@@ -305,21 +307,13 @@ def _check_context(eqn: Any) -> None:
         return
     if getattr(context, "compute_type", None) is not None or getattr(context, "xla_metadata", None):
         _refuse("the program says where or how a part of it is compiled", "the calls of the graph would not say so")
-    if getattr(context, "threefry_partitionable", None) not in (None, jax.config.jax_threefry_partitionable):
+    if getattr(context, "threefry_partitionable", None) not in (None, setting("jax_threefry_partitionable")):
         _refuse("the program changes how random numbers are made on its way", "the graph runs under one setting")
     wide = {"float64", "int64", "uint64", "complex128"}
     avals = [variable.aval for variable in eqn.outvars]
-    if not jax.config.jax_enable_x64 and any(getattr(getattr(one, "dtype", None), "name", "") in wide for one in avals):
+    if not setting("jax_enable_x64") and any(getattr(getattr(one, "dtype", None), "name", "") in wide for one in avals):
         _refuse("the program turns on numbers of 64 bits on its way", "the graph runs under one setting")
 
 
 def _refuse(what: str, why: str) -> NoReturn:
     raise CaptureError(what, why=why, fixes=("set it around the whole program, before the capture",))
-
-
-def value_type_of(aval: Any) -> Type:
-    """The type of an abstract value."""
-    return type_of_aval(aval)
-
-
-__all__ = ["HANDLERS", "Importer", "Slot", "fitting", "source_of", "value_type_of"]

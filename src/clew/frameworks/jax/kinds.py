@@ -42,7 +42,7 @@ def kind_of(value: Any) -> str:
 @pure
 def number_kind(value: Any) -> str:
     """The class of a number; inside a transformation a weak array of no dimension stands for one."""
-    if isinstance(value, jax.core.Tracer) and value.aval.weak_type and not value.shape:
+    if isinstance(value, jax.core.Tracer) and value.weak_type and not value.shape:
         return {"b": "bool", "i": "int", "f": "float"}.get(value.dtype.kind, "array")
     return type(value).__name__
 

@@ -7,6 +7,7 @@ text that was made of a tracer says nothing of the values, and is refused.
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,6 @@ from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.jax.recording import JaxRecorder
 from clew.ir.source import is_hidden, user_source
-import sys
 
 
 class Printing:

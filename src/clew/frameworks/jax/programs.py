@@ -68,7 +68,9 @@ def check_names(functions: Iterable[FunctionType]) -> None:
             home = _ENTROPY.get(str(getattr(value, "__module__", "")), "").split()
             if asked or (callable(value) and getattr(value, "__name__", name) in home):
                 what = f"{value.__name__}.{asked[0]}" if asked else name
-                raise _refusal(function, f"uses {what}", "it gives another value at each call, which the graph would not")
+                raise _refusal(
+                    function, f"uses {what}", "it gives another value at each call, which the graph would not"
+                )
 
 
 def _refusal(function: FunctionType, what: str, why: str) -> CaptureError:

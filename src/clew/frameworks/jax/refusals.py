@@ -7,7 +7,6 @@ another way than it goes with values. Random numbers of Python and NumPy, drawn 
 from __future__ import annotations
 
 import random
-
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -143,6 +142,3 @@ def check_callbacks(jaxpr: Any) -> None:
             )
         for inner in core.jaxprs_in_params(eqn.params):
             check_callbacks(inner)
-
-
-

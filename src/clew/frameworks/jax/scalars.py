@@ -101,7 +101,9 @@ def _truth(self: Any) -> bool:
     answer = bool(self.plain)
     if self.recorder.open:
         is_bool = type(self.plain) is bool
-        self.recorder.guard(self.place if is_bool else self.recorder.create(bool, (self.recorder.argument(self),)), answer)
+        self.recorder.guard(
+            self.place if is_bool else self.recorder.create(bool, (self.recorder.argument(self),)), answer
+        )
     return answer
 
 
