@@ -27,7 +27,8 @@ def from_jaxpr(jaxpr: ClosedJaxpr, name: str = "jaxpr") -> GraphFunction:
             f"from_jaxpr takes a closed jaxpr, not a {type(jaxpr).__name__}",
             fixes=("give what jax.make_jaxpr(fn)(*args) returns",),
         )
-    graph, constants = Graph(), {}
+    graph = Graph()
+    constants: dict[str, Any] = {}
     nodes: dict[int, Node] = {}
 
     def constant(value: Any) -> Node:

@@ -62,6 +62,10 @@ _KERNEL = jnp.ones((1, 2, 2, 2))
 _RAGGED = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
 
 
+def _newton(function: Callable[..., Any], start: Any) -> Any:
+    return lax.fori_loop(0, 5, lambda i, z: z - function(z) / (2 * z), start)
+
+
 def _scatter(function: Callable[..., Any]) -> Case:
     return lambda x, i, u: function(x, i, u, _SCATTER), (VECTOR, _PLACES, _TWO)
 
@@ -101,8 +105,7 @@ LAX: dict[str, Case] = {
         lambda m, b: lax.custom_linear_solve(lambda v: m @ v, b, lambda f, v: jnp.linalg.solve(m, v), symmetric=True),
         (MATRIX, VECTOR)),
     "custom_root": (
-        lambda x: lax.custom_root(lambda y: y**2 - 2, x, lambda f, y: lax.fori_loop(0, 5, lambda i, z: z - f(z) / (2 * z), y),
-                                  lambda g, y: y / g(1.0)), (jnp.float32(1.5),)),
+        lambda x: lax.custom_root(lambda y: y**2 - 2, x, _newton, lambda g, y: y / g(1.0)), (jnp.float32(1.5),)),
     "dot_general": (lambda x, y: lax.dot_general(x, y, (((1,), (0,)), ((), ()))), (MATRIX, MATRIX)),
     "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i[0],), (2,)), (VECTOR, INTEGERS)),
     "dynamic_slice_in_dim": (lambda x, i: lax.dynamic_slice_in_dim(x, i[1], 2), (VECTOR, INTEGERS)),

@@ -151,7 +151,10 @@ class _Capture:
             with whole_calls():
                 return self._recorded(args, kwargs, lifted, arrays, standing, failure)
         except Exception as error:
-            raise self._understood(error, failure) from error
+            understood = self._understood(error)
+            if understood is error:
+                raise
+            raise understood from error
         finally:
             _running.reset(token)
             self.recorder.open = False
@@ -251,7 +254,7 @@ class _Capture:
             ):
                 waiting += list(attributes_of(value).values())
 
-    def _understood(self, error: Exception, failure: Raised) -> Exception:
+    def _understood(self, error: Exception) -> Exception:
         """What the user, or the loop around the runs, shall make of an error."""
         numbers = bool(self.recorder.standing) and not self.nests.plain_kinds
         if numbers and isinstance(error, (TypeError, jax.errors.JAXTypeError, ValueError)):

@@ -1,7 +1,7 @@
 """The names under which users write JAX's functions and classes: ``jax.lax.add``, ``jax.numpy.where``.
 
 A name is only given when it leads back to the very same object. What is shown in several places has the name of the
-public place that comes first in ``HOMES``; a primitive that no public module shows, the name of the module that made it.
+public place that comes first in ``HOMES``; a primitive that no public module shows, that of its own.
 """
 
 from __future__ import annotations

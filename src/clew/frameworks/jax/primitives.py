@@ -2,7 +2,7 @@
 
 A row gives the ways to write an equation, the nicest first. A way is only taken if tracing it gives back the very same
 equation (see ``matching``), so a row can be unfit for some cases, but never wrong. A primitive without a row is written
-as the function of ``jax.lax`` of its name, with its parameters as far as that function has them; failing that, ``bind``.
+as the function of ``jax.lax`` of its name, with the parameters that the function has; failing that, with ``bind``.
 """
 
 from __future__ import annotations

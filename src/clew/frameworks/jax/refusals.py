@@ -127,7 +127,7 @@ def check_numbers(jaxpr: Any, variables: Sequence[Any], serials: Sequence[int], 
         standing = None if isinstance(source, core.Literal) else taken.get(source)
         if standing is None or type(standing).__name__ == "HostArray":
             continue
-        if numpy.dtype(eqn.params["new_dtype"]).itemsize < _PYTHONIC_NARROW and not recorder.plain_numbers:
+        if numpy.dtype(eqn.params["new_dtype"]).itemsize < _PYTHONIC_NARROW:
             raise PlainNumbers
 
 
