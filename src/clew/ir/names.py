@@ -16,7 +16,8 @@ _NOT_IN_IDENTIFIER = re.compile(r"[^0-9a-zA-Z_]+")
 _NUMBERED = re.compile(r"(.*?)_(\d+)$", re.DOTALL)
 _HUMP = re.compile(r"(?<=[a-z])([A-Z])")
 
-RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "inf", "nan", "NoneType", "torch", "device", "pytree", "tree"} - {"_"})
+_WRITTEN = ("inf", "nan", "NoneType", "torch", "device", "pytree", "tree")
+RESERVED = frozenset({*keyword.kwlist, *dir(builtins), *_WRITTEN} - {"_"})
 """Names that generated code needs for themselves: keywords, builtins and the few names that literals use."""
 
 

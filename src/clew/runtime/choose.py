@@ -23,6 +23,7 @@ CAPTURES = {
     "torch": "clew.runtime.captured",
     "numpy": "clew.runtime.arrays",
     "tensorflow": "clew.runtime.tensorflow_captured",
+    "jax": "clew.runtime.jax_captured",
 }
 METHODS = {"torch": "clew.runtime.methods"}
 PLAIN = "clew.runtime.plain"

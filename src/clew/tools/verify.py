@@ -17,7 +17,11 @@ from clew.runtime.choose import framework_of
 from clew.runtime.function import GraphFunction
 from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
 
-COMPARISONS = {"torch": "clew.tools.compare", "numpy": "clew.tools.compare_arrays"}
+COMPARISONS = {
+    "torch": "clew.tools.compare",
+    "jax": "clew.tools.compare_jax",
+    "numpy": "clew.tools.compare_arrays",
+}
 """The files that compare programs of each framework; they import the framework, so they wait until they are needed."""
 
 

@@ -1,7 +1,7 @@
 """What Clew knows about JAX: how its jaxprs become graphs of readable calls, and what its functions and values are.
 
-``wake`` is called once, when the first value of JAX turns up. It hides JAX's own frames, so that a node's source line is
-the user's, and gives the guest through which the other rooms ask.
+``wake`` is called once, when the first value of JAX turns up. It hides JAX's own frames, so that a node's source line
+is the user's, and gives the guest through which the other rooms ask.
 """
 
 from __future__ import annotations

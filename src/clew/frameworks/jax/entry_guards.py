@@ -7,6 +7,7 @@ under. What the program took from around itself must still be so.
 from __future__ import annotations
 
 import os
+from types import CodeType
 from typing import Any
 
 import jax
@@ -68,9 +69,9 @@ class EntryGuards:
     def write(self, after: Node) -> None:
         """Put all guards right after the node ``after``, the last of those that take the arguments apart."""
         with self.graph.inserting_before(after._next):
+            self._settings()
             self._values()
             self._objects()
-            self._settings()
             self._variables()
 
     def _values(self) -> None:
@@ -86,7 +87,7 @@ class EntryGuards:
 
     def _objects(self) -> None:
         """A program that compares objects was shown different ones for different arguments, and must be again."""
-        if not any(compares_objects(function.__code__) for function in self.surroundings.functions):
+        if not any(map(compares_objects, self._codes())):
             return
         arrays = [*self.nests.arrays, *self.nests.hosts]
         if len({id(value) for value, _ in arrays}) != len(arrays):
@@ -109,9 +110,7 @@ class EntryGuards:
     def _variables(self) -> None:
         """What stands in variables, attributes and classes around the program must be what it was."""
         lifted = {entry.slot.key for entry in self.state.entries}
-        codes = {function.__code__ for function in self.surroundings.functions}
-        executed = {code for code in codes if not code.co_filename.startswith((_STANDARD_LIBRARY, "<string>"))}
-        for holder, name, value in self.surroundings.variables(executed):
+        for holder, name, value in self.surroundings.variables(self._codes()):
             if (id(holder), name) not in lifted and not is_code_of_jax(value):
                 self._variable(holder, name, value)
         for holder, name, value in self.state.pins():
@@ -126,6 +125,11 @@ class EntryGuards:
                 is_plain = is_plain and not name.startswith("__") and self.surroundings.may_vary(kind)
                 if is_plain and (id(kind), name) not in lifted:
                     self._variable(kind, name, value, f"{kind.__name__}.{name}")
+
+    def _codes(self) -> set[CodeType]:
+        """The code of the program; not that which Python has made, for dataclasses say."""
+        codes = {function.__code__ for function in self.surroundings.functions}
+        return {code for code in codes if not code.co_filename.startswith((_STANDARD_LIBRARY, "<string>"))}
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
         held = None

@@ -1,0 +1,412 @@
+"""Captures of JAX programs: numbers, nests, state, guards, refusals, transformations, saving."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import logging
+import pickle
+import random
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy
+import pytest
+
+import clew
+from clew.errors import CaptureError, GuardError
+
+from .compare import assert_same
+
+X = jnp.array([1.0, 2.0, 3.0])
+calls = [0]
+scale = 2.0
+
+
+class Pair(NamedTuple):
+    left: jax.Array
+    right: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Box:
+    value: jax.Array
+    times: int = dataclasses.field(metadata={"static": True}, default=3)
+
+
+def arithmetic(x, rate):
+    return x - rate * rate * x, rate * 3, rate
+
+
+def sized(x, n):
+    return jnp.zeros(n) + x[0], x * n
+
+
+def branching(x, n):
+    return x * n if n > 2 else x + n
+
+
+def counting(x):
+    calls[0] += 1
+    return x * calls[0]
+
+
+def scaled(x):
+    return x * scale
+
+
+def appending(holder):
+    holder["twice"] = holder["x"] * 2
+    return holder["x"]
+
+
+def showing(x):
+    print("x is", x)
+    jax.debug.print("again {}", x)
+    return x + 1
+
+
+def on_numpy(array):
+    return jnp.sin(array) * 2 + array.shape[0]
+
+
+def rebuilt(box, pair):
+    return Box(box.value * box.times, box.times), Pair(pair.right, pair.left), [pair.left]
+
+
+# ---- values --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.25, -3.0])
+def test_numbers_are_numbers(rate: float) -> None:
+    assert_same(arithmetic(X, rate), clew.trace(arithmetic, (X, 0.1))(X, rate))
+
+
+def test_a_number_that_becomes_a_shape_is_guarded() -> None:
+    graph = clew.trace(sized, (X, 2))
+    assert_same(sized(X, 2), graph(X, 2))
+    with pytest.raises(GuardError, match="n == 2"):
+        graph(X, 3)
+
+
+def test_a_branch_on_a_number_is_guarded_as_a_condition() -> None:
+    graph = clew.trace(branching, (X, 3))
+    assert_same(branching(X, 7), graph(X, 7))
+    with pytest.raises(GuardError, match="n > 2"):
+        graph(X, 1)
+
+
+def test_static_numbers_are_constants() -> None:
+    graph = clew.trace(branching, (X, 3), static=("n",))
+    assert_same(branching(X, 3), graph(X, 3))
+    with pytest.raises(GuardError, match="n == 3"):
+        graph(X, 4)
+
+
+def test_narrow_arrays_and_numbers() -> None:
+    half = X.astype(jnp.float16)
+    graph = clew.trace(lambda x, rate: x * rate, (half, 0.1))
+    for rate in (0.1, 0.3, 1e-5):
+        assert_same(half * rate, graph(half, rate))
+
+
+def test_a_number_that_is_rounded_twice_is_guarded() -> None:
+    def program(x, rate):
+        return x + jax.lax.convert_element_type(rate, jnp.float16)
+
+    graph = clew.trace(program, (X.astype(jnp.float16), 0.1))
+    with pytest.raises(GuardError, match=r"rate == 0\.1"):
+        graph(X.astype(jnp.float16), 0.3)
+
+
+def test_arrays_of_numpy_become_arrays_where_jax_takes_them() -> None:
+    array = numpy.arange(3, dtype=numpy.float32)
+    graph = clew.trace(lambda x, a: on_numpy(a) + x, (X, array))
+    assert_same(on_numpy(array + 1) + X, graph(X, array + 1))
+    with pytest.raises(GuardError, match=r"a is numpy.ndarray float32\[3\]"):
+        graph(X, array.astype(numpy.float64))
+
+
+def test_what_numpy_would_do_is_refused() -> None:
+    with pytest.raises(CaptureError, match="NumPy would do"):
+        clew.trace(lambda x, a: x + a * 2, (X, numpy.arange(3.0)))
+
+
+def test_nests_come_in_and_go_out() -> None:
+    args = (Box(X), Pair(X, X * 2))
+    graph = clew.trace(rebuilt, args)
+    assert_same(rebuilt(Box(X + 1), Pair(X, X)), graph(Box(X + 1), Pair(X, X)))
+    with pytest.raises(GuardError, match=r"type\(pair\) is Pair"):
+        graph(Box(X), (X, X))
+
+
+def test_order_of_keys_is_the_programs() -> None:
+    def first(d):
+        return list(d.values())[0] * 2
+
+    graph = clew.trace(first, ({"b": X, "a": X + 1},))
+    assert_same(X * 2, graph({"b": X, "a": X}))
+    with pytest.raises(GuardError, match="'b', 'a'"):
+        graph({"a": X, "b": X})
+
+
+@pytest.mark.parametrize("key", [jax.random.key(0), jax.random.PRNGKey(0)], ids=["new", "old"])
+def test_keys(key: Any) -> None:
+    def draw(key):
+        first, second = jax.random.split(key)
+        return jax.random.normal(first, (2,)), jax.random.randint(second, (2,), 0, 9), first
+
+    graph = clew.trace(draw, (key,))
+    other = jax.random.split(key)[1]
+    assert_same(draw(other), graph(other))
+
+
+def test_numbers_of_64_bits() -> None:
+    with jax.enable_x64(True):
+        x = jnp.arange(3.0)
+        graph = clew.trace(arithmetic, (x, 0.1))
+        assert_same(arithmetic(x, 0.3), graph(x, 0.3))
+    with pytest.raises(GuardError, match="jax_enable_x64"):
+        graph(X, 0.1)
+
+
+# ---- guards --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "other,told",
+    [(jnp.ones(4), r"float32\[4\]"), (jnp.ones(3, jnp.int32), r"int32\[3\]"), (numpy.ones(3), "ndarray")],
+    ids=["shape", "dtype", "class"],
+)
+def test_arrays_are_guarded_by_name(other: Any, told: str) -> None:
+    with pytest.raises(GuardError, match=rf"x is float32\[3\].*{told}"):
+        clew.trace(scaled, (X,))(other)
+
+
+def test_weak_types_are_guarded() -> None:
+    graph = clew.trace(lambda x: x * 2, (jnp.asarray(1.0),))
+    with pytest.raises(GuardError, match="weak"):
+        graph(jnp.float32(1.0))
+
+
+def test_variables_around_are_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = clew.trace(scaled, (X,))
+    monkeypatch.setitem(globals(), "scale", 3.0)
+    with pytest.raises(GuardError, match="scale"):
+        graph(X)
+
+
+def test_closures_over_arrays_are_constants_that_are_guarded() -> None:
+    weight = X * 3
+
+    def program(x):
+        return x @ weight
+
+    graph = clew.trace(program, (X,))
+    assert_same(program(X), graph(X))
+    weight = X * 4
+    with pytest.raises(GuardError, match="weight"):
+        graph(X)
+
+
+# ---- state ---------------------------------------------------------------------------------------------------------
+
+
+def test_counters_count_on() -> None:
+    calls[0] = 0
+    graph = clew.trace(counting, (X,))
+    assert calls == [0]
+    assert_same(X * 1, graph(X))
+    assert_same(X * 2, graph(X))
+    assert calls == [2]
+
+
+def test_a_container_that_is_changed_is_changed_again() -> None:
+    graph = clew.trace(appending, ({"x": X},))
+    given = {"x": X + 1}
+    graph(given)
+    assert_same({"x": X + 1, "twice": (X + 1) * 2}, given)
+
+
+def test_printing_is_printed_again(capfd: pytest.CaptureFixture[str]) -> None:
+    graph = clew.trace(showing, (X,))
+    assert capfd.readouterr().out == ""
+    graph(X)
+    jax.effects_barrier()
+    assert sorted(capfd.readouterr().out.splitlines()) == ["again [1. 2. 3.]", "x is [1. 2. 3.]"]
+
+
+# ---- refusals ------------------------------------------------------------------------------------------------------
+
+
+def catching(x):
+    try:
+        return x + float(x[0])
+    except Exception:
+        return x
+
+
+REFUSED = {
+    "branch": (lambda x: x if x.sum() > 0 else -x, "asks an array for its value"),
+    "float": (lambda x: x * float(x[0]), "asks an array for its value"),
+    "numpy": (lambda x: x + numpy.sin(x), "asks an array for its value"),
+    "caught": (catching, "catches a ConcretizationTypeError"),
+    "random": (lambda x: x * random.random(), "random numbers of Python"),
+    "numpy random": (lambda x: x * numpy.random.rand(), "random numbers of Python"),
+    "clock": (lambda x: x * time.time(), "time.time"),
+    "tracer": (lambda x: x * isinstance(x, jax.core.Tracer), "tracers"),
+    "text": (lambda x: print(f"{x}") or x, "text made of an array"),
+    "size": (lambda x: jnp.nonzero(x), "asks an array for its value"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    program, told = REFUSED[name]
+    with pytest.raises(CaptureError, match=told):
+        clew.trace(program, (X,))
+
+
+@pytest.mark.parametrize("option", [{"leaves": "none"}, {"include_generators": False}, {"opaque": "x"}])
+def test_options_without_a_meaning_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(CaptureError):
+        clew.trace(scaled, (X,), **option)
+
+
+def test_callbacks_are_kept_or_refused() -> None:
+    def program(x):
+        return jax.pure_callback(lambda a: numpy.asarray(a) * 2, jax.ShapeDtypeStruct((3,), jnp.float32), x)
+
+    assert_same(program(X), clew.trace(program, (X,))(X))
+    with pytest.raises(CaptureError, match="pure_callback"):
+        clew.trace(program, (X,), opaque="error")
+
+
+# ---- transformations -----------------------------------------------------------------------------------------------
+
+
+@jax.custom_jvp
+def sine(x):
+    return jnp.sin(x)
+
+
+sine.defjvp(lambda primals, tangents: (sine(primals[0]), tangents[0] * 2 * sine(primals[0])))
+
+
+@jax.custom_vjp
+def product(x, y):
+    return x * y
+
+
+product.defvjp(lambda x, y: (x * y, (x, y)), lambda kept, g: (g * kept[1] * 10, g * kept[0]))
+
+
+def with_rules(x):
+    return jnp.sum(sine(x) + product(x, jnp.cos(x)))
+
+
+def test_a_graph_is_transformed_like_the_original() -> None:
+    graph = clew.trace(with_rules, (X,))
+    rows = jnp.stack([X, X + 1])
+    for transform, argument in (
+        (jax.jit, X),
+        (jax.grad, X),
+        (lambda f: jax.grad(lambda x: jax.grad(f)(x).sum()), X),
+        (jax.vmap, rows),
+        (lambda f: jax.vmap(jax.grad(f)), rows),
+        (lambda f: jax.jit(jax.grad(f)), X),
+    ):
+        assert_same(transform(with_rules)(argument), transform(graph)(argument))
+
+
+def test_to_jaxpr_gives_the_jaxpr_back() -> None:
+    graph = clew.trace(with_rules, (X,))
+    wanted, got = jax.make_jaxpr(with_rules)(X), clew.to_jaxpr(graph, X)
+    assert [eqn.primitive for eqn in wanted.eqns] == [eqn.primitive for eqn in got.eqns]
+    assert wanted.out_avals == got.out_avals
+
+
+def test_from_jaxpr() -> None:
+    function = clew.from_jaxpr(jax.make_jaxpr(with_rules)(X))
+    assert_same([with_rules(X)], function(X))
+    assert "custom_jvp" in function.code
+
+
+def test_a_lazy_graph_captures_again_for_other_shapes() -> None:
+    lazy = clew.trace(arithmetic)
+    for x, rate in ((X, 0.1), (X, 0.2), (jnp.ones((2, 2)), 0.1)):
+        assert_same(arithmetic(x, rate), lazy(x, rate))
+    assert len(lazy.captures) == 2
+
+
+def test_a_lazy_graph_counts_each_call_once() -> None:
+    calls[0] = 0
+    lazy = clew.trace(counting)
+    assert_same([X * 1, X * 2, X * 3], [lazy(X), lazy(X), lazy(X)])
+    assert calls == [3]
+
+
+# ---- the graph -----------------------------------------------------------------------------------------------------
+
+
+def test_nodes_know_their_lines_and_types() -> None:
+    graph = clew.trace(with_rules, (X,)).graph
+    node = next(node for node in graph.nodes if node.name == "custom_vjp")
+    assert node.source is not None
+    assert node.source.filename == __file__
+    assert str(node.value_type) == "f32[3]"
+
+
+def test_copies_and_pickles_run() -> None:
+    graph = clew.trace(with_rules, (X,))
+    for twin in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        assert_same(graph(X + 1), twin(X + 1))
+
+
+def test_interpreter_agrees() -> None:
+    graph = clew.trace(with_rules, (X,))
+    assert_same(graph(X), clew.Interpreter(graph).run(X))
+
+
+def test_explain_and_verify() -> None:
+    assert "x is float32[3]" in str(clew.explain(with_rules, (X,)))
+    assert not clew.explain(REFUSED["branch"][0], (X,)).captured
+    found = clew.verify(clew.trace(arithmetic, (X, 0.1)), arithmetic, [((X, 0.1), {}), ((X[:2], 0.1), {})])
+    assert [case.status for case in found.cases] == ["equal", "guarded"]
+
+
+def test_a_second_call_compiles_nothing() -> None:
+    def program(x):
+        return jax.lax.scan(lambda c, y: (c * y + 1, c), 1.0, x), jax.jit(lambda y: jnp.sin(y) * y + 1)(x)
+
+    graph = clew.trace(program, (X,))
+    graph(X)
+    with caught_compilations() as compiled:
+        graph(X + 1)
+    assert compiled == []
+
+
+@contextlib.contextmanager
+def caught_compilations() -> Iterator[list[str]]:
+    """The messages that JAX logs when it compiles."""
+    found: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("jax._src.interpreters.pxla")
+    logger.addHandler(handler)
+    try:
+        with jax.log_compiles():
+            yield found
+    finally:
+        logger.removeHandler(handler)
+
+
+def test_torch_programs_stay_torch_programs() -> None:
+    torch = pytest.importorskip("torch")
+    graph = clew.trace(lambda x: torch.relu(x) * 2, (torch.randn(2, 3),))
+    assert torch.equal(graph(torch.ones(5, 3)), torch.ones(5, 3) * 2)
