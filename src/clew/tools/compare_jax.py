@@ -70,7 +70,7 @@ def _run(program: Any, call: Call) -> tuple[Any, Exception | None]:
 def _difference(wanted: Any, got: Any, atol: float, rtol: float) -> str | None:
     left, structure = jax.tree_util.tree_flatten_with_path(wanted)
     right, other = jax.tree_util.tree_flatten_with_path(got)
-    if structure != other:
+    if str(structure) != str(other):
         return f"the result is built like {other}, not like {structure}"
     for (path, one), (_, two) in zip(left, right, strict=True):
         place = ("the result" if path[0].idx == 0 else "the arguments") + jax.tree_util.keystr(path[1:])

@@ -264,9 +264,66 @@ def functions_named(name: str) -> Iterator[Callable[..., Any]]:
                 yield function
 
 
+_REDUCTIONS = {
+    "_reduce_sum": jnp.sum,
+    "_reduce_prod": jnp.prod,
+    "_reduce_max": jnp.max,
+    "_reduce_min": jnp.min,
+    "_reduce_all": jnp.all,
+    "_reduce_any": jnp.any,
+    "_mean": jnp.mean,
+    "_var": jnp.var,
+    "_std": jnp.std,
+}
+"""What JAX calls the inside of its reductions, and the functions that users call."""
+
+
+_OPERATORS = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "true_divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "matmul": operator.matmul,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+}
+"""Functions of ``jax.numpy`` that are written as signs."""
+
+
+def _reductions(eqn: Any, name: str, slots: tuple[Slot, ...]) -> Iterator[Way]:
+    """A reduction over one axis, over those whose size has become 1, or over all."""
+    function = _REDUCTIONS.get(name)
+    if function is None or len(eqn.outvars) != 1:
+        return
+    before, after = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
+    start = {"initial": slots[1]} if len(slots) == 2 else {}
+    if len(before) == len(after):
+        shrunk = tuple(place for place, (one, other) in enumerate(zip(before, after, strict=True)) if one != other)
+        choices = [shrunk, *((place,) for place in range(len(before)))]
+    else:
+        choices = [(place,) for place in range(len(before))] if len(after) == len(before) - 1 else []
+    keeps = {"keepdims": True} if len(before) == len(after) else {}
+    for more in (start, {}) if start else ({},):
+        for axes in choices:
+            yield Way(function, slots[:1], {"axis": axes[0] if len(axes) == 1 else axes, **keeps, **more})
+        yield Way(function, slots[:1], {**keeps, **more})
+
+
 def ways_of_call(eqn: Any, name: str) -> Iterator[Way]:
     """The ways to write a call of a function of this name that JAX itself has jitted or given a derivative."""
     slots = tuple(Slot(place) for place in range(len(eqn.invars)))
+    yield from _reductions(eqn, name, slots)
+    if name in _OPERATORS:
+        yield Way(_OPERATORS[name], slots, {})
     for function in functions_named(name):
         yield Way(function, slots, {})
         if getattr(_RANDOM, getattr(function, "__name__", ""), None) is function:
