@@ -247,8 +247,7 @@ EXCEPTIONS: dict[str, str] = {
     **dict.fromkeys(
         "jnp.array_repr jnp.array_str jnp.get_printoptions jnp.set_printoptions jnp.printoptions".split(), _SHOWN),
     **dict.fromkeys(
-        "lax.pbroadcast lax.pcast lax.precv lax.psend lax.ragged_all_to_all lax.with_sharding_constraint lax.pvary "
-        "lax.all_gather_invariant".split(),
+        "lax.pbroadcast lax.pcast lax.precv lax.psend lax.ragged_all_to_all lax.with_sharding_constraint".split(),
         _MESH),
     **dict.fromkeys("lax.after_all lax.create_token".split(), "it is about tokens, which order effects, not arrays"),
     "lax.dce_sink": "it returns nothing, and only keeps a value alive inside a compiled program",

@@ -101,6 +101,19 @@ def test_a_branch_on_a_number_is_guarded_as_a_condition() -> None:
         graph(X, 1)
 
 
+def typed(x, n):
+    return x * n if type(n) is int else x - n
+
+
+def test_a_program_that_asks_for_types_gets_plain_numbers() -> None:
+    graph = clew.trace(typed, (X, 3))
+    assert_same(typed(X, 3), graph(X, 3))
+    with pytest.raises(GuardError, match="n == 3"):
+        graph(X, 4)
+    with pytest.raises(CaptureError, match="type of a value"):
+        clew.trace(typed, (X, numpy.float32(2)))
+
+
 def test_static_numbers_are_constants() -> None:
     graph = clew.trace(branching, (X, 3), static=("n",))
     assert_same(branching(X, 3), graph(X, 3))

@@ -20,6 +20,7 @@ from clew.capture.example.contents import attributes_of, contents, follows
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
+from clew.capture.example.reach import asks_for_identity, global_names
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
@@ -123,7 +124,6 @@ class _Capture:
         self.opaque = opaque
         self.recorder = JaxRecorder()
         self.nests = JaxNests(self.recorder, static)
-        self.nests.plain_kinds = plain
         programs = behind(fn)
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
@@ -131,6 +131,9 @@ class _Capture:
         for rule in [one for _, value in list(self.surroundings.values()) for one in rules_of(value)]:
             self.surroundings.add(rule)
         check_names(self.surroundings.functions)
+        codes = [function.__code__ for function in self.surroundings.functions]
+        self.asks_for_types = any("type" in global_names(code) or asks_for_identity(code) for code in codes)
+        self.nests.plain_kinds = (bool, int, float) if self.asks_for_types else plain
         self.owners = [*programs, *self.functions]
         self.state = State(self.nests)
         self.printing = Printing(self.recorder)
@@ -190,6 +193,12 @@ class _Capture:
         finally:
             nests.put_back()
             state.put_back()
+        if nests.hosts and self.asks_for_types:
+            raise CaptureError(
+                "the program asks for the type of a value, and an array of NumPy is among its arguments",
+                why="what stands for that array while the program is traced has another type",
+                fixes=("ask with isinstance", "pass an array of JAX: jax.numpy.asarray(x)"),
+            )
         return [value for value, _ in nests.arrays], {one.serial: one.plain for one in nests.recorder.standing}
 
     def _trace(

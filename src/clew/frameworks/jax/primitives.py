@@ -264,7 +264,7 @@ def functions_named(name: str) -> Iterator[Callable[..., Any]]:
                 yield function
 
 
-_REDUCTIONS = {
+_REDUCTIONS: dict[str, Callable[..., Any]] = {
     "_reduce_sum": jnp.sum,
     "_reduce_prod": jnp.prod,
     "_reduce_max": jnp.max,
@@ -278,7 +278,7 @@ _REDUCTIONS = {
 """What JAX calls the inside of its reductions, and the functions that users call."""
 
 
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
