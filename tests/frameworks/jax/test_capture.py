@@ -337,6 +337,22 @@ def test_a_graph_is_transformed_like_the_original() -> None:
         assert_same(transform(with_rules)(argument), transform(graph)(argument))
 
 
+@jax.custom_jvp
+def spread(x):
+    return x.mean() * jnp.std(x)
+
+
+spread.defjvp(lambda primals, tangents: (spread(primals[0]), tangents[0].mean() * primals[0].mean()))
+
+
+def test_functions_inside_custom_ones_stay_whole() -> None:
+    x = jnp.array([0.3, 0.6, 0.9])
+    graph = clew.trace(lambda x: spread(x) + 1, (x,))
+    assert_same(spread(x) + 1, graph(x))
+    assert_same(jax.grad(lambda x: spread(x) + 1)(x), jax.grad(graph)(x))
+    assert "jax.numpy.std" in graph.code
+
+
 def test_to_jaxpr_gives_the_jaxpr_back() -> None:
     graph = clew.trace(with_rules, (X,))
     wanted, got = jax.make_jaxpr(with_rules)(X), clew.to_jaxpr(graph, X)

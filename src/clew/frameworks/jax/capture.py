@@ -305,7 +305,7 @@ class _Capture:
         operands += [self._array_of(recorder.taken.get(serial)) for serial in serials]
         if self.opaque == "error":
             check_callbacks(closed.jaxpr)
-        results = Importer(graph, recorder.node_of).run(closed, operands)
+        results = Importer(graph, recorder.node_of, whole=True).run(closed, operands)
         for tracer, node in zip(self.left, results, strict=True):
             recorder.track(tracer, node)
         self.printing.write()

@@ -21,6 +21,7 @@ from clew.frameworks.jax.calls import as_jaxpr
 from clew.frameworks.jax.importer import HANDLERS, Importer, fitting
 from clew.frameworks.jax.kinds import kind_of_aval, spec_of_aval
 from clew.frameworks.jax.primitives import ways_of_call
+from clew.frameworks.jax.staging import this_trace
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
@@ -30,7 +31,7 @@ _MOST_RULES = 12
 
 def _jit(importer: Importer, eqn: Any) -> Sequence[Any] | None:
     params = eqn.params
-    found = None if eqn.effects else _public(eqn, params["name"])
+    found = None if eqn.effects else _public(importer, eqn, params["name"])
     if found is not None:
         return importer.write(found, eqn)
     closed = params["jaxpr"]
@@ -47,14 +48,14 @@ def _jit(importer: Importer, eqn: Any) -> Sequence[Any] | None:
     return importer.results(node, eqn, len(eqn.outvars) != 1)
 
 
-def _public(eqn: Any, name: str) -> Any:
+def _public(importer: Importer, eqn: Any, name: str) -> Any:
     """The public function of JAX that a call is, if there is one."""
     ways = ways_of_call(eqn, str(name))
-    return next((choice for way in ways if (choice := fitting(way, eqn)) is not None), None)
+    return next((choice for way in ways if (choice := fitting(way, eqn, importer.whole)) is not None), None)
 
 
 def _inlined(importer: Importer, eqn: Any, closed: Any) -> Sequence[Any]:
-    inner = Importer(importer.graph, importer._constant, importer.outer)
+    inner = Importer(importer.graph, importer._constant, importer.outer, importer.whole)
     inner.open_rules = importer.open_rules
     return inner.run(closed, [importer.read(variable) for variable in eqn.invars])
 
@@ -236,7 +237,7 @@ def _custom_jvp(importer: Importer, eqn: Any) -> Sequence[Any] | None:
         return None
     closed = as_jaxpr(eqn.params["call_jaxpr"])
     name = str(getattr(closed.jaxpr.debug_info, "func_name", "")).rpartition(".")[2]
-    found = _public(eqn, name)
+    found = _public(importer, eqn, name)
     if found is not None:
         return importer.write(found, eqn)
     operands = [importer.read(variable) for variable in eqn.invars]
@@ -246,8 +247,8 @@ def _custom_jvp(importer: Importer, eqn: Any) -> Sequence[Any] | None:
         if is_open:
             node = importer.graph.call_function(calls.again, (label, *operands))
             return importer.results(node, eqn, len(eqn.outvars) != 1)
-        body, free = importer.body(closed)
-        rule, more = importer.body(_jvp_jaxpr(eqn), pack=tuple)
+        body, free = importer.body(closed, whole=importer.whole)
+        rule, more = importer.body(_jvp_jaxpr(eqn, importer.whole), pack=tuple, whole=importer.whole)
     finally:
         importer.open_rules = before
     if free or more:
@@ -260,12 +261,19 @@ def _moves(aval: Any) -> bool:
     return bool(jax.numpy.issubdtype(aval.dtype, jax.numpy.inexact))
 
 
-def _jvp_jaxpr(eqn: Any) -> Any:
+def _keep_whole(whole: bool) -> None:
+    """Rules of a program that is not compiled as a whole call jitted functions as it does."""
+    if whole:
+        this_trace()
+
+
+def _jvp_jaxpr(eqn: Any, whole: bool) -> Any:
     """The rule for forward derivatives, traced: operands and tangents in, results and tangents out."""
     function, avals = _function(eqn), [one.aval for one in eqn.invars]
     specs = [spec_of_aval(aval) for aval in avals]
 
     def rule(*given: Any) -> Any:
+        _keep_whole(whole)
         primals, rest = given[: len(avals)], iter(given[len(avals) :])
         tangents = [next(rest) if _moves(aval) else numpy.zeros(aval.shape, jax.dtypes.float0) for aval in avals]
         results, changes = jax.jvp(function, tuple(primals), tuple(tangents))
@@ -289,11 +297,12 @@ def _custom_vjp(importer: Importer, eqn: Any) -> Sequence[Any] | None:
         if is_open:
             node = importer.graph.call_function(calls.again, (label, *operands[eqn.params["num_consts"] :]))
             return importer.results(node, eqn, len(eqn.outvars) != 1)
-        body, free = importer.body(eqn.params["call_jaxpr"])
-        ahead, back = _vjp_jaxprs(eqn)
+        whole = importer.whole
+        body, free = importer.body(eqn.params["call_jaxpr"], whole=whole)
+        ahead, back = _vjp_jaxprs(eqn, whole)
         count = len(eqn.outvars)
-        forward, more = importer.body(ahead, pack=lambda made: (tuple(made[:count]), tuple(made[count:])))
-        backward, most = importer.body(back, pack=tuple)
+        forward, more = importer.body(ahead, pack=lambda made: (tuple(made[:count]), tuple(made[count:])), whole=whole)
+        backward, most = importer.body(back, pack=tuple, whole=whole)
     finally:
         importer.open_rules = before
     if free or more or most:
@@ -303,13 +312,14 @@ def _custom_vjp(importer: Importer, eqn: Any) -> Sequence[Any] | None:
     return importer.results(node, eqn, len(eqn.outvars) != 1)
 
 
-def _vjp_jaxprs(eqn: Any) -> tuple[Any, Any]:
+def _vjp_jaxprs(eqn: Any, whole: bool) -> tuple[Any, Any]:
     """The two rules for gradients, traced: results and residuals of the way there, gradients of the way back."""
     function, avals, consts = _function(eqn), [one.aval for one in eqn.invars], eqn.params["num_consts"]
     specs = [spec_of_aval(aval) for aval in avals]
     shapes: list[Any] = []
 
     def forward(*given: Any) -> Any:
+        _keep_whole(whole)
         results, pull = jax.vjp(lambda *primals: function(*given[:consts], *primals), *given[consts:])
         leaves, structure = jax.tree_util.tree_flatten(pull)
         shapes[:] = [structure]
@@ -321,6 +331,7 @@ def _vjp_jaxprs(eqn: Any) -> tuple[Any, Any]:
     moving = [_moves(aval) for aval in avals[consts:]]
 
     def backward(*given: Any) -> Any:
+        _keep_whole(whole)
         pull = jax.tree_util.tree_unflatten(shapes[0], given[: len(kept)])
         rest = iter(given[len(kept) :])
         arriving = [next(rest) if _moves(one.aval) else numpy.zeros(one.aval.shape, jax.dtypes.float0)

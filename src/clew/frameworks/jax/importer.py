@@ -53,8 +53,11 @@ _choices: dict[Any, Choice | None] = {}
 class Importer:
     """Writes the equations of one jaxpr into one graph; ``outer`` is the importer of the graph around a body."""
 
-    def __init__(self, graph: Graph, constant: Callable[[Any], Node], outer: Importer | None = None) -> None:
+    def __init__(
+        self, graph: Graph, constant: Callable[[Any], Node], outer: Importer | None = None, whole: bool = False
+    ) -> None:
         self.graph = graph
+        self.whole = whole
         self.values: dict[Any, Any] = {}
         self.makers: dict[Any, Any] = {}
         self.outer = outer
@@ -138,10 +141,10 @@ class Importer:
 
     def _choice(self, eqn: Any) -> Choice | None:
         """The nicest way to write an equation, and whether its numbers are plain; remembered for equal equations."""
-        key = _key(eqn)
+        key = _key(eqn, self.whole)
         if key is not None and key in _choices:
             return _choices[key]
-        found = next((choice for way in ways_of(eqn) if (choice := fitting(way, eqn)) is not None), None)
+        found = next((choice for way in ways_of(eqn) if (choice := fitting(way, eqn, self.whole)) is not None), None)
         if key is not None:
             if len(_choices) >= _MOST_CHOICES:
                 _choices.clear()
@@ -205,6 +208,7 @@ class Importer:
         jaxpr: Any,
         arrange: Callable[[Graph, list[Any]], list[Any]] | None = None,
         pack: Callable[[list[Any]], Any] | None = None,
+        whole: bool = False,
     ) -> tuple[Graph, list[Node]]:
         """A jaxpr as a graph of its own, and the nodes of this graph that it needs besides its inputs.
 
@@ -223,7 +227,7 @@ class Importer:
                     free[outside] = graph.placeholder(outside.name)
             return free[outside]
 
-        inner = Importer(graph, constant, self)
+        inner = Importer(graph, constant, self, whole)
         variables = closed.jaxpr.invars
         operands = (arrange or (lambda made, given: [self._parameter(made, one) for one in given]))(graph, variables)
         results = inner.run(closed, operands)
@@ -245,14 +249,14 @@ def _packed(results: list[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def fitting(way: Way, eqn: Any) -> Choice | None:
+def fitting(way: Way, eqn: Any, whole: bool = False) -> Choice | None:
     """A way that is the equation, with its numbers written plainly if that is the same, or as arrays of their type."""
     literals = {place: one for place, one in enumerate(eqn.invars) if isinstance(one, core.Literal)}
     if any(numpy.shape(one.val) for one in literals.values()):
         literals = {}
     tries = [(True, {place: _number(numpy.asarray(one.val)) for place, one in literals.items()})] if literals else []
     for plain_numbers, given in (*tries, (False, {place: one.val for place, one in literals.items()}), (False, {})):
-        found = is_equation(way, eqn, given)
+        found = is_equation(way, eqn, given, whole)
         if found:
             return Choice(way, plain_numbers, found == SEVERAL)
     return None
@@ -269,7 +273,7 @@ def _numbers(value: numpy.ndarray[Any, Any]) -> Any:
     return value.tolist()
 
 
-def _key(eqn: Any) -> Any:
+def _key(eqn: Any, whole: bool) -> Any:
     """What decides how an equation is written; None if that cannot be compared."""
     operands = tuple(
         (kind_of_aval(one.aval), numpy.asarray(one.val).tobytes() if isinstance(one, core.Literal) else None)
@@ -277,11 +281,12 @@ def _key(eqn: Any) -> Any:
     )
     results = tuple(kind_of_aval(one.aval) for one in eqn.outvars)
     params = tuple(sorted(plain_dict(eqn.params).items(), key=lambda item: item[0]))
-    key = (eqn.primitive, operands, results, params, setting("jax_enable_x64"))
+    settings = (whole, setting("jax_enable_x64"))
+    key = (eqn.primitive, operands, results, params, settings)
     try:
         hash(key)
     except TypeError:  # a parameter that is a list, say
-        return (eqn.primitive, operands, results, repr(params), setting("jax_enable_x64"))
+        return (eqn.primitive, operands, results, repr(params), settings)
     return key if not any(isinstance(value, (core.Jaxpr, core.ClosedJaxpr)) for _, value in params) else None
 
 

@@ -30,14 +30,15 @@ _IGNORED = frozenset({"computation", "debug_info", "jvp_jaxpr_fun", "fwd_jaxpr_t
 _RULES = ("jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd")
 
 
-def is_equation(way: Way, eqn: Any, literals: dict[int, Any]) -> str:
+def is_equation(way: Way, eqn: Any, literals: dict[int, Any], whole: bool = False) -> str:
     """Whether tracing a call gives exactly this equation; ``literals`` are the operands that are written out.
 
+    With ``whole`` calls of jitted functions stay calls, as in a program that is not compiled as a whole.
     The answer is ONE or SEVERAL, as the call gives its result or a sequence of results; nothing if it is another.
     """
     places = [place for place, operand in enumerate(eqn.invars) if place not in literals]
     try:
-        made, shape = jax.make_jaxpr(functools.partial(_run, way, literals, places), return_shape=True)(
+        made, shape = jax.make_jaxpr(functools.partial(_run, way, literals, places, whole), return_shape=True)(
             *(spec_of_aval(eqn.invars[place].aval) for place in places)
         )
     except Exception:  # a call that cannot even be made is none that could stand here
@@ -62,8 +63,9 @@ def _same_primitive(made: Any, wanted: Any) -> bool:
     return made is wanted or EQUIVALENT.get(wanted.name) == made.name
 
 
-def _run(way: Way, literals: dict[int, Any], places: list[int], *given: Any) -> Any:
-    this_trace()
+def _run(way: Way, literals: dict[int, Any], places: list[int], whole: bool, *given: Any) -> Any:
+    if whole:
+        this_trace()
     values = {**literals, **dict(zip(places, given, strict=True))}
 
     def fill(leaf: Any) -> Any:

@@ -2,7 +2,8 @@
 
 JAX compiles a function such as ``jax.numpy.mean`` as a whole when it is called on values, but takes it apart when it is
 traced, which can change the last bit of a result. During a capture such calls of the program itself are kept whole;
-bodies that are compiled as a whole anyway are traced as always.
+bodies that are compiled as a whole anyway are traced as always. A function with a derivative of its own is called like
+any other, so its inside counts as the program.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from jax._src import core, pjit
+from jax._src import core, linear_util, pjit
 from jax._src.interpreters import partial_eval
 
 from clew.capture.symbolic.patches import Patches
@@ -28,6 +29,8 @@ def whole_calls() -> Iterator[None]:
     try:
         with Patches() as patches:
             patches.in_dict(rules, pjit.jit_p, _keeping)  # type: ignore[arg-type]
+            for name in ("process_custom_jvp_call", "process_custom_vjp_call"):
+                patches.on_class(partial_eval.DynamicJaxprTrace, name, _entering)
             yield
     finally:
         _outermost.reset(token)
@@ -45,3 +48,22 @@ def _keeping(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(trace, source_info, *args, **params)
 
     return stage
+
+
+@linear_util.transformation2
+def _as_program(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run what is traced here as a part of the program."""
+    token = _outermost.set(core.trace_ctx.trace)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _outermost.reset(token)
+
+
+def _entering(original: Callable[..., Any]) -> Callable[..., Any]:
+    def process(trace: Any, primitive: Any, *rest: Any, **options: Any) -> Any:
+        if trace is _outermost.get():
+            rest = tuple(_as_program(one) if isinstance(one, linear_util.WrappedFun) else one for one in rest)
+        return original(trace, primitive, *rest, **options)
+
+    return process
