@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
+from types import ModuleType
 from typing import Any
 
 from clew.capture.example.reach import global_names
@@ -31,6 +31,11 @@ PLAIN = "clew.runtime.plain"
 
 STATEFUL = ("torch",)
 """The frameworks whose captures can be told which objects are stateful."""
+
+
+def _is_of(value: Any, package: str) -> bool:
+    """Whether a value is the package of a framework, or a module in it: ``jax.numpy`` is often named alone."""
+    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] == package
 
 
 def _default() -> Guest:
@@ -89,6 +94,6 @@ def _owner_of(frameworks: list[Guest], fn: Any, args: tuple[Any, ...], kwargs: d
     used = [around[name] for name in global_names(code) if name in around] if code is not None else []
     for named in (used, [] if owners else list(around.values())):
         for framework in frameworks:
-            if any(value is sys.modules[framework.package] for value in named):
+            if any(_is_of(value, framework.package) for value in named):
                 return framework
     return owners[0] if owners else frameworks[0]

@@ -27,6 +27,8 @@ COMPILERS = {"torch": "compile", "jax": "jit", "tensorflow": "function"}
 _DECIDES = frozenset({"torch"})
 """Frameworks whose compiler goes on where Python decides by the value of an array."""
 _READINGS = frozenset({"_operator", "operator", "builtins"})
+_FACTS = frozenset({"clew.frameworks.jax.kinds", "clew.frameworks.jax.entry_guards"})
+"""Files of frameworks whose functions only tell facts about values and settings."""
 _SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size"})
 
 
@@ -125,7 +127,8 @@ def _is_reading(node: Node) -> bool:
     if node.op == "call_method":
         return node.target in _SIZES
     module = getattr(node.target, "__module__", "") or ""
-    return node.op == "call_function" and (module in _READINGS or module.startswith("clew.capture.example."))
+    is_own = module.startswith("clew.capture.example.") or module in _FACTS
+    return node.op == "call_function" and (module in _READINGS or is_own)
 
 
 def _copied(graph: Graph, nodes: list[Node]) -> Graph:

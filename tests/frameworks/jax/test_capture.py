@@ -353,6 +353,13 @@ def test_functions_inside_custom_ones_stay_whole() -> None:
     assert "jax.numpy.std" in graph.code
 
 
+def test_jit_on_top_of_a_capture() -> None:
+    compiled = clew.trace_graph(with_rules, args=(X,), to="jax", return_backend_traced_fn=True)
+    assert_same(jax.jit(with_rules)(X), compiled(X))
+    with pytest.raises(GuardError, match=r"x is float32\[3\]"):
+        compiled(X[:2])
+
+
 def test_to_jaxpr_gives_the_jaxpr_back() -> None:
     graph = clew.trace(with_rules, (X,))
     wanted, got = jax.make_jaxpr(with_rules)(X), clew.to_jaxpr(graph, X)

@@ -20,6 +20,7 @@ from clew.capture.example.contents import attributes_of, contents, follows
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
+from clew.capture.example.programs import behind, signature_of
 from clew.capture.example.reach import asks_for_identity, global_names
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
@@ -31,7 +32,7 @@ from clew.frameworks.jax import control  # fills the table of handlers
 from clew.frameworks.jax.entry_guards import EntryGuards
 from clew.frameworks.jax.importer import HANDLERS, Importer
 from clew.frameworks.jax.printing import Printing
-from clew.frameworks.jax.programs import behind, check_names, rules_of, signature_of
+from clew.frameworks.jax.programs import check_names, rules_of
 from clew.frameworks.jax.recording import JaxNests, JaxRecorder
 from clew.frameworks.jax.refusals import (
     PlainNumbers,
@@ -63,10 +64,14 @@ def capture(
     array_caching: bool = True,
     opaque: str = "call",
     control_flow: str = "capture",
+    dynamic: bool = False,
+    stateful: Iterable[Any] = (),
+    stateful_arguments: Iterable[Any] = (),
 ) -> Captured:
     """Trace ``fn`` on the example and record it; with ``keep`` the graph is also run once, for its result.
 
-    ``control_flow`` says nothing here: what JAX's own functions say is in the jaxpr, and Python's cannot be traced.
+    ``control_flow`` and ``dynamic`` say nothing here: control flow of JAX's own is in the jaxpr, Python's cannot be
+    traced, and a jaxpr has fixed sizes. Objects in ``stateful`` are watched; those among the arguments always are.
     """
     _check_options(leaves, include_generators, opaque)
     if _running.get() is not None:
@@ -76,7 +81,7 @@ def capture(
     known: dict[int, Any] = {}
     plain: tuple[type, ...] = ()
     for _ in range(_MOST_RUNS):
-        run = _Capture(fn, static, plain, opaque)
+        run = _Capture(fn, static, plain, opaque, tuple(stateful))
         try:
             done = run.run(args, kwargs, lifted, known)
         except PlainNumbers:
@@ -119,7 +124,9 @@ def _kept(captured: Captured, args: tuple[Any, ...], kwargs: dict[str, Any], fn:
 class _Capture:
     """One run of a program that is being captured."""
 
-    def __init__(self, fn: Any, static: frozenset[str], plain: tuple[type, ...], opaque: str) -> None:
+    def __init__(
+        self, fn: Any, static: frozenset[str], plain: tuple[type, ...], opaque: str, stateful: tuple[Any, ...]
+    ) -> None:
         self.fn = fn
         self.opaque = opaque
         self.recorder = JaxRecorder()
@@ -134,7 +141,7 @@ class _Capture:
         codes = [function.__code__ for function in self.surroundings.functions]
         self.asks_for_types = any("type" in global_names(code) or asks_for_identity(code) for code in codes)
         self.nests.plain_kinds = (bool, int, float) if self.asks_for_types else plain
-        self.owners = [*programs, *self.functions]
+        self.owners = [*programs, *self.functions, *stateful]
         self.state = State(self.nests)
         self.printing = Printing(self.recorder)
         self.found: list[Slot] = []

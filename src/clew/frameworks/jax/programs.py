@@ -1,10 +1,9 @@
-"""What a JAX callable consists of: its signature, the objects behind it, and the names that it must not ask for."""
+"""What a JAX callable brings along, rules of derivatives among them, and the names that it must not ask for."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -21,29 +20,6 @@ _ENTROPY = {
     "datetime": "datetime date",
 }
 """Functions of Python that give another value at each call."""
-
-
-def signature_of(target: Any) -> inspect.Signature:
-    """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""
-    own = inspect.signature(target, follow_wrapped=False)
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
-        return own
-    return inspect.signature(target)
-
-
-def behind(fn: Any) -> list[Any]:
-    """A callable and the objects that it consists of: of a method its object, of a partial what it holds."""
-    found: list[Any] = []
-    waiting = [fn]
-    while waiting:
-        one = waiting.pop()
-        if one is not None and not any(one is known for known in found):
-            found.append(one)
-            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
-            if isinstance(one, partial):
-                waiting += [one.func, *one.args, *one.keywords.values()]
-    return found
 
 
 def rules_of(value: Any) -> list[FunctionType]:
