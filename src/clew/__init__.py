@@ -34,8 +34,8 @@ from clew.runtime.function import GraphFunction
 
 if TYPE_CHECKING:
     from clew.io.exported import from_exported
-    from clew.io.tensorflow_graph import from_tf, to_tf
     from clew.io.jaxpr import from_jaxpr, to_jaxpr
+    from clew.io.tensorflow_graph import from_tf, to_tf
     from clew.io.torch_fx import from_fx, to_fx
     from clew.io.torchscript import from_torchscript
     from clew.passes.match import SubgraphMatcher

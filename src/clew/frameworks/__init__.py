@@ -13,6 +13,8 @@ from typing import cast
 from clew.ir.guests import Guest, register
 
 PACKAGES = ("torch", "jax", "tensorflow", "numpy")
+PARTS = {"jaxlib": "jax"}
+"""Packages whose values belong to a framework of another name."""
 
 
 def _waker(package: str) -> Callable[[], Guest]:
