@@ -35,6 +35,7 @@ class Reach:
         self._names: set[str] = {"forward"}
         self._methods: dict[str, list[FunctionType]] = {}
         self._waiting: list[FunctionType] = []
+        self.derived: dict[Any, Any] = {}  # what was found out about the functions, until there are others
 
     def copy(self) -> Reach:
         """Another one that has reached the same."""
@@ -47,6 +48,7 @@ class Reach:
     def add(self, function: FunctionType) -> list[FunctionType]:
         """All functions that are reached now and were not before."""
         known = len(self.functions)
+        self.derived.clear()
         self._packages.add(_package(function))
         self._waiting.append(function)
         self._follow()

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat
 from clew.capture.example.guards import Variable
 from clew.capture.example.reach import Reach, names_all_globals, stored_names, variables
 from clew.errors import CaptureError
+
+AnswerT = TypeVar("AnswerT")
 
 
 class _Known(NamedTuple):
@@ -26,6 +28,14 @@ class _Known(NamedTuple):
     around: list[tuple[Any, str, FunctionType]]
     stored: set[str]
     code: list[tuple[dict[str, Any], str, Any]]
+    codes: list[tuple[FunctionType, CodeType]]
+
+    def holds_still(self) -> bool:
+        """Whether all code that the program names is the same."""
+        for holder, name, value in self.code:
+            if holder.get(name) is not value:
+                return False
+        return all(function.__code__ is code for function, code in self.codes)
 
 
 _ANY = "*"
@@ -38,7 +48,7 @@ _MOST_KNOWN = 64
 def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> _Known:
     """What a program reaches; remembered for programs of importable parts, as long as all code it names is the same."""
     known = _known.get((functions, kinds))
-    if known is not None and all(holder.get(name) is value for holder, name, value in known.code):
+    if known is not None and known.holds_still():
         return known
     reach = Reach()
     for kind in kinds:
@@ -48,7 +58,8 @@ def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> _Known:
     found = {(id(one[0]), one[1]): (*one, function) for function in reach.functions for one in variables(function)}
     around = [(holder, name, function) for holder, name, _, function in found.values()]
     code = [(holder, name, value) for holder, name, value, _ in found.values() if isinstance(value, CODE)]
-    made = _Known(reach, reach.near(functions), around, _stored(reach.functions), code)
+    codes = [(function, function.__code__) for function in reach.functions]
+    made = _Known(reach, reach.near(functions), around, _stored(reach.functions), code, codes)
     if not any("<locals>" in part.__qualname__ for part in (*functions, *kinds)):
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
@@ -60,6 +71,10 @@ def _stored(functions: Iterable[FunctionType]) -> set[str]:
     """The names that some functions set, as global variables or as attributes, of a Python module say."""
     found = {name for function in functions for name in stored_names(function.__code__)}
     return found | {_ANY} if any(names_all_globals(function.__code__) for function in functions) else found
+
+
+def _globals_of(functions: Iterable[FunctionType]) -> dict[int, dict[str, Any]]:
+    return {id(function.__globals__): function.__globals__ for function in functions}
 
 
 class Surroundings:
@@ -106,6 +121,19 @@ class Surroundings:
     def functions(self) -> list[FunctionType]:
         """All functions whose variables are looked at."""
         return list(self._reach.functions)
+
+    def derived(self, ask: Callable[[Iterable[FunctionType]], AnswerT]) -> AnswerT:
+        """What ``ask`` finds out about the code of all functions, remembered as long as there are no others."""
+        known = self._reach.derived
+        if ask not in known:
+            known[ask] = ask(self._reach.functions)
+        answer: AnswerT = known[ask]
+        return answer
+
+    @property
+    def namespaces(self) -> dict[int, dict[str, Any]]:
+        """The globals of all functions, by identity."""
+        return self.derived(_globals_of)
 
     def classes(self) -> list[type]:
         """The classes of the program, those that its code names, and those that they derive from."""

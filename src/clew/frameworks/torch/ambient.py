@@ -10,7 +10,8 @@ import builtins
 import functools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch.nn import functional
 
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Scalar
+from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.torch import contexts
@@ -60,7 +62,7 @@ class TypeQuestion:
 _type_question = TypeQuestion()
 
 
-def install(patches: Patches, current: Current, functions: list[Any]) -> None:
+def install(patches: Patches, current: Current) -> None:
     """Let all of it report to the capture that ``current`` names, if one is recording."""
     for name in _QUESTIONS:
         if name in vars(torch):
@@ -78,9 +80,23 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
     contexts.install(patches, current)
     patches.on_class(type(os.environ), "__getitem__", lambda original: _environment(original, current))
     patches.on_class(torch.nn.Module, "to", lambda original: _staying(original, current))
-    for function in functions:
-        if "type" in function.__code__.co_names and "type" not in function.__globals__:
-            patches.in_dict(function.__globals__, "type", lambda original: _type_question, default=builtins.type)
+
+
+def install_in(patches: Patches, surroundings: Surroundings) -> None:
+    """Let ``type`` answer for traced numbers in the modules of those functions that name it."""
+    for names in surroundings.derived(_asking_for_types):
+        if names.get("type", _type_question) is _type_question:  # another capture may be at work already
+            patches.in_dict(names, "type", _question_instead, default=builtins.type)
+
+
+def _asking_for_types(functions: Iterable[FunctionType]) -> list[dict[str, Any]]:
+    """The globals of those functions that name ``type``."""
+    asking = [function for function in functions if "type" in function.__code__.co_names]
+    return list({id(function.__globals__): function.__globals__ for function in asking}.values())
+
+
+def _question_instead(original: Any) -> TypeQuestion:
+    return _type_question
 
 
 _SWITCHES = ("set_default_", "set_autocast_", "set_deterministic_", "use_deterministic_", "set_float32_")

@@ -21,6 +21,7 @@ from clew.capture.example.contents import Memory
 from clew.capture.example.guards import CHECKS, Variable
 from clew.capture.example.plain_bodies import only_calculates
 from clew.capture.example.recorder import Scalar
+from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.torch.higher_order import refusal
@@ -78,10 +79,10 @@ def _cached_in(frame: FrameType) -> Iterator[Place]:
         yield from ((holder, name) for name in names if isinstance(held.get(name), _CACHED) and _is_users(held[name]))
 
 
-def install(
+def install_in(
     patches: Patches,
     current: Current,
-    functions: Iterable[Any],
+    surroundings: Surroundings,
     modules: Iterable[Any] = (),
     met: Iterable[Place] = (),
 ) -> None:
@@ -92,24 +93,29 @@ def install(
             patches.on_class(holder, name, make)
         else:
             patches.in_dict(vars(holder) if isinstance(holder, ModuleType) else holder, name, make)
-    functions = list(functions)
-    used = {name for function in functions for name in _spelled(function.__code__)}
+    used = surroundings.derived(_all_spelled)
     kinds = {kind for module in modules for kind in type(module).__mro__}
     for kind in [kind for kind in kinds if not kind.__module__.startswith(("torch.", "builtins"))]:
-        for name, value in [(name, value) for name, value in vars(kind).items() if type(value) in _HOLDING]:
+        for name, value in [item for item in vars(kind).items() if type(item[1]) in _HOLDING]:
             if isinstance(value, _CACHED) and _is_users(value):
                 patches.on_class(kind, name, functools.partial(_recording, current=current))
             _in_closure(patches, value, current)
-    for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
-        found = [(name, value) for name, value in names.items() if type(value) in _HOLDING and name in used]
-        for name, value in found:
+    for names in surroundings.namespaces.values():
+        for name, value in [item for item in names.items() if type(item[1]) in _HOLDING and item[0] in used]:
             if isinstance(value, _CACHED) and _is_users(value):
                 patches.in_dict(names, name, functools.partial(_recording, current=current))
             else:
                 _in_closure(patches, value, current)
-    for function in functions:
-        if function.__closure__:
-            _in_closure(patches, function, current)
+    for function in surroundings.derived(_with_closures):
+        _in_closure(patches, function, current)
+
+
+def _all_spelled(functions: Iterable[FunctionType]) -> set[str]:
+    return {name for function in functions for name in _spelled(function.__code__)}
+
+
+def _with_closures(functions: Iterable[FunctionType]) -> list[FunctionType]:
+    return [function for function in functions if function.__closure__]
 
 
 @functools.lru_cache(maxsize=16384)
@@ -127,8 +133,8 @@ def _is_users(cached: Any) -> bool:
 
 def _in_closure(patches: Patches, value: Any, current: Current) -> None:
     """A decorator of the user's may keep the cached function in a variable of its own."""
-    inner = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-    for cell in (inner.__closure__ or ()) if isinstance(inner, FunctionType) else ():
+    inner = value if type(value) is FunctionType else getattr(value, "__func__", None)
+    for cell in (inner.__closure__ or ()) if type(inner) is FunctionType else ():
         held = _contents(cell)
         if isinstance(held, _CACHED) and _is_users(held):
             patches.in_cell(cell, functools.partial(_recording, current=current))

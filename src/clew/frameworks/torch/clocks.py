@@ -21,8 +21,8 @@ import numpy.random
 
 from clew.capture.example.statements import is_only_shown
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import refusal
-from clew.frameworks.torch.streams import replace_by_name
 from clew.ir.effects import pure
 from clew.ir.source import user_frame
 
@@ -36,34 +36,26 @@ def clock(name: str) -> Any:
     return getattr(time, name)()
 
 
-def install(patches: Patches, current: Current, functions: list[Any]) -> None:
+def install(patches: Patches, current: Current) -> None:
     """Let clocks report to the capture that ``current`` names, if one is recording; let it refuse entropy."""
-    own = {id(function.__globals__) for function in functions}
-    makers: dict[int, Callable[[Any], Any]] = {}
     for name in [name + suffix for name in _CLOCKS for suffix in ("", "_ns")]:
-        make = functools.partial(_reading, name=name, current=current, own=own)
-        makers[id(getattr(time, name))] = make
-        patches.in_dict(vars(time), name, make)
+        patches.in_dict(vars(time), name, noted(functools.partial(_reading, name=name, current=current)))
     for home, name in ((os, "urandom"), (random, "_urandom")):
         make = functools.partial(_refusing, name="entropy of the system", current=current, seeded=False)
-        makers[id(getattr(home, name))] = make
-        patches.in_dict(vars(home), name, make)
+        patches.in_dict(vars(home), name, noted(make))
     make = functools.partial(_refusing, name="a generator of NumPy without a seed", current=current, seeded=True)
-    makers[id(numpy.random.default_rng)] = make
-    patches.in_dict(vars(numpy.random), "default_rng", make)
+    patches.in_dict(vars(numpy.random), "default_rng", noted(make))
     patches.on_class(random.Random, "__init__", lambda original: _seeding(original, current))
     patches.in_dict(vars(numpy.random), "RandomState", lambda original: _Standing(original, {}, make(original)))
     for kind in (datetime.datetime, datetime.date):
-        makers[id(kind)] = functools.partial(_calendar, current=current)
-        patches.in_dict(vars(datetime), kind.__name__, makers[id(kind)])
-    replace_by_name(patches, functions, makers)
+        patches.in_dict(vars(datetime), kind.__name__, noted(functools.partial(_calendar, current=current)))
 
 
-def _reading(original: Callable[[], Any], name: str, current: Current, own: set[int]) -> Callable[[], Any]:
+def _reading(original: Callable[[], Any], name: str, current: Current) -> Callable[[], Any]:
     @functools.wraps(original)
     def read() -> Any:
         recorder = current()
-        if recorder is None or id(sys._getframe(1).f_globals) not in own:
+        if recorder is None or id(sys._getframe(1).f_globals) not in recorder.surroundings.namespaces:
             return original()
         return recorder.result(original(), recorder.create(clock, (name,)))
 

@@ -40,7 +40,7 @@ def repeat(condition: Any, condition_values: Any, step: Any, step_values: Any, *
     return carried
 
 
-def install(patches: Patches, current: Current, functions: list[Any]) -> None:
+def install(patches: Patches, current: Current) -> None:
     """Let both report to the capture that ``current`` names, if one is recording."""
     for home in (torch, torch._higher_order_ops):
         patches.in_dict(vars(home), "cond", lambda original: _cond(original, current))

@@ -63,6 +63,6 @@ def _runs(function: FunctionType, frame: FrameType) -> bool:
 def install(patches: Patches, islands: list[Any], functions: list[Any]) -> None:
     """Let calls of the functions among the islands be recorded as calls."""
     wanted = [island for island in islands if isinstance(island, FunctionType)]
-    for names in {id(function.__globals__): function.__globals__ for function in (*functions, *wanted)}.values():
-        if wanted:
-            install_for(patches, names, wanted)
+    around = (*functions, *wanted) if wanted else ()
+    for names in {id(function.__globals__): function.__globals__ for function in around}.values():
+        install_for(patches, names, wanted)

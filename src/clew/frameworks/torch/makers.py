@@ -20,7 +20,7 @@ Current = Callable[[], Any]
 _LEGACY = "Float Double Half BFloat16 Byte Char Short Int Long Bool"
 
 
-def install(patches: Patches, current: Current, functions: list[Any]) -> None:
+def install(patches: Patches, current: Current) -> None:
     """Let makers report to the capture that ``current`` names, if one is recording."""
     patches.on_class(torch.nn.Parameter, "__new__", lambda original: _parameter(original, current))
     patches.in_dict(vars(torch), "Generator", lambda original: _generator_class(original, current))

@@ -11,7 +11,7 @@ import builtins
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -21,7 +21,9 @@ from clew.capture.example.call_sites import redirected
 from clew.capture.example.collected import Collected
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import Scalar
+from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute
 
 Current = Callable[[], Any]
@@ -31,31 +33,31 @@ _NAMES = (
     "isqrt gcd lcm isnan isinf isfinite degrees radians"
 )
 _MATH = {name: getattr(math, name) for name in _NAMES.split()}
+_BUILTINS = frozenset("int float max min range len".split())
 _PLAIN_INTS_ONLY = frozenset({"np", "numpy", "random"})
 """Names in a function that make a plain number the better answer: what they stand for takes nothing else."""
 
 
-def install(patches: Patches, current: Current, functions: list[FunctionType]) -> None:
-    """Lead the calls in these functions to the functions of this file."""
+def install(patches: Patches) -> None:
+    """Let the functions of ``math`` keep numbers traced."""
     for name in _MATH:
-        patches.in_dict(vars(math), name, _keeping)
+        patches.in_dict(vars(math), name, noted(_keeping))
+
+
+def install_in(patches: Patches, current: Current, surroundings: Surroundings) -> None:
+    """Lead the calls of builtins in the program's functions to the functions of this file."""
     substitutes = _builtins(current)
-    for function in functions:
-        known = attribute_names(function.__code__)
-        if not known.isdisjoint(_MATH):
-            _by_own_name(patches, function, known)
-        if substitutes.keys().isdisjoint(known) or not known.isdisjoint(_PLAIN_INTS_ONLY):
-            continue
+    for function in surroundings.derived(_calling_builtins):
         code = redirected(function, substitutes)
         if code is not None:
             patches.on_function(function, code)
 
 
-def _by_own_name(patches: Patches, function: FunctionType, names: frozenset[str]) -> None:
-    """Functions of ``math`` that were imported by their own names."""
-    for name in names & _MATH.keys():
-        if function.__globals__.get(name) is _MATH[name]:
-            patches.in_dict(function.__globals__, name, _keeping)
+def _calling_builtins(functions: Iterable[FunctionType]) -> list[FunctionType]:
+    """Those functions that may call one of the builtins, and that want no plain numbers."""
+    names = [(function, attribute_names(function.__code__)) for function in functions]
+    calling = [(function, known) for function, known in names if not _BUILTINS.isdisjoint(known)]
+    return [function for function, known in calling if known.isdisjoint(_PLAIN_INTS_ONLY)]
 
 
 @functools.cache

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.clocks import is_importing
 from clew.frameworks.torch.higher_order import refusal
 
@@ -34,7 +33,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 _asked: list[Current] = []
 
 
-def install(patches: Patches, current: Current, functions: list[Any]) -> None:
+def install(current: Current) -> None:
     """Let acts on the outside be refused while the capture that ``current`` names is recording."""
     if not _asked:
         _asked.append(current)

@@ -35,21 +35,10 @@ from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
 from clew.capture.example.writes import Writes
-from clew.capture.symbolic.patches import Patches
+from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import (
-    ambient,
-    caches,
-    clocks,
-    control_flow,
-    functions,
-    makers,
-    numbers,
-    outside,
-    streams,
-    transforms,
-)
+from clew.frameworks.torch import functions, replaced
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import install as install_islands
@@ -334,16 +323,11 @@ class Run:
         try:
             with Patches() as patches:
                 self.findings.progress.rewrites.install(patches)
-                patches.on_class(torch.nn.Module, "__call__", _reporting_call)
-                patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
-                patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
                 install(patches)
                 install_islands(patches, self.islands, reached)
-                ambient.install(patches, _current_recorder, reached)
+                patches.from_stock(_stock)
                 self.state.install(patches)
-                for part in (transforms, control_flow, streams, clocks, makers, numbers, outside):
-                    part.install(patches, _current_recorder, reached)
-                caches.install(patches, _current_recorder, reached, self.parts, met)
+                replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met)
                 regions = current_regions.set(self.regions)
                 try:
                     with RecordingMode(self.recorder), self.accesses.watched(patches):
@@ -483,3 +467,14 @@ def _reporting_apply(original: Any) -> Any:
         return functions.apply(recorder, cls, function, args, kwargs)
 
     return classmethod(apply)
+
+
+def _replace_in_torch(patches: Patches) -> None:
+    """What every capture replaces in the same way."""
+    patches.on_class(torch.nn.Module, "__call__", _reporting_call)
+    patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
+    patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
+    replaced.install(patches, _current_recorder)
+
+
+_stock = Stock(_replace_in_torch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.random
 
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.by_name import noted
 
 Current = Callable[[], Any]
 
@@ -82,28 +83,14 @@ class Streams:
         return recorder.result(value, recorder.create(target, node_args, node_kwargs))
 
 
-def install(patches: Patches, current: Current, functions: Iterable[Any]) -> None:
+def install(patches: Patches, current: Current) -> None:
     """Let draws report to the capture that ``current`` names, if one is recording."""
-    makers: dict[int, Callable[[Any], Any]] = {}
     for home, names in ((random, _PYTHON), (numpy.random, _NUMPY)):
         for name in names:
             make = functools.partial(_drawing, package=home.__name__, name=name, current=current)
-            makers[id(getattr(home, name))] = make
-            patches.in_dict(vars(home), name, make)
+            patches.in_dict(vars(home), name, noted(make))
     for name, maker in (("choice", _choosing), ("shuffle", _shuffling), ("sample", _sampling)):
-        make = functools.partial(maker, current=current)
-        makers[id(getattr(random, name))] = make
-        patches.in_dict(vars(random), name, make)
-    replace_by_name(patches, functions, makers)
-
-
-def replace_by_name(patches: Patches, functions: Iterable[Any], makers: dict[int, Callable[[Any], Any]]) -> None:
-    """Replace functions where the program's modules have imported them by name; ``makers`` by identity of each."""
-    for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
-        if makers.keys().isdisjoint(map(id, names.values())):
-            continue
-        for own in [own for own, value in names.items() if id(value) in makers]:
-            patches.in_dict(names, own, makers[id(names[own])])
+        patches.in_dict(vars(random), name, noted(functools.partial(maker, current=current)))
 
 
 def _is_number(value: Any) -> bool:

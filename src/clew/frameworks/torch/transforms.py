@@ -18,8 +18,8 @@ from torch.autograd import functional
 
 from clew.capture.example.attempts import PASSING
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import Current, call_with, record, transform_with
-from clew.frameworks.torch.streams import replace_by_name
 
 PASSING.add(torch.utils.checkpoint._StopRecomputationError)
 _checkpoint: Any = torch.utils.checkpoint.checkpoint
@@ -27,7 +27,7 @@ _FUNCTIONALS = ("jacobian", "hessian", "vjp", "jvp", "vhp", "hvp")
 _JACOBIANS = ("jacrev", "jacfwd", "hessian", "linearize")
 
 
-def install(patches: Patches, current: Current, functions: list[Any]) -> None:
+def install(patches: Patches, current: Current) -> None:
     """Let the transforms report to the capture that ``current`` names, if one is recording."""
     raw = _checkpoint.__wrapped__
     patches.in_dict(vars(raw), "__dynamo_disable", lambda original: _taking(original, _checkpoint, current), raw)
@@ -36,15 +36,12 @@ def install(patches: Patches, current: Current, functions: list[Any]) -> None:
         patches.in_dict(vars(eager_transforms), name, functools.partial(_grad, transform=transform, current=current))
     patches.in_dict(vars(eager_transforms), "_vjp_with_argnums", lambda original: _vjp(original, current))
     patches.in_dict(vars(eager_transforms), "_jvp_with_argnums", lambda original: _jvp(original, current))
-    makers: dict[int, Callable[[Any], Any]] = {}
     for home, names, make in (
         (functional, _FUNCTIONALS, lambda original: _taking(original, original, current)),
         (torch.func, _JACOBIANS, lambda original: _transforming(original, current)),
     ):
         for name in names:
-            makers[id(getattr(home, name))] = make
-            patches.in_dict(vars(home), name, make)
-    replace_by_name(patches, functions, makers)
+            patches.in_dict(vars(home), name, noted(make))
 
 
 def _taking(original: Callable[..., Any], target: Callable[..., Any], current: Current) -> Callable[..., Any]:

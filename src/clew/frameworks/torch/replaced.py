@@ -1,0 +1,46 @@
+"""All that a capture replaces for its time besides torch's classes: in torch, in Python's modules, in the program.
+
+What is replaced in the same way for every program is worked out once; in the modules of a program it is looked for at
+each capture, since they may hold other values by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from clew.capture.example.surroundings import Surroundings
+from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch import (
+    ambient,
+    by_name,
+    caches,
+    clocks,
+    control_flow,
+    makers,
+    numbers,
+    outside,
+    streams,
+    transforms,
+)
+
+Current = Callable[[], Any]
+
+
+def install(patches: Patches, current: Current) -> None:
+    """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
+    for part in (ambient, transforms, control_flow, streams, clocks, makers):
+        part.install(patches, current)
+    numbers.install(patches)
+    outside.install(current)
+
+
+def install_in(
+    patches: Patches, current: Current, surroundings: Surroundings, parts: Iterable[Any], met: Iterable[caches.Place]
+) -> None:
+    """Replace what the modules and functions of a program hold; ``parts`` are the modules of torch it consists of,
+    ``met`` the caches of other packages that an earlier run came to."""
+    by_name.replace_in(patches, surroundings.namespaces.values())
+    ambient.install_in(patches, surroundings)
+    numbers.install_in(patches, current, surroundings)
+    caches.install_in(patches, current, surroundings, parts, met)
