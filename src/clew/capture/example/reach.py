@@ -70,14 +70,18 @@ class Reach:
 
     def is_installed(self, kind: type) -> bool:
         """Whether a class is one that the program merely names, of a package that was installed."""
-        if any(issubclass(own, kind) for own in self._own):
-            return False
-        return _INSTALLED in _file(kind)
+        if kind not in self.derived:
+            is_own = any(issubclass(own, kind) for own in self._own)
+            self.derived[kind] = not is_own and _INSTALLED in _file(kind)
+        return bool(self.derived[kind])
 
     def classes(self) -> list[type]:
         """The program's own classes, those that its code names, and their bases, frameworks' left out."""
-        bases = dict.fromkeys(base for kind in (*self._own, *self._classes) for base in kind.__mro__)
-        return [base for base in bases if _package(base) not in _FOREIGN]
+        if "classes" not in self.derived:
+            bases = dict.fromkeys(base for kind in (*self._own, *self._classes) for base in kind.__mro__)
+            self.derived["classes"] = [base for base in bases if _package(base) not in _FOREIGN]
+        found: list[type] = self.derived["classes"]
+        return found
 
     def classes_of(self, ran: Container[FunctionType]) -> list[type]:
         """The classes whose attributes a run may have read. A program that reaches very many, through a registry say,
@@ -91,6 +95,7 @@ class Reach:
     def add_own_class(self, kind: type) -> None:
         """Let the methods of one of the program's own classes be reached by name."""
         self._own.add(kind)
+        self.derived.clear()
         self.add_class(kind)
 
     def add_class(self, kind: type) -> None:

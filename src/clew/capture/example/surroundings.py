@@ -6,6 +6,7 @@ the program's own code names is looked at.
 
 from __future__ import annotations
 
+import builtins
 import functools
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -13,58 +14,92 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat
-from clew.capture.example.guards import Variable
-from clew.capture.example.reach import Reach, names_all_globals, stored_names, variables
+from clew.capture.example.guards import MISSING, Variable
+from clew.capture.example.reach import Reach, global_names, names_all_globals, stored_names, variables
 from clew.errors import CaptureError
 
 AnswerT = TypeVar("AnswerT")
 
 
 class _Known(NamedTuple):
-    """What was found out about a program: what it reaches, the variables around that, and those that are code."""
+    """What was found out about a program: what it reaches, the variables around that, and what their values say."""
 
     reach: Reach
     near: dict[FunctionType, None]
-    around: list[tuple[Any, str, FunctionType]]
     stored: set[str]
-    code: list[tuple[dict[str, Any], str, Any]]
+    around: list[tuple[Any, str, FunctionType]]
+    keys: frozenset[tuple[int, str]]
+    marks: list[Any]
     codes: list[tuple[FunctionType, CodeType]]
+    missing: list[tuple[dict[str, Any], str]]
 
-    def holds_still(self) -> bool:
-        """Whether all code that the program names is the same."""
-        for holder, name, value in self.code:
-            if holder.get(name) is not value:
-                return False
-        return all(function.__code__ is code for function, code in self.codes)
+    def values(self) -> list[Any] | None:
+        """The values of the variables now; None if another program may be reached through them."""
+        values = [
+            holder.get(name, MISSING) if type(holder) is dict else Variable(holder, name).get()
+            for holder, name, _ in self.around
+        ]
+        for mark, value in zip(self.marks, values, strict=True):
+            kind = type(value)
+            if mark is not value and mark is not kind and (kind not in SIMPLE or mark is not _PLAIN):
+                return None
+        for function, code in self.codes:
+            if function.__code__ is not code:
+                return None
+        return None if any(name in holder for holder, name in self.missing) else values
 
 
 _ANY = "*"
 """Stands for all names, where code can set a variable by a name that is a value."""
+_PLAIN = "plain"
+"""Marks a plain value, in the place of its class."""
 
 _known: dict[Any, _Known] = {}
 _MOST_KNOWN = 64
 
 
-def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> _Known:
-    """What a program reaches; remembered for programs of importable parts, as long as all code it names is the same."""
+def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> tuple[_Known, list[Any]]:
+    """What a program reaches, and the values of the variables around it; the former is remembered for programs of
+    importable parts, as long as all code that it names is the same, and objects are of the same classes."""
     known = _known.get((functions, kinds))
-    if known is not None and known.holds_still():
-        return known
+    values = None if known is None else known.values()
+    if known is not None and values is not None:
+        return known, values
     reach = Reach()
     for kind in kinds:
         reach.add_own_class(kind)
     for function in functions:
         reach.add(function)
     found = {(id(one[0]), one[1]): (*one, function) for function in reach.functions for one in variables(function)}
-    around = [(holder, name, function) for holder, name, _, function in found.values()]
-    code = [(holder, name, value) for holder, name, value, _ in found.values() if isinstance(value, CODE)]
-    codes = [(function, function.__code__) for function in reach.functions]
-    made = _Known(reach, reach.near(functions), around, _stored(reach.functions), code, codes)
+    known = _Known(
+        reach,
+        reach.near(functions),
+        _stored(reach.functions),
+        [(holder, name, function) for holder, name, _, function in found.values()],
+        frozenset(found),
+        [_mark(value) for _, _, value, _ in found.values()],
+        [(function, function.__code__) for function in reach.functions],
+        _missing(reach.functions),
+    )
     if not any("<locals>" in part.__qualname__ for part in (*functions, *kinds)):
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        _known[functions, kinds] = made._replace(code=[one for one in code if isinstance(one[0], dict)])
-    return made
+        _known[functions, kinds] = known
+    return known, [value for _, _, value, _ in found.values()]
+
+
+def _mark(value: Any) -> Any:
+    """What must stay for a program to reach the same through a variable: code itself, of all else the class."""
+    if isinstance(value, CODE) or getattr(value, "__wrapped__", None) is not None:
+        return value
+    return _PLAIN if type(value) in SIMPLE else type(value)
+
+
+def _missing(functions: Iterable[FunctionType]) -> list[tuple[dict[str, Any], str]]:
+    """The global variables that code names and that do not exist, nor as builtins."""
+    named = [(function.__globals__, name) for function in functions for name in global_names(function.__code__)]
+    missing = [one for one in named if one[1] not in one[0] and not hasattr(builtins, one[1])]
+    return list({(id(holder), name): (holder, name) for holder, name in missing}.values())
 
 
 def _stored(functions: Iterable[FunctionType]) -> set[str]:
@@ -83,12 +118,12 @@ class Surroundings:
     def __init__(
         self, functions: list[Any], kinds: Iterable[type] = (), held: Iterable[tuple[dict[str, Any], str]] = ()
     ) -> None:
-        self._cells: list[tuple[Any, str, Any]] = []
-        self._seen: set[tuple[int, str]] = set()
         self._streams: list[tuple[str, Any, Any]] = []
-        known = _look(tuple(functions), frozenset(kinds))
-        self._reach, self._near, self._stored = known.reach, known.near, known.stored
-        self._add(known.around)
+        known, values = _look(tuple(functions), frozenset(kinds))
+        self._reach, self._near, self._stored, self._seen = known.reach, known.near, known.stored, known.keys
+        self._cells = [(holder, name, value) for (holder, name, _), value in zip(known.around, values, strict=True)]
+        for (_, name, function), value in zip(known.around, values, strict=True):
+            self._note_stream(name, value, function)
         self._held = {(id(holder), name) for holder, name in held}
         self._cells += [(holder, name, holder[name]) for holder, name in held]
 
@@ -101,20 +136,23 @@ class Surroundings:
         return [(holder, name) for holder, name, value in self._cells[known:] if self._may_change(holder, name, value)]
 
     def _add(self, around: Iterable[tuple[Any, str, FunctionType]]) -> None:
-        seen, cells = self._seen, self._cells
-        for holder, name, function in around:
+        found = {(id(holder), name): (holder, name, function) for holder, name, function in around}
+        for key in [key for key in found if key not in self._seen]:
+            holder, name, function = found[key]
             value = Variable(holder, name).get()
-            key = (id(holder), name)
-            if key not in seen:
-                if type(value) is not FunctionType and _is_stream(value):
-                    self._add_stream(name, value, function in self._near)
-                seen.add(key)
-                cells.append((holder, name, value))
+            self._note_stream(name, value, function)
+            self._cells.append((holder, name, value))
+        self._seen = self._seen | found.keys()
+
+    def _note_stream(self, name: str, value: Any, function: FunctionType) -> None:
+        kind: Any = type(value)
+        if kind not in _NO_STREAMS and _is_stream_class(kind):
+            self._add_stream(name, value, function in self._near)
 
     def _may_change(self, holder: Any, name: str, value: Any) -> bool:
         """Whether the program can change a variable: it sets it, or its value can be changed in place."""
         if isinstance(holder, dict) and name not in self._stored and _ANY not in self._stored:
-            return not isinstance(value, (*SIMPLE, *CODE))
+            return not isinstance(value, _UNCHANGING)
         return True
 
     @property
@@ -158,11 +196,20 @@ class Surroundings:
 
     def ran(self, executed: set[CodeType]) -> dict[FunctionType, None]:
         """The functions that were seen running, and those that they may have called."""
+        return self._run_of(executed)[0]
+
+    def _run_of(self, executed: set[CodeType]) -> tuple[dict[FunctionType, None], set[tuple[int, str]]]:
+        """The functions of a run, and the variables that they name; remembered for the next run of the same."""
         # Another code may have stood for a function's own during the run, so codes are told apart by their place.
-        places = {(code.co_filename, code.co_firstlineno) for code in executed}
-        codes = [(function, function.__code__) for function in self._reach.functions]
-        seen = [function for function, code in codes if (code.co_filename, code.co_firstlineno) in places]
-        return {**self._near, **self._reach.near(seen)}
+        places = frozenset((code.co_filename, code.co_firstlineno) for code in executed)
+        known = self._reach.derived
+        if places not in known:
+            codes = [(function, function.__code__) for function in self._reach.functions]
+            seen = [function for function, code in codes if (code.co_filename, code.co_firstlineno) in places]
+            ran = {**self._near, **self._reach.near(seen)}
+            known[places] = (ran, {(id(one[0]), one[1]) for function in ran for one in variables(function)})
+        found: tuple[dict[FunctionType, None], set[tuple[int, str]]] = known[places]
+        return found
 
     def holds(self, wanted: Any) -> bool:
         """Whether some variable, or a container or object that one holds, is or has this very object."""
@@ -201,7 +248,7 @@ class Surroundings:
     def variables(self, executed: set[CodeType]) -> Iterator[tuple[Any, str, Any]]:
         """The variables that may be set to something else between calls, and whose value the program may have used:
         those that functions name which were seen running, or which these may have called."""
-        used = {(id(one[0]), one[1]) for function in self.ran(executed) for one in variables(function)}
+        used = self._run_of(executed)[1]
         for holder, name, value in self._cells:
             is_held = (id(holder), name) in self._held
             if not is_held and ((id(holder), name) not in used or isinstance(value, CODE)):
@@ -226,14 +273,13 @@ def _is_mutable(value: Any) -> bool:
     return follows(value) or is_flat(value) or hasattr(type(value), "__array__")
 
 
-def _is_stream(value: Any) -> bool:
-    """True for what hands out another value at each use: iterators, generators of random numbers."""
-    kind: Any = type(value)
-    return _is_stream_class(kind)
+_UNCHANGING = (*SIMPLE, *CODE)
+_NO_STREAMS = frozenset({FunctionType, type, ModuleType, *SIMPLE})
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_stream_class(kind: Any) -> bool:
+    """True for what hands out another value at each use: iterators, generators of random numbers."""
     named = kind.__name__ in ("Random", "SystemRandom", "RandomState", "Generator")
     return (named or hasattr(kind, "__next__")) and not kind.__module__.startswith("torch")
 
