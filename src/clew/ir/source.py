@@ -61,8 +61,10 @@ class SourceLine:
 
 
 _hidden_folders: list[str] = [PACKAGE_FOLDER]
-_hidden_code: dict[CodeType, bool] = {}
-_lines: dict[tuple[CodeType, int], SourceLine] = {}
+_hidden_code: dict[int, bool] = {}
+_lines: dict[tuple[int, int], SourceLine] = {}
+_kept_code: dict[int, CodeType] = {}
+"""All code that is known here by its identity, which therefore stays its own; its hash would be of all it holds."""
 
 
 def hide_folder(folder: str) -> None:
@@ -74,9 +76,10 @@ def hide_folder(folder: str) -> None:
 
 def is_hidden(code: CodeType) -> bool:
     """True for code of Clew and of the frameworks that have woken."""
-    known = _hidden_code.get(code)
+    known = _hidden_code.get(id(code))
     if known is None:
-        known = _hidden_code[code] = code.co_filename.startswith(tuple(_hidden_folders))
+        known = _hidden_code[id(code)] = code.co_filename.startswith(tuple(_hidden_folders))
+        _kept_code[id(code)] = code
     return known
 
 
@@ -90,7 +93,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        hidden = _hidden_code.get(code)
+        hidden = _hidden_code.get(id(code))
         if hidden is None:
             hidden = is_hidden(code)
         if not hidden:
@@ -102,9 +105,10 @@ def user_frame(depth: int = 1) -> FrameType | None:
 def source_of_frame(frame: FrameType) -> SourceLine:
     """The shared source line of the place where ``frame`` stands now."""
     code = frame.f_code
-    key = (code, frame.f_lasti)
+    key = (id(code), frame.f_lasti)
     line = _lines.get(key)
     if line is None:
+        _kept_code[id(code)] = code
         line = _lines[key] = SourceLine(code.co_filename, frame.f_lineno, code.co_name)
     return line
 

@@ -7,10 +7,9 @@ call is recorded as an attempt: if it fails when the graph runs, the graph does 
 from __future__ import annotations
 
 import dis
-import functools
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.errors import GuardError
 
@@ -62,8 +61,23 @@ FRAMEWORK: Errors = ()
 """Stands for what a function of a framework can raise: errors of Python's own classes, or of the framework's."""
 _FRAMEWORK_CLASSES = frozenset("builtins torch numpy jax jaxlib tensorflow optree".split())
 
+Region = tuple[int, int, tuple[str, ...] | None]
+"""A part of a function under an ``except``, and the classes that it asks for by name; None if that is not known."""
 
-def is_tried(frame: FrameType | None, executed: set[CodeType], errors: Errors | None = None) -> bool:
+
+class _Function(NamedTuple):
+    """What is known of a function: its code, which parts stand under an ``except``, and whether it runs programs."""
+
+    code: CodeType
+    tried: tuple[Region, ...]
+    is_entrance: bool
+
+
+_functions: dict[int, _Function] = {}
+"""By the identity of their code, which is kept, so that it stays its own."""
+
+
+def is_tried(frame: FrameType | None, executed: dict[int, CodeType], errors: Errors | None = None) -> bool:
     """True when this frame, or one that called it, would catch an error raised now; ``executed`` learns their code.
 
     ``errors`` are those that can be raised, any if it is None.
@@ -71,18 +85,19 @@ def is_tried(frame: FrameType | None, executed: set[CodeType], errors: Errors | 
     found = False
     while frame is not None:
         code = frame.f_code
-        executed.add(code)
-        if frame.f_globals.get("__name__", "").startswith("clew."):  # which catches errors only to raise them again
-            frame = frame.f_back
-            if frame is not None and frame.f_globals.get("__name__") in _ENTRANCES:
-                break
-            continue
-        for start, end, names in _tried(code) if code.co_exceptiontable else ():
+        key = id(code)
+        known = _functions.get(key)
+        if known is None:
+            home = frame.f_globals.get("__name__", "")
+            tried = () if home.startswith("clew.") else _tried(code)  # which catches errors only to raise them again
+            known = _functions[key] = _Function(code, tried, home in _ENTRANCES)
+        if known.is_entrance:
+            break
+        executed[key] = code
+        for start, end, names in known.tried:
             if start <= frame.f_lasti < end and not found:
                 found = errors is None or names is None or any(_may_catch(frame, name, errors) for name in names)
         frame = frame.f_back
-        if frame is not None and frame.f_globals.get("__name__") in _ENTRANCES:
-            break
     return found
 
 
@@ -99,11 +114,6 @@ def _may_catch(frame: FrameType, name: str, errors: Errors) -> bool:
     return any(issubclass(error, kind) or issubclass(kind, error) for error in errors)
 
 
-Region = tuple[int, int, tuple[str, ...] | None]
-"""A part of a function under an ``except``, and the classes that it asks for by name; None if that is not known."""
-
-
-@functools.lru_cache(maxsize=4096)
 def _tried(code: CodeType) -> tuple[Region, ...]:
     """The parts of a function that stand under an ``except``."""
     if not code.co_exceptiontable:

@@ -35,7 +35,8 @@ _COMMUTATIVE = frozenset(
 )
 _INDEXING = frozenset({operator.getitem, operator.setitem})
 _LITERALS = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
-_places: dict[tuple[CodeType, int], Operation | None] = {}
+_places: dict[tuple[int, int], tuple[Operation | None, CodeType]] = {}
+"""By the identity of code, which is kept, so that it stays its own."""
 
 
 class Operation(NamedTuple):
@@ -78,11 +79,10 @@ def as_written(form: Form, inner: FrameType | None, args: tuple[Any, ...]) -> Wr
 
 def operation_at(code: CodeType, offset: int) -> Operation | None:
     """The operator that a function executes at this offset."""
-    try:
-        return _places[code, offset]
-    except KeyError:
-        found = _places[code, offset] = _operation(*instructions_at(code, offset))
-        return found
+    found = _places.get((id(code), offset))
+    if found is None:
+        found = _places[id(code), offset] = (_operation(*instructions_at(code, offset)), code)
+    return found[0]
 
 
 def _operation(instructions: list[dis.Instruction], place: int) -> Operation | None:

@@ -106,7 +106,7 @@ class Recorder:
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._attribute_nodes: dict[str, Node] = {}
         self._guarded: set[tuple[Node, Any]] = set()
-        self.executed: set[CodeType] = set()
+        self.executed: dict[int, CodeType] = {}
         self.module_stack: dict[str, tuple[str, Any]] = {}
 
     @property

@@ -194,11 +194,11 @@ class Surroundings:
         for _, name, value in self._cells:
             yield name, value
 
-    def ran(self, executed: set[CodeType]) -> dict[FunctionType, None]:
+    def ran(self, executed: Iterable[CodeType]) -> dict[FunctionType, None]:
         """The functions that were seen running, and those that they may have called."""
         return self._run_of(executed)[0]
 
-    def _run_of(self, executed: set[CodeType]) -> tuple[dict[FunctionType, None], set[tuple[int, str]]]:
+    def _run_of(self, executed: Iterable[CodeType]) -> tuple[dict[FunctionType, None], set[tuple[int, str]]]:
         """The functions of a run, and the variables that they name; remembered for the next run of the same."""
         # Another code may have stood for a function's own during the run, so codes are told apart by their place.
         places = frozenset((code.co_filename, code.co_firstlineno) for code in executed)
@@ -245,7 +245,7 @@ class Surroundings:
             if self._may_change(holder, name, value):
                 yield holder, name
 
-    def variables(self, executed: set[CodeType]) -> Iterator[tuple[Any, str, Any]]:
+    def variables(self, executed: Iterable[CodeType]) -> Iterator[tuple[Any, str, Any]]:
         """The variables that may be set to something else between calls, and whose value the program may have used:
         those that functions name which were seen running, or which these may have called."""
         used = self._run_of(executed)[1]

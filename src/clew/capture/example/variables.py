@@ -18,7 +18,8 @@ _PAIRS = frozenset({"STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
 _LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_DEREF"})
 _DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
 """Functions of frameworks that only hand a call on."""
-_between: dict[CodeType, bool] = {}
+_between: dict[int, tuple[bool, CodeType]] = {}
+"""By the identity of code, which is kept, so that it stays its own."""
 
 
 def variable_for(frame: FrameType, source: SourceLine, inner: FrameType, target: Any) -> str | None:
@@ -41,11 +42,11 @@ def _is_direct(inner: FrameType | None, user: FrameType, target: Any) -> bool:
 
 def is_between(code: CodeType) -> bool:
     """True for code that only hands a call on: Clew's own, and the dispatchers of frameworks."""
-    known = _between.get(code)
+    known = _between.get(id(code))
     if known is None:
-        known = code.co_filename.startswith(PACKAGE_FOLDER) or code.co_name in _DISPATCHERS
-        _between[code] = known
-    return known
+        is_ours = code.co_filename.startswith(PACKAGE_FOLDER) or code.co_name in _DISPATCHERS
+        known = _between[id(code)] = (is_ours, code)
+    return known[0]
 
 
 def _belongs(code: CodeType, target: Any) -> bool:

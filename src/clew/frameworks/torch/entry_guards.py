@@ -94,7 +94,7 @@ class EntryGuards:
         with self.graph.inserting_before(after._next):
             self._inputs()
             self._gradients()
-            ran = self.surroundings.ran(self.recorder.executed)
+            ran = self.surroundings.ran(self.recorder.executed.values())
             self._variables()
             self._environment()
             self._classes(ran)
@@ -139,7 +139,7 @@ class EntryGuards:
 
     def _variables(self) -> None:
         lifted = {entry.slot.key for entry in self.state.entries}
-        for holder, name, value in self.surroundings.variables(self.recorder.executed):
+        for holder, name, value in self.surroundings.variables(self.recorder.executed.values()):
             if (id(holder), name) in lifted:
                 continue
             if isinstance(value, logging.Logger):
@@ -177,7 +177,7 @@ class EntryGuards:
 
     def _level(self, name: str, logger: logging.Logger) -> None:
         """What is logged has no node, but a program may ask whether anything would be."""
-        asking = [code for code in self.recorder.executed if not _ASKING.isdisjoint(code.co_names)]
+        asking = [code for code in self.recorder.executed.values() if not _ASKING.isdisjoint(code.co_names)]
         if asking:
             level = self.graph.call_function(level_of, (logger,))
             self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
