@@ -93,6 +93,7 @@ _put: dict[str, Callable[[Any, Any], None]] = {
     field: getattr(NodeFields, field).__set__ for field in NodeFields.__slots__ if not field.startswith("__")
 }
 set_args, set_kwargs, set_inputs = _put["args"], _put["kwargs"], _put["_inputs"]
+set_source, set_type, set_meta = _put["source"], _put["value_type"], _put["_meta"]
 set_prev, set_next, set_erased = _put["_prev"], _put["_next"], _put["_erased"]
 
 

@@ -76,7 +76,7 @@ def hide_folder(folder: str) -> None:
 
 def is_hidden(code: CodeType) -> bool:
     """True for code of Clew and of the frameworks that have woken."""
-    known = _hidden_code.get(id(code))
+    known = _hidden_code.get(id(code))  # asked for several frames at each recorded call
     if known is None:
         known = _hidden_code[id(code)] = code.co_filename.startswith(tuple(_hidden_folders))
         _kept_code[id(code)] = code

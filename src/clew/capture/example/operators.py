@@ -14,7 +14,6 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from clew.capture.example.bytecode import instructions_at
-from clew.capture.example.variables import is_between
 
 _SIGNS: dict[str, Callable[..., Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
@@ -56,14 +55,12 @@ class Form(NamedTuple):
 Written = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def as_written(form: Form, inner: FrameType | None, args: tuple[Any, ...]) -> Written | None:
+def as_written(form: Form, frame: FrameType | None, args: tuple[Any, ...]) -> Written | None:
     """The operator and its operands in the order of the source; None where the program calls the function by name.
 
-    ``inner`` is the frame that records the call.
+    ``frame`` is the one that makes the call.
     """
-    while inner is not None and is_between(inner.f_code):
-        inner = inner.f_back
-    found = None if inner is None else operation_at(inner.f_code, inner.f_lasti)
+    found = None if frame is None else operation_at(frame.f_code, frame.f_lasti)
     if found is None:
         return None
     if found.function is not form.function:

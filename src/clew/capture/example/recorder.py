@@ -27,18 +27,20 @@ from clew.capture.example.bodies import Bodies
 from clew.capture.example.collected import Collected
 from clew.capture.example.guards import CHECKS, require
 from clew.capture.example.operators import Form, as_written
+from clew.capture.example.standing import Standing, look_out
 from clew.capture.example.variables import variable_for
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
-from clew.ir.node import Node
-from clew.ir.source import source_of_frame, user_frame, user_source
+from clew.ir.node import Node, set_source
+from clew.ir.source import source_of_frame, user_source
 from clew.ir.types import ScalarType
 
 _BOOL = ScalarType("bool")
 _OWN_LISTS = ("builtins", "clew.capture.example.histories", "clew.capture.example.collected")
 _CHECKS = frozenset(CHECKS)
 _BUILTIN = frozenset({BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType})
+_NOWHERE: Standing = (None, None, ())
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 
 
@@ -199,14 +201,14 @@ class Recorder:
         """Add a node; one that is the result of what the user called just now bears the name of the user's variable."""
         if not self.open:
             raise CaptureError("a value of a capture that has ended was used in another one")
-        frame = user_frame(2) if self.running else None
-        source = None if frame is None else source_of_frame(frame)
+        frame, outside, strangers = look_out(sys._getframe(1)) if self.running else _NOWHERE
         if form is not None:
-            written = as_written(form, sys._getframe(1), args)
+            written = as_written(form, outside, args)
             if written is not None:
                 op, (target, args) = "call_function", written
+        source = None if frame is None else source_of_frame(frame)
         if is_result and frame is not None and source is not None:
-            name = variable_for(frame, source, sys._getframe(1), target)
+            name = variable_for(frame, source, strangers, target)
         is_call = op in ("call_function", "call_method") and not (type(target) is FunctionType and target in _CHECKS)
         if errors is None and is_call and _is_of_framework(op, target):
             errors = FRAMEWORK
@@ -217,7 +219,7 @@ class Recorder:
         graph = self.graph if graph is None else graph
         args, kwargs = self.bodies.localized((args, kwargs), graph)
         node = graph.create_node(op, target, args, kwargs, name)
-        node.source = source
+        set_source(node, source)
         if self.module_stack:
             node.meta["nn_module_stack"] = dict(self.module_stack)
         return node
@@ -228,6 +230,9 @@ class Recorder:
         if kind in _PLAIN:
             return value
         if kind in self.array_kinds:
+            entry = self._nodes.get(id(value))
+            if entry is not None and type(entry[1]) is Node and entry[0]() is value:
+                return entry[1]
             return self.node_of(value)
         if kind is tuple:
             return tuple([self.argument(item) for item in value])
@@ -255,7 +260,10 @@ class Recorder:
         if kind in _PLAIN or kind in self.array_kinds:
             return value
         if kind is tuple:
-            return tuple([self.concrete(item) for item in value])
+            for item in value:
+                if type(item) not in _PLAIN and type(item) not in self.array_kinds:
+                    return tuple([self.concrete(item) for item in value])
+            return value
         if issubclass(kind, Scalar):
             return value.plain
         if isinstance(value, tuple):

@@ -11,46 +11,23 @@ from types import CodeType, FrameType
 from typing import Any
 
 from clew.capture.example.bytecode import instructions_at
-from clew.ir.source import PACKAGE_FOLDER, SourceLine
+from clew.ir.source import SourceLine
 
 _STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
 _PAIRS = frozenset({"STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
 _LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_DEREF"})
-_DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
-"""Functions of frameworks that only hand a call on."""
-_between: dict[int, tuple[bool, CodeType]] = {}
-"""By the identity of code, which is kept, so that it stays its own."""
 
 
-def variable_for(frame: FrameType, source: SourceLine, inner: FrameType, target: Any) -> str | None:
-    """The variable that gets the result of a call of ``target``, which ``inner``, a frame inside, is recording."""
+def variable_for(frame: FrameType, source: SourceLine, strangers: tuple[str, ...], target: Any) -> str | None:
+    """The variable that gets the result of a call of ``target``, if nothing stands between the user and the recording
+    but Clew and the called function itself: ``strangers`` are the names of functions that do."""
     name = source._variable
     if name is None:
         name = source._variable = stored_in(frame.f_code, frame.f_lasti)
-    return name if name and _is_direct(inner, frame, target) else None
-
-
-def _is_direct(inner: FrameType | None, user: FrameType, target: Any) -> bool:
-    """Whether nothing but Clew, and the called function itself, stands between the user and the recording."""
-    while inner is not None and inner is not user:
-        code = inner.f_code
-        if not is_between(code) and not _belongs(code, target):
-            return False
-        inner = inner.f_back
-    return True
-
-
-def is_between(code: CodeType) -> bool:
-    """True for code that only hands a call on: Clew's own, and the dispatchers of frameworks."""
-    known = _between.get(id(code))
-    if known is None:
-        is_ours = code.co_filename.startswith(PACKAGE_FOLDER) or code.co_name in _DISPATCHERS
-        known = _between[id(code)] = (is_ours, code)
-    return known[0]
-
-
-def _belongs(code: CodeType, target: Any) -> bool:
-    return code.co_name == (target if isinstance(target, str) else getattr(target, "__name__", ""))
+    if not name or not strangers:
+        return name or None
+    called = target if isinstance(target, str) else getattr(target, "__name__", "")
+    return name if all(stranger == called for stranger in strangers) else None
 
 
 def stored_in(code: CodeType, offset: int) -> str:

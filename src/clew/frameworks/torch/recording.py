@@ -34,7 +34,7 @@ from clew.frameworks.torch.streams import Streams
 from clew.frameworks.torch.types import tensor_type
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
-from clew.ir.node import Node
+from clew.ir.node import Node, set_type
 from clew.ir.source import SourceLine, user_source
 
 _FACTS = frozenset(
@@ -53,6 +53,8 @@ _RESHAPING = frozenset(
     "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ set_ as_strided_ apply_ map_".split()
 )
 _REFUSED = frozenset("share_memory_".split())
+_UNUSUAL = frozenset({"__get__", "__set__", "item", "tolist", *HANDLERS, *_ESCAPES, *_REFUSED, *_FACT_METHODS})
+"""What is not simply recorded."""
 
 
 _TRUE = id(True)
@@ -107,7 +109,7 @@ class TorchRecorder(Recorder):
         """Note dtype, shape and device of a tensor on its node, past all that watches edits: the graph is new."""
         if type(array) in self.array_kinds or isinstance(array, torch.Tensor):
             with torch._C.DisableTorchFunction():
-                object.__setattr__(node, "value_type", tensor_type(array))
+                set_type(node, tensor_type(array))
 
     def concrete_tuple(self, value: Any) -> Any:
         """A tuple with plain numbers; a traced size becomes a plain one."""
@@ -170,6 +172,8 @@ class TorchRecorder(Recorder):
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call for real and record it."""
         name = getattr(func, "__name__", "")
+        if name not in _UNUSUAL:
+            return self._record(func, name, args, kwargs)
         if name == "__get__":
             return self._get(func.__self__.__name__, func, args[0])
         if name == "__set__":

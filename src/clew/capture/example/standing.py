@@ -1,0 +1,49 @@
+"""Where a recorded call was made: the frames between the recorder and the user's program, walked once for each call.
+
+The frame that records comes in; out come the frame of the user, the frame that made the call, which may be one of a
+framework's own functions in between, and the names of those functions.
+"""
+
+from __future__ import annotations
+
+from types import CodeType, FrameType
+
+from clew.ir.source import PACKAGE_FOLDER, is_hidden
+
+_DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
+"""Functions of frameworks that only hand a call on."""
+_between: dict[int, tuple[bool, CodeType]] = {}
+"""By the identity of code, which is kept, so that it stays its own."""
+
+Standing = tuple[FrameType | None, FrameType | None, tuple[str, ...]]
+
+
+def look_out(frame: FrameType | None) -> Standing:
+    """The user's innermost frame, the innermost one that does not merely hand a call on, and the names of functions
+    of frameworks that stand between the user and the recorder."""
+    outside: FrameType | None = None
+    strangers: tuple[str, ...] = ()
+    while frame is not None:
+        code = frame.f_code
+        if not is_hidden(code):
+            return frame, outside or _beyond(frame), strangers
+        if not is_between(code):
+            outside, strangers = outside or frame, (*strangers, code.co_name)
+        frame = frame.f_back
+    return None, outside, strangers
+
+
+def _beyond(frame: FrameType | None) -> FrameType | None:
+    """A frame, or if it only hands calls on, the next one further out that does more."""
+    while frame is not None and is_between(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+def is_between(code: CodeType) -> bool:
+    """True for code that only hands a call on: Clew's own, and the dispatchers of frameworks."""
+    known = _between.get(id(code))
+    if known is None:
+        is_ours = code.co_filename.startswith(PACKAGE_FOLDER) or code.co_name in _DISPATCHERS
+        known = _between[id(code)] = (is_ours, code)
+    return known[0]
