@@ -33,7 +33,7 @@ from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
 from clew.ir.node import Node, set_source
-from clew.ir.source import source_of_frame, user_source
+from clew.ir.source import source_of_frame, user_frame, user_source
 from clew.ir.types import ScalarType
 
 _BOOL = ScalarType("bool")

@@ -1,11 +1,14 @@
 """Functions that programs import by their own names, such as ``from time import time``, and what stands for each.
 
 Whoever replaces a function in its home notes here what stands for it; for the time of a capture the same stands in the
-modules of the program, under whichever names they have imported it. All of them are looked for at once.
+modules of the program, under whichever names they have imported it. All of them are looked for at once. Some matter
+wherever they are called from: these are replaced in all modules that hold them under their own names.
 """
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,14 +18,17 @@ Make = Callable[[Any], Any]
 
 _standing: dict[int, tuple[Any, Any]] = {}
 """The original and what stands for it, by the identities of both: another capture may be at work already."""
+_everywhere: dict[str, Any] = {}
 
 
-def noted(make: Make) -> Make:
+def noted(make: Make, everywhere: bool = False) -> Make:
     """The same maker of replacements, which also notes what it has made."""
 
     def make_and_note(original: Any) -> Any:
         replacement = make(original)
         _standing[id(original)] = _standing[id(replacement)] = (original, replacement)
+        if everywhere:
+            _everywhere[original.__name__] = original
         return replacement
 
     return make_and_note
@@ -34,6 +40,26 @@ def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]]) -> None:
         if not _standing.keys().isdisjoint(map(id, names.values())):
             for name in [name for name, value in names.items() if id(value) in _standing]:
                 patches.in_dict(names, name, _replacement)
+    for names, name in _importers(len(sys.modules)):
+        if id(names.get(name)) in _standing:
+            patches.in_dict(names, name, _replacement)
+
+
+@functools.lru_cache(maxsize=1)
+def _importers(count: int) -> list[tuple[dict[str, Any], str]]:
+    """The globals of modules that have imported something by name which matters everywhere; ``count`` modules are
+    there, and they are looked at again when there are others."""
+    found = []
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        if type(names) is dict:
+            known = names.keys() & _everywhere.keys()
+            found += [(names, name) for name in known if _is_noted(names[name])]
+    return found
+
+
+def _is_noted(value: Any) -> bool:
+    return id(value) in _standing and any(value is held for held in _standing[id(value)])
 
 
 def _replacement(original: Any) -> Any:

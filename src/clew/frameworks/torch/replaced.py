@@ -29,10 +29,9 @@ Current = Callable[[], Any]
 
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
-    for part in (ambient, transforms, control_flow, streams, clocks, makers):
+    for part in (ambient, transforms, control_flow, streams, clocks, makers, outside):
         part.install(patches, current)
     numbers.install(patches)
-    outside.install(current)
 
 
 def install_in(
