@@ -26,6 +26,7 @@ Contents = dict[Key, Any]
 SIMPLE = (int, float, bool, str, complex, bytes, type(None))
 _CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict)
 CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
+_HOLDING_NOTHING = frozenset({*SIMPLE, *CODE})
 _FOREIGN = frozenset(
     "torch numpy jax jaxlib tensorflow keras builtins functools logging threading weakref re inspect enum clew "
     "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing".split()
@@ -38,12 +39,12 @@ _MOST = 20_000
 def follows(value: Any) -> bool:
     """Whether the parts of a value are looked at: those of containers, and of plain objects of users' classes."""
     kind: Any = type(value)
-    return _is_followed(kind) or isinstance(value, _AMBIENT)
+    return _is_followed(kind)
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_followed(kind: Any) -> bool:
-    if kind in _CONTAINERS:
+    if kind in _CONTAINERS or issubclass(kind, _AMBIENT):
         return True
     is_foreign = kind.__module__.partition(".")[0] in _FOREIGN
     if is_foreign or issubclass(kind, (*CODE, MethodType, *SIMPLE, tuple, enum.Enum)):
@@ -89,9 +90,18 @@ def set_attributes(value: Any, attributes: dict[str, Any]) -> None:
 
 def is_flat(value: Any) -> bool:
     """Whether a value is a mutable one whose parts are no objects: bytes, or an array of numbers outside of torch."""
-    if isinstance(value, (bytearray, array.array, *_WEAK)):
-        return True
-    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray" and not value.dtype.hasobject
+    kind: Any = type(value)
+    if not _may_be_flat(kind):
+        return False
+    return kind.__module__ != "numpy" or not value.dtype.hasobject
+
+
+@functools.lru_cache(maxsize=4096)
+def _may_be_flat(kind: Any) -> bool:
+    """Whether values of a class are flat, arrays of NumPy if they hold no objects."""
+    return issubclass(kind, (bytearray, array.array, *_WEAK)) or (
+        kind.__module__ == "numpy" and kind.__name__ == "ndarray"
+    )
 
 
 def _flat_contents(value: Any) -> Any:
@@ -118,6 +128,11 @@ def _refill_flat(value: Any, held: Any) -> None:
 def contents(value: Any) -> Contents:
     """The parts of a container or object, in its own order."""
     found: Contents
+    kind = type(value)
+    if kind is dict:
+        return {(ITEM, key): part for key, part in value.items()}
+    if kind is list:
+        return {(ITEM, place): part for place, part in enumerate(value)}
     if isinstance(value, OrderedDict):
         found = {(ITEM, key): part for key, part in OrderedDict.items(value)}
     elif isinstance(value, dict):
@@ -195,11 +210,25 @@ def same_contents(now: Contents, before: Contents) -> bool:
     """Whether two readings of a container agree, the order included."""
     if len(now) != len(before):
         return False
-    pairs = zip(now.items(), before.items(), strict=True)
-    return all(
-        left[0][0] is right[0][0] and same_part(left[0][1], right[0][1]) and same_part(left[1], right[1])
-        for left, right in pairs
-    )
+    for (now_key, now_part), (key, part) in zip(now.items(), before.items(), strict=True):
+        if now_key[0] is not key[0]:
+            return False
+        if now_key[1] is not key[1] and not same_part(now_key[1], key[1]):
+            return False
+        if now_part is not part and not same_part(now_part, part):
+            return False
+    return True
+
+
+def _is_as_before(value: Any, before: Contents) -> bool:
+    """Whether a container or object holds what it held."""
+    if type(value) is dict and len(value) == len(before):  # most are dicts that hold the very same
+        for (now_key, now_part), ((_, key), part) in zip(value.items(), before.items(), strict=True):
+            if now_key is not key or now_part is not part:
+                break
+        else:
+            return True
+    return same_contents(contents(value), before)
 
 
 def _held_by(value: Any) -> Iterable[Any]:
@@ -230,7 +259,7 @@ class Memory:
 
     def _remember(self, value: Any, depth: int) -> None:
         kind = type(value)
-        if kind in SIMPLE or depth == 0 or len(self._kept) >= self._most:
+        if kind in _HOLDING_NOTHING or depth == 0 or len(self._kept) >= self._most:
             return
         if self._is_end(value):
             self.ends[id(value)] = value
@@ -246,7 +275,8 @@ class Memory:
             if is_flat(value):
                 return
             for part in parts.values():
-                self._remember(part, depth - 1)
+                if type(part) not in _HOLDING_NOTHING:
+                    self._remember(part, depth - 1)
 
     def kept(self, added: tuple[int, int]) -> list[tuple[Any, Contents]]:
         """What one call of ``remember`` has added, and what it held."""
@@ -255,7 +285,7 @@ class Memory:
     def changes(self, added: tuple[int, int]) -> Iterator[tuple[Any, Contents]]:
         """What of it is not as it was."""
         for value, parts in self.kept(added):
-            if not same_contents(contents(value), parts):
+            if not _is_as_before(value, parts):
                 yield value, parts
 
     def holds(self, part: Any) -> bool:
@@ -264,11 +294,11 @@ class Memory:
 
     def changed(self, added: tuple[int, int]) -> bool:
         """Whether any of it is not as it was."""
-        return next(self.changes(added), None) is not None
+        return added[0] != added[1] and next(self.changes(added), None) is not None
 
     def has_changed(self) -> bool:
         """Whether anything is not as it was."""
-        return any(not same_contents(contents(value), parts) for value, parts in self._kept)
+        return any(not _is_as_before(value, parts) for value, parts in self._kept)
 
     def other_class(self) -> Any:
         """An object that has another class than it had; None if there is none."""
@@ -281,5 +311,5 @@ class Memory:
             if type(value) is not kind:
                 value.__class__ = kind
         for value, parts in self._kept:
-            if not same_contents(contents(value), parts):
+            if not _is_as_before(value, parts):
                 refill(value, parts)

@@ -141,12 +141,13 @@ class Variable:
 
     def get(self) -> Any:
         """The value now; ``MISSING`` if there is none."""
-        if isinstance(self.holder, dict):
-            return self.holder.get(self.name, MISSING)
-        if not isinstance(self.holder, CellType):
-            return vars(self.holder).get(self.name, MISSING)
+        holder = self.holder
+        if isinstance(holder, dict):
+            return holder.get(self.name, MISSING)
+        if not isinstance(holder, CellType):
+            return vars(holder).get(self.name, MISSING)
         try:
-            return self.holder.cell_contents
+            return holder.cell_contents
         except ValueError:  # a cell that is not filled yet
             return MISSING
 

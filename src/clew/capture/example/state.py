@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import Memory, same_part
+from clew.capture.example.contents import SIMPLE, Memory, same_part
 from clew.capture.example.guards import MISSING, Variable, require, require_length, require_type
 from clew.capture.example.histories import History, is_held_once
 from clew.capture.example.nests import Nests
@@ -24,6 +24,7 @@ from clew.ir.node import Node
 _HOLDERS = 5  # of a list of the state, in the capture: the group, the memory twice, two names while it is lifted
 _HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set
 _NONE: frozenset[str] = frozenset()
+_NOTHING = (0, 0)
 _WHOLE = frozenset({"__dict__", "_buffers", "_parameters"})
 """Attributes through which all others can be read."""
 
@@ -78,7 +79,7 @@ class State:
         self.memory = Memory(nests.recorder.is_end)
         self.entries: list[_Entry] = []
         self._groups: list[_Group] = []
-        self._variables: list[tuple[Slot, Any, tuple[int, int]]] = []
+        self._variables: list[tuple[Variable, Any, tuple[int, int]]] = []
         self._names: dict[int, dict[str, tuple[int, str]]] = {}
         self._classes: list[tuple[type, frozenset[str]]] = []
         self._read: set[tuple[int, str]] = set()
@@ -104,16 +105,20 @@ class State:
         before = {name: value for name, value in holder.items() if name not in skip} if skip else dict(holder)
         below = {}
         for name, value in before.items():
-            added = self.memory.remember(value)
-            if added[0] != added[1]:
-                below[name] = added
+            if type(value) not in SIMPLE:
+                added = self.memory.remember(value)
+                if added[0] != added[1]:
+                    below[name] = added
         self._groups.append(_Group(owner, holder, before, below, path, skip, is_inner))
 
     def watch_variable(self, variable: Variable, depth: int = 3) -> None:
         """Remember one variable, unless it has entered the capture: then it is remembered already."""
-        value, slot = variable.get(), Slot(variable)
-        if not any(entry.slot.key == slot.key for entry in self.entries):
-            self._variables.append((slot, value, self.memory.remember(value, depth)))
+        key = (id(variable.holder), variable.name)
+        if self.entries and any(entry.slot.key == key for entry in self.entries):
+            return
+        value = variable.get()
+        below = _NOTHING if type(value) in SIMPLE else self.memory.remember(value, depth)
+        self._variables.append((variable, value, below))
 
     def watch_class(self, kind: type) -> None:
         """Remember which attributes a class has."""
@@ -190,15 +195,17 @@ class State:
             for name in () if group.is_inner else {**before, **holder}:
                 if name in group.skip:
                     continue
-                same = same_part(holder.get(name, MISSING), before.get(name, MISSING))
+                now, known = holder.get(name, MISSING), before.get(name, MISSING)
+                same = now is known or same_part(now, known)
                 if not same or (name in group.below and self.memory.changed(group.below[name])):
                     yield group.slot(name)
 
     def _changed_variables(self) -> Iterator[Slot]:
         yield from (Slot(Variable(kind, name)) for kind, name in self._new_class_attributes())
-        for slot, before, below in self._variables:
-            if not same_part(slot.variable.get(), before) or self.memory.changed(below):
-                yield slot
+        for variable, before, below in self._variables:
+            now = variable.get()
+            if (now is not before and not same_part(now, before)) or self.memory.changed(below):
+                yield Slot(variable)
 
     def check_entered(self) -> None:
         """Raise if something below a lifted place has changed that did not enter: nobody would write it."""
@@ -222,8 +229,8 @@ class State:
     def _below(self, slot: Slot) -> tuple[int, int]:
         for group in self._groups:
             if group.key(slot.variable.name) == slot.key:
-                return group.below.get(slot.variable.name, (0, 0))
-        return next((below for known, _, below in self._variables if known.key == slot.key), (0, 0))
+                return group.below.get(slot.variable.name, _NOTHING)
+        return next((below for known, _, below in self._variables if Slot(known).key == slot.key), _NOTHING)
 
     def want(self, part: Any) -> bool:
         """Whether ``part`` lies in some container of the state; if so that place will be lifted in another run."""
@@ -301,9 +308,9 @@ class State:
             entry.slot.variable.put(entry.before)
         for group in self._groups:
             self._put_back(group)
-        for slot, before, _ in self._variables:
-            if slot.variable.get() is not before:
-                slot.variable.put(before)
+        for variable, before, _ in self._variables:
+            if variable.get() is not before:
+                variable.put(before)
         for kind, name in list(self._new_class_attributes()):
             delattr(kind, name)
         self.memory.put_back()

@@ -7,6 +7,7 @@ that call's own affair. What a graph cannot do again, a module put into another 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -109,9 +110,14 @@ def watch_classes(state: State, own: set[type], named: Iterable[type], is_stored
         if kind.__module__.partition(".")[0] not in ("torch", "builtins", "functools", "types"):
             state.watch_class(kind)
             for name, value in vars(kind).items():
+                if type(value) in _METHODS or name.startswith("__"):
+                    continue
                 plain = type(value) in SIMPLE and (kind in own or is_stored(name))
-                if not name.startswith("__") and (plain or (follows(value) and not callable(value))):
+                if plain or (follows(value) and not callable(value)):
                     state.watch_variable(Variable(kind, name))
+
+
+_METHODS = frozenset({FunctionType, property, classmethod, staticmethod})
 
 
 def watch_modules_around(state: State, parts: Iterable[torch.nn.Module]) -> None:

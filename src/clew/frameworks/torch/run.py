@@ -38,7 +38,7 @@ from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import functions, replaced
+from clew.frameworks.torch import caches, functions, replaced
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import install as install_islands
