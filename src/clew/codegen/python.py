@@ -8,6 +8,7 @@ another signature; ``PyTreeCodeGen`` is such a subclass, for nests as arguments 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import sys
@@ -165,8 +166,13 @@ def _owners_after(before: list[Line], after: list[str]) -> list[Line | None]:
 
 def _accepted(function: Callable[..., Any], **options: Any) -> dict[str, Any]:
     """Those keyword options that an overriding function takes."""
-    parameters = inspect.signature(function).parameters
+    parameters = _parameters(getattr(function, "__func__", function))
     return {name: value for name, value in options.items() if name in parameters}
+
+
+@functools.lru_cache(maxsize=256)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
 
 class PyTreeInfo(NamedTuple):

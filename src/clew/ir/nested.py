@@ -17,8 +17,9 @@ _FLAT = frozenset({int, float, bool, str, type(None)})
 def bodies_of(node: Any) -> list[Any]:
     """The graphs among the arguments of a node, each once, in order."""
     found: list[Any] = []
-    for argument in (*node.args, *node.kwargs.values()) if node.kwargs else node.args:
-        if type(argument) in _FLAT or isinstance(argument, Reference):
+    args, kwargs = node.args, node.kwargs
+    for argument in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(argument, Reference) or type(argument) in _FLAT:
             continue
         for leaf in leaves(argument):
             if isinstance(leaf, Body) and not any(leaf is body for body in found):

@@ -7,6 +7,7 @@ trace replaces in the same way is a stock: worked out once, then put in place ag
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
@@ -61,32 +62,80 @@ def _put(owner: Any, name: str, value: Any) -> None:
         setattr(owner, name, value)
 
 
+class _Group:
+    """The places of a stock in one dict: all are read, replaced and restored together."""
+
+    def __init__(self, names: dict[str, Any], places: list[_Place]) -> None:
+        self.names = names
+        self.originals = {place.name: place.original for place in places}
+        self.replacements = {place.name: place.replacement for place in places}
+
+    def is_as_found(self) -> bool:
+        """Whether all originals are in their places."""
+        return all(map(operator.is_, map(self.names.get, self.originals), self.originals.values()))
+
+
 class Stock:
     """Replacements that every trace makes in the same way; ``find`` makes them, for the first trace."""
 
     def __init__(self, find: Callable[[Patches], None]) -> None:
         self.find = find
-        self._places: dict[Key, _Place] = {}
+        self.places: dict[Key, _Place] = {}
+        self._groups: list[_Group] = []
+        self._single: list[_Place] = []
 
     def learn(self, keys: list[Key]) -> None:
         """Remember what was put in these places, unless another trace shares some of them right now."""
         places = {key: _places[key] for key in keys}
-        if all(place.count == 1 for place in places.values()):
-            self._places = places
+        if any(place.count != 1 for place in places.values()):
+            return
+        self.places = places
+        in_dicts: dict[int, list[_Place]] = {}
+        self._single = []
+        for place in places.values():
+            is_entry = isinstance(place.owner, dict) and place.original is not _MISSING
+            (in_dicts.setdefault(id(place.owner), []) if is_entry else self._single).append(place)
+        self._groups = [_Group(group[0].owner, group) for group in in_dicts.values()]
 
-    def put(self) -> list[Key]:
+    def put(self) -> bool:
         """Put everything in place as it was the last time; nothing, if some place is in use or holds something new."""
-        places = self._places
-        if not places or not _places.keys().isdisjoint(places):
-            return []
-        for place in places.values():
-            if _read(place.owner, place.name) is not place.original:
-                return []
-        for place in places.values():
+        if not self.places or not _places.keys().isdisjoint(self.places):
+            return False
+        if not all(group.is_as_found() for group in self._groups):
+            return False
+        if any(_read(place.owner, place.name) is not place.original for place in self._single):
+            return False
+        for place in self.places.values():
             place.count = 1
+        for group in self._groups:
+            group.names.update(group.replacements)
+        for place in self._single:
             _put(place.owner, place.name, place.replacement)
-        _places.update(places)
-        return list(places)
+        _places.update(self.places)
+        return True
+
+    def give_back(self) -> None:
+        """Put the originals back where no other trace needs the replacements."""
+        shared = [key for key, place in self.places.items() if place.count != 1]
+        if shared:
+            for key in self.places:
+                _release(key)
+            return
+        for key in self.places:
+            del _places[key]
+        for place in reversed(self._single):
+            _put(place.owner, place.name, place.original)
+        for group in reversed(self._groups):
+            group.names.update(group.originals)
+
+
+def _release(key: Key) -> None:
+    """One trace needs a replacement no more; the last one puts the original back."""
+    place = _places[key]
+    place.count -= 1
+    if place.count == 0:
+        del _places[key]
+        _put(place.owner, place.name, place.original)
 
 
 class Patches:
@@ -94,6 +143,7 @@ class Patches:
 
     def __init__(self) -> None:
         self._held: dict[Key, None] = {}
+        self._stocks: list[Stock] = []
 
     def __enter__(self) -> Patches:
         return self
@@ -101,19 +151,15 @@ class Patches:
     def __exit__(self, *error: object) -> None:
         with _lock:
             while self._held:
-                key = self._held.popitem()[0]
-                place = _places[key]
-                place.count -= 1
-                if place.count == 0:
-                    del _places[key]
-                    _put(place.owner, place.name, place.original)
+                _release(self._held.popitem()[0])
+            while self._stocks:
+                self._stocks.pop().give_back()
 
     def from_stock(self, stock: Stock) -> None:
         """Make the replacements of a stock."""
         with _lock:
-            keys = stock.put()
-            if keys:
-                self._held.update(dict.fromkeys(keys))
+            if stock.put():
+                self._stocks.append(stock)
                 return
             known = set(self._held)
             stock.find(self)
@@ -139,7 +185,7 @@ class Patches:
         """What is there is read under the lock: another trace may be about to put its original back."""
         key = (id(owner), name)
         with _lock:
-            if key in self._held:
+            if key in self._held or any(key in stock.places for stock in self._stocks):
                 return
             place = _places.get(key)
             if place is not None:

@@ -33,7 +33,6 @@ _NAMES = (
     "isqrt gcd lcm isnan isinf isfinite degrees radians"
 )
 _MATH = {name: getattr(math, name) for name in _NAMES.split()}
-_BUILTINS = frozenset("int float max min range len".split())
 _PLAIN_INTS_ONLY = frozenset({"np", "numpy", "random"})
 """Names in a function that make a plain number the better answer: what they stand for takes nothing else."""
 
@@ -56,22 +55,14 @@ def install_in(patches: Patches, current: Current, surroundings: Surroundings) -
 def _calling_builtins(functions: Iterable[FunctionType]) -> list[FunctionType]:
     """Those functions that may call one of the builtins, and that want no plain numbers."""
     names = [(function, attribute_names(function.__code__)) for function in functions]
-    calling = [(function, known) for function, known in names if not _BUILTINS.isdisjoint(known)]
+    calling = [(function, known) for function, known in names if not _MAKERS.keys().isdisjoint(known)]
     return [function for function, known in calling if known.isdisjoint(_PLAIN_INTS_ONLY)]
 
 
 @functools.cache
 def _builtins(current: Current) -> dict[str, Callable[..., Any]]:
     """What stands for each builtin."""
-    return {
-        "int": _converting(int, TracedInt, current),
-        "float": _converting(float, TracedFloat, current),
-        "max": _choosing(max),
-        "min": _choosing(min),
-        "range": _range,
-        "len": _length(current),
-        "bool": _truth(current),
-    }
+    return {name: make(current) for name, make in _MAKERS.items()}
 
 
 def _is_traced(value: Any) -> bool:
@@ -212,3 +203,14 @@ def _length(current: Current) -> Callable[[Any], Any]:
         return builtins.len(value)
 
     return length
+
+
+_MAKERS: dict[str, Callable[[Current], Callable[..., Any]]] = {
+    "int": functools.partial(_converting, int, TracedInt),
+    "float": functools.partial(_converting, float, TracedFloat),
+    "max": lambda current: _choosing(max),
+    "min": lambda current: _choosing(min),
+    "range": lambda current: _range,
+    "len": _length,
+    "bool": _truth,
+}

@@ -8,8 +8,27 @@ from typing import Any
 import torch
 
 from clew.capture.example.programs import behind, check_slots, signature_of
+from clew.capture.example.surroundings import functions_of
 
-__all__ = ["behind", "check_slots", "hooks", "signature_of"]
+__all__ = ["behind", "check_slots", "functions_behind", "hooks", "signature_of"]
+
+
+def functions_behind(programs: Iterable[Any]) -> list[Any]:
+    """The Python functions of all parts of a program, each once; modules of one class have the same."""
+    kinds: set[type] = set()
+    found: dict[Any, None] = {}
+    for part in programs:
+        kind = type(part)
+        if isinstance(part, torch.nn.Module) and _OWN_FUNCTIONS.isdisjoint(vars(part)):
+            if kind in kinds:
+                continue
+            kinds.add(kind)
+        found.update(dict.fromkeys(functions_of(part)))
+    return list(found)
+
+
+_OWN_FUNCTIONS = frozenset({"__func__", "__wrapped__", "__code__"})
+"""Attributes by which a single object can be something else than its class says."""
 
 
 def hooks(parts: Iterable[torch.nn.Module]) -> list[Any]:

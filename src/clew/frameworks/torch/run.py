@@ -46,7 +46,7 @@ from clew.frameworks.torch.leaves import Leaves
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.pieces import TorchSupport
 from clew.frameworks.torch.places import Modules, watch_classes, watch_modules_around
-from clew.frameworks.torch.programs import behind, check_slots, hooks, signature_of
+from clew.frameworks.torch.programs import behind, check_slots, functions_behind, hooks, signature_of
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
@@ -95,7 +95,7 @@ class Run:
         if paths is not None:
             paths.looks_into_libraries = len(self.parts) <= _MOST_PARTS
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
-        self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
+        self.functions = functions_behind(programs)
         check_slots(programs)
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
         self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
@@ -110,7 +110,7 @@ class Run:
         self.accesses = Accesses(settings.stateful_arguments)
         self.found: list[Slot] = []
         self.plain_kinds: tuple[type, ...] = ()
-        if any(asks_for_identity(function.__code__) for function in self.surroundings.functions):
+        if self.surroundings.derived(_asks_for_identity):
             self.nests.plain_kinds = (bool,)
         codes = [function.__code__ for function in around.functions if "-packages" not in function.__code__.co_filename]
         self.recorder.needs_identity = any(asks_for_identity(code) or compares_objects(code) for code in codes)
@@ -369,6 +369,8 @@ class Run:
 
     def _is_lent(self, module: torch.nn.Module) -> bool:
         """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""
+        if not module._modules:
+            return _tensors_held(module) != self._held.get(module)
         return any(_tensors_held(part) != self._held.get(part) for part in module.modules())
 
     def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
@@ -413,6 +415,10 @@ class Run:
             entry.constants(sources, self.after_inputs)
         drop_implied(graph, self.module)
         graph.eliminate_dead_code()
+
+
+def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
+    return any(asks_for_identity(function.__code__) for function in functions)
 
 
 def _tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
