@@ -331,7 +331,9 @@ def take_over(source: Any, target: Any, path: str) -> None:
     holder, found = target, source
     for depth, atom in enumerate(atoms[:-1]):
         found = _attribute(found, atom, atoms[: depth + 1])
-        existing = getattr(holder, atom, None)
+        existing = vars(holder)["_modules"].get(atom) if isinstance(holder, torch.nn.Module) else None
+        if existing is None:
+            existing = getattr(holder, atom, None)
         if existing is found:
             return  # the whole parent is here already
         if existing is None:
@@ -344,12 +346,16 @@ def take_over(source: Any, target: Any, path: str) -> None:
 
 
 def _attribute(holder: Any, name: str, path: list[str]) -> Any:
-    if not hasattr(holder, name):
+    found = getattr(holder, name, _MISSING)
+    if found is _MISSING:
         raise MissingAttribute(
             f"the graph refers to {'.'.join(path)!r}, which the root {type(holder).__name__} does not have",
             fixes=["give a root that has it, or correct the node's target"],
         )
-    return getattr(holder, name)
+    return found
+
+
+_MISSING = object()
 
 
 def put_attribute(module: Any, path: str, value: Any, persistent: bool = True) -> None:

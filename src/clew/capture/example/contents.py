@@ -222,13 +222,22 @@ def same_contents(now: Contents, before: Contents) -> bool:
 
 def _is_as_before(value: Any, before: Contents) -> bool:
     """Whether a container or object holds what it held."""
-    if type(value) is dict and len(value) == len(before):  # most are dicts that hold the very same
-        for (now_key, now_part), ((_, key), part) in zip(value.items(), before.items(), strict=True):
+    kind: Any = type(value)
+    held = value if kind is dict else vars(value) if _is_plain_object(kind) else None
+    if held is not None and len(held) == len(before):  # most hold the very same
+        for (now_key, now_part), ((_, key), part) in zip(held.items(), before.items(), strict=True):
             if now_key is not key or now_part is not part:
                 break
         else:
             return True
     return same_contents(contents(value), before)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_plain_object(kind: Any) -> bool:
+    """Whether all that objects of a class hold is in their dict."""
+    holding = (list, dict, set, deque, contextvars.ContextVar, *_AMBIENT)
+    return bool(kind.__dictoffset__) and not issubclass(kind, holding) and not slots_of(kind) and not _may_be_flat(kind)
 
 
 def _held_by(value: Any) -> Iterable[Any]:

@@ -123,7 +123,8 @@ class Surroundings:
         self._reach, self._near, self._stored, self._seen = known.reach, known.near, known.stored, known.keys
         self._cells = [(holder, name, value) for (holder, name, _), value in zip(known.around, values, strict=True)]
         for (_, name, function), value in zip(known.around, values, strict=True):
-            self._note_stream(name, value, function)
+            if type(value) not in _NO_STREAMS:
+                self._note_stream(name, value, function)
         self._held = {(id(holder), name) for holder, name in held}
         self._cells += [(holder, name, holder[name]) for holder, name in held]
 
@@ -242,7 +243,8 @@ class Surroundings:
     def cells(self) -> Iterator[tuple[Any, str]]:
         """The variables that the program can change, by their holder, a dict or a cell, and their name."""
         for holder, name, value in self._cells:
-            if self._may_change(holder, name, value):
+            is_fixed = type(value) in _FIXED and name not in self._stored and isinstance(holder, dict)
+            if (not is_fixed or _ANY in self._stored) and self._may_change(holder, name, value):
                 yield holder, name
 
     def variables(self, executed: Iterable[CodeType]) -> Iterator[tuple[Any, str, Any]]:
@@ -274,6 +276,7 @@ def _is_mutable(value: Any) -> bool:
 
 
 _UNCHANGING = (*SIMPLE, *CODE)
+_FIXED = frozenset(_UNCHANGING)
 _NO_STREAMS = frozenset({FunctionType, type, ModuleType, *SIMPLE})
 
 

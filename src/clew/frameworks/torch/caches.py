@@ -101,7 +101,10 @@ def install_in(
                 patches.on_class(kind, name, functools.partial(_recording, current=current))
             _in_closure(patches, value, current)
     for names in surroundings.namespaces.values():
-        for name, value in [item for item in names.items() if type(item[1]) in _HOLDING and item[0] in used]:
+        for name in used & names.keys():
+            value = names[name]
+            if type(value) not in _HOLDING:
+                continue
             if isinstance(value, _CACHED) and _is_users(value):
                 patches.in_dict(names, name, functools.partial(_recording, current=current))
             else:
@@ -110,8 +113,8 @@ def install_in(
         _in_closure(patches, function, current)
 
 
-def _all_spelled(functions: Iterable[FunctionType]) -> set[str]:
-    return {name for function in functions for name in _spelled(function.__code__)}
+def _all_spelled(functions: Iterable[FunctionType]) -> frozenset[str]:
+    return frozenset(name for function in functions for name in _spelled(function.__code__))
 
 
 def _with_closures(functions: Iterable[FunctionType]) -> list[FunctionType]:

@@ -6,6 +6,7 @@ that call's own affair. What a graph cannot do again, a module put into another 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
@@ -56,11 +57,10 @@ class Modules:
                     self._layers.append((path, part))
             self._passing.append((part, set(part._non_persistent_buffers_set)))
             self._modes.append((part, part.training, dict(part._modules)))
-            for holder in (part._parameters, part._buffers, vars(part)):
-                for value in holder.values():
-                    if isinstance(value, torch.Tensor) and id(value) not in seen:
-                        seen.add(id(value))
-                        self.tensors.append(value)
+            for _, value in tensors_in(part):
+                if id(value) not in seen:
+                    seen.add(id(value))
+                    self.tensors.append(value)
 
     def watch(self, state: State) -> None:
         """Remember the state of all parts that are entered, and what the program may keep on torch's own layers."""
@@ -89,12 +89,29 @@ class Modules:
     def put_back(self) -> None:
         """Let modes and parts be as they were."""
         for part, passing in self._passing:
-            part._non_persistent_buffers_set = passing
+            if part._non_persistent_buffers_set != passing:
+                part._non_persistent_buffers_set = passing
         for part, mode, children in self._modes:
-            part.training = mode
+            if part.training is not mode:
+                part.training = mode
             if part._modules != children:
                 part._modules.clear()
                 part._modules.update(children)
+
+
+def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """The tensors that a module itself holds, by name: parameters, buffers, and those in plain attributes."""
+    held = vars(module)
+    holders = (held["_parameters"], held["_buffers"], held)
+    return [
+        item
+        for holder in holders
+        for item in holder.items()
+        if type(item[1]) not in _NO_TENSORS and isinstance(item[1], torch.Tensor)
+    ]
+
+
+_NO_TENSORS = frozenset({*SIMPLE, dict, set, OrderedDict, list, tuple})
 
 
 def _sets_nothing_itself(module: torch.nn.Module) -> bool:

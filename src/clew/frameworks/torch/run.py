@@ -45,7 +45,7 @@ from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.pieces import TorchSupport
-from clew.frameworks.torch.places import Modules, watch_classes, watch_modules_around
+from clew.frameworks.torch.places import Modules, tensors_in, watch_classes, watch_modules_around
 from clew.frameworks.torch.programs import behind, check_slots, functions_behind, hooks, signature_of
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
@@ -136,9 +136,8 @@ class Run:
         for path, part in module.named_modules(remove_duplicate=False):
             self.paths.setdefault(part, path)
             self._held[part] = _tensors_held(part)
-            holders = (part._parameters, part._buffers, vars(part))
-            for name, value in [item for holder in holders for item in holder.items()]:
-                if isinstance(value, torch.Tensor) and id(value) not in self.recorder.attributes:
+            for name, value in tensors_in(part):
+                if id(value) not in self.recorder.attributes:
                     full = f"{path}.{name}" if path else name
                     self.recorder.attributes[id(value)] = (full, value)
 
@@ -232,7 +231,7 @@ class Run:
         watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
-        watch_modules_around(self.state, () if self.module is None else self.module.modules())
+        watch_modules_around(self.state, self.parts)
         self.rollback.watch([] if self.modules is None else self.modules.tensors)
 
     def _enter(self, lifted: Iterable[Slot]) -> None:
