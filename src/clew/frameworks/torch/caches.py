@@ -101,7 +101,7 @@ def install_in(
                 patches.on_class(kind, name, functools.partial(_recording, current=current))
             _in_closure(patches, value, current)
     for names in surroundings.namespaces.values():
-        for name in used & names.keys():
+        for name in used.intersection(names):  # which goes over the few names of the module
             value = names[name]
             if type(value) not in _HOLDING:
                 continue

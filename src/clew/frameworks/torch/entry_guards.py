@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import operator
 import os
-from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
@@ -95,10 +94,11 @@ class EntryGuards:
             self._inputs()
             self._gradients()
             ran = self.surroundings.ran(self.recorder.executed.values())
+            names = {name for function in ran for name in attribute_names(function.__code__)}
             self._variables()
             self._environment()
-            self._classes(ran)
-            self._modules_around(ran)
+            self._classes(ran, names)
+            self._modules_around(names)
             self._same_objects()
             if any(compares_objects(function.__code__) for function in ran):
                 self._different_objects()
@@ -182,9 +182,8 @@ class EntryGuards:
             level = self.graph.call_function(level_of, (logger,))
             self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
 
-    def _classes(self, ran: dict[FunctionType, None]) -> None:
+    def _classes(self, ran: dict[FunctionType, None], names: set[str]) -> None:
         """Attributes that the program's own classes hold for all their instances."""
-        names = {name for function in ran for name in attribute_names(function.__code__)}
         lifted = {entry.slot.key for entry in self.state.entries}
         for kind in self.surroundings.classes_of(ran):
             for name in sorted(names & vars(kind).keys()):
@@ -194,10 +193,9 @@ class EntryGuards:
                 if plain and (id(kind), name) not in lifted:
                     self._variable(kind, name, value, f"{kind.__name__}.{name}")
 
-    def _modules_around(self, ran: Iterable[FunctionType]) -> None:
+    def _modules_around(self, names: set[str]) -> None:
         """A program may use modules that are no parts of it: their mode, their settings, and the parameters that it
         read must still be theirs."""
-        names = {name for function in ran for name in attribute_names(function.__code__)}
         around = [(name, value) for name, value in self.surroundings.values() if isinstance(value, torch.nn.Module)]
         hidden = [module for module in self.state.memory.ends.values() if isinstance(module, torch.nn.Module)]
         parts = set() if self.module is None else set(self.module.modules())

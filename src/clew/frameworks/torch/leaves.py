@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +16,16 @@ Leaves = Callable[[Any, str], bool]
 
 def default_leaves(module: Any, path: str) -> bool:
     """torch's own layers, and compiled modules, stay calls; containers are entered."""
+    kind: Any = type(module)
+    return _is_leaf_class(kind)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_leaf_class(kind: Any) -> bool:
     containers = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
-    if isinstance(module, torch.jit.ScriptModule):
+    if issubclass(kind, torch.jit.ScriptModule):
         return True
-    return type(module).__module__.startswith("torch.nn.modules") and not isinstance(module, containers)
+    return bool(kind.__module__.startswith("torch.nn.modules")) and not issubclass(kind, containers)
 
 
 def leaf_policy(leaves: Any) -> Leaves:

@@ -281,7 +281,7 @@ class TorchRecorder(Recorder):
         for value in written:
             self._is_written(value)
         plain_args, plain_kwargs = self.concrete((args, kwargs))
-        containers = copies_of((plain_args, plain_kwargs))
+        containers = copies_of((*plain_args, *plain_kwargs.values()))
         value = self._perform(call, plain_args, plain_kwargs, is_plain=True)
         changed = changed_one(containers)
         if changed:
