@@ -51,13 +51,20 @@ class _Range:
 def drop_implied(graph: Graph, root: Any = None) -> None:
     """Take the guards out of ``graph`` that earlier guards imply; ``root`` has the modules that it calls."""
     known = _Known(root)
-    for node in graph.nodes:
+    last = next(filter(_is_guard, reversed(graph.nodes)), None)  # what comes after it matters to no guard
+    for node in graph.nodes if last is not None else ():
         known.see(node)
-        if node.op == "call_function" and node.target in guards.CHECKS and len(node.args) > 2:
+        if _is_guard(node):
             if known.implies(node):
                 graph.erase_node(node)
             else:
                 known.learn(node)
+        if node is last:
+            break
+
+
+def _is_guard(node: Node) -> bool:
+    return node.op == "call_function" and node.target in guards.CHECKS and len(node.args) > 2
 
 
 class _Known:

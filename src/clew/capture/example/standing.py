@@ -12,7 +12,7 @@ from clew.ir.source import PACKAGE_FOLDER, is_hidden
 
 _DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
 """Functions of frameworks that only hand a call on."""
-_between: dict[int, tuple[bool, CodeType]] = {}
+_between: dict[int, tuple[bool, bool, CodeType]] = {}
 """By the identity of code, which is kept, so that it stays its own."""
 
 Standing = tuple[FrameType | None, FrameType | None, tuple[str, ...]]
@@ -25,10 +25,12 @@ def look_out(frame: FrameType | None) -> Standing:
     strangers: tuple[str, ...] = ()
     while frame is not None:
         code = frame.f_code
-        if not is_hidden(code):
-            return frame, outside or _beyond(frame), strangers
-        if not is_between(code):
-            outside, strangers = outside or frame, (*strangers, code.co_name)
+        is_ours, only_hands_on, _ = _between.get(id(code)) or _look_at(code)
+        if not is_ours:
+            if not is_hidden(code):
+                return frame, outside or _beyond(frame), strangers
+            if not only_hands_on:
+                outside, strangers = outside or frame, (*strangers, code.co_name)
         frame = frame.f_back
     return None, outside, strangers
 
@@ -42,8 +44,11 @@ def _beyond(frame: FrameType | None) -> FrameType | None:
 
 def is_between(code: CodeType) -> bool:
     """True for code that only hands a call on: Clew's own, and the dispatchers of frameworks."""
-    known = _between.get(id(code))
-    if known is None:
-        is_ours = code.co_filename.startswith(PACKAGE_FOLDER) or code.co_name in _DISPATCHERS
-        known = _between[id(code)] = (is_ours, code)
-    return known[0]
+    return (_between.get(id(code)) or _look_at(code))[1]
+
+
+def _look_at(code: CodeType) -> tuple[bool, bool, CodeType]:
+    """Whether code is Clew's own, and whether it only hands calls on; looked at once."""
+    is_ours = code.co_filename.startswith(PACKAGE_FOLDER)
+    found = _between[id(code)] = (is_ours, is_ours or code.co_name in _DISPATCHERS, code)
+    return found
