@@ -35,7 +35,7 @@ class EntryGuards:
 
     def write(self, after: Node, owners: list[Any]) -> None:
         """Put the guards behind the node ``after``; ``owners`` are the objects behind the program."""
-        ran = self.surroundings.ran(self.recorder.executed)
+        ran = self.surroundings.ran(self.recorder.executed.values())
         with self.graph.inserting_before(after._next):
             for value, place in self.nests.arrays:
                 self._input(value, self.recorder.resolve(place))
@@ -77,7 +77,7 @@ class EntryGuards:
 
     def _variables(self) -> None:
         lifted = {entry.slot.key for entry in self.state.entries}
-        for holder, name, value in self.surroundings.variables(self.recorder.executed):
+        for holder, name, value in self.surroundings.variables(self.recorder.executed.values()):
             if (id(holder), name) not in lifted:
                 self._variable(holder, name, value, f"{holder.__name__}.{name}" if isinstance(holder, type) else name)
 
