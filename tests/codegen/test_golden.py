@@ -206,8 +206,8 @@ def test_literals():
         def forward(self, x):
             y = keep(x, {{'a': [1, (2.5,)]}}, slice(None, 1, None), Point(x=1, y=0), Outer.Inner.ONE, torch.Size([2]), float('nan'));  x = None
             return y
-    """,
-    )  # noqa: E501
+    """,  # noqa: E501
+    )
 
 
 def test_a_local_in_the_way_of_a_package():

@@ -46,7 +46,7 @@ class Raised:
     def note(self, kind: str) -> None:
         """Such an error is being made: remember the user's line if something around it would catch it."""
         frame = user_frame(3)
-        if self.caught is None and frame is not None and is_tried(frame, set()):
+        if self.caught is None and frame is not None and is_tried(frame, {}):
             self.caught, self.kind = user_source(3), kind
 
     def check(self) -> None:
