@@ -35,6 +35,10 @@ def counts(rows: list[dict[str, Any]]) -> dict[str, str]:
         "equal on the example": share(sum(row.get("example") == "equal" for row in rows)),
         "general": share(outcomes["general"]),
         "guarded": share(outcomes["guarded"]),
+        "general, or general with dynamic=True": share(
+            outcomes["general"] + sum(row.get("dynamic") == "general" for row in rows)
+        ),
+        "wrong with dynamic=True": str(sum(row.get("dynamic") == "WRONG" for row in rows)),
         "refused": share(outcomes["refused"]),
         "failed": share(outcomes["failed"]),
         "out of time": share(outcomes["timeout"]),

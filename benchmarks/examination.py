@@ -126,6 +126,22 @@ def _examine(suite: Suite, name: str, row: dict[str, Any]) -> None:
         row[key] = _vary(model, captured, found.make(variation), row)
     row["padded"] = _padded(model, captured, found, row)
     row["outcome"] = _outcome(row)
+    if row["outcome"] == "guarded":
+        row["dynamic"] = _with_free_sizes(found, row)
+
+
+def _with_free_sizes(found: Candidate, row: dict[str, Any]) -> str:
+    """What becomes of a model that relied on sizes if the capture is asked not to."""
+    inputs, notes = found.make(EXAMPLE), {"inputs": row["inputs"]}
+    captured = _captured(found.model, inputs, notes, dynamic=True)
+    if captured is not None:
+        notes["example"] = _same(found.model, captured, inputs, notes)
+        for key, variation in VARIATIONS.items():
+            notes[key] = _vary(found.model, captured, found.make(variation), notes)
+        notes["padded"] = _padded(found.model, captured, found, notes)
+        notes["outcome"] = _outcome(notes)
+    row["dynamic_reason"] = notes.get("reason", "")
+    return str(notes["outcome"])
 
 
 def _runnable(suite: Suite, name: str, row: dict[str, Any]) -> Candidate | None:
@@ -151,9 +167,9 @@ def _look_for_blindness(one: Any, other: Any, row: dict[str, Any]) -> None:
         row["blind"] = "the same result for other inputs"
 
 
-def _captured(model: nn.Module, inputs: Any, row: dict[str, Any]) -> Any:
+def _captured(model: nn.Module, inputs: Any, row: dict[str, Any], **options: Any) -> Any:
     try:
-        return clew.trace(model, args=inputs[0], kwargs=inputs[1])
+        return clew.trace(model, args=inputs[0], kwargs=inputs[1], **options)
     except CaptureError as error:
         row["outcome"] = "refused"
         _note(row, error)
