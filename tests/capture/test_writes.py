@@ -180,3 +180,21 @@ def test_the_state_of_generators_is_put_back():
     with pytest.warns(TraceWarning, match="random"):
         clew.symbolic_trace(lambda x: x + torch.rand(3, generator=generator) + torch.rand(3))
     assert torch.equal(generator.get_state(), before)
+
+
+def test_a_tensor_without_a_history_has_none_after_the_capture():
+    class Latch(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("held", torch.zeros(4))
+
+        def forward(self, x):
+            self.held[:2].copy_(x)
+            return self.held * 2
+
+    model = Latch()
+    captured = clew.trace(model, args=(torch.ones(2, requires_grad=True),))
+    assert not model.held.requires_grad and not captured.held.requires_grad
+    base = torch.zeros(3)
+    clew.trace(lambda x, part: part.add_(x), args=(torch.ones(2, requires_grad=True), base[:2]))
+    assert not base.requires_grad and torch.equal(base, torch.zeros(3))

@@ -102,6 +102,8 @@ class Rollback:
             for tensor, flag in self._flags:
                 if tensor.is_leaf and tensor.requires_grad != flag:
                     tensor.requires_grad_(flag)
+                elif tensor.requires_grad and not flag:  # a value with a history was written into one without
+                    (tensor if tensor._base is None else tensor._base).detach_()
         for tensor, before in self._attributes:
             vars(tensor).clear()
             vars(tensor).update(before)
