@@ -2,10 +2,12 @@
 
 Each program is a graph, as a capture would make it, whose generated code is timed beside a function with the same
 statements. The two take turns; what counts is the ratio of the best times per call. Below 1 the graph is faster.
+With ``--table``: what becomes of each construct, in Clew and in other tools (``benchmarks/control_flow_table.py``).
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import time
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import clew
+from benchmarks import control_flow_table
 
 
 class Program(NamedTuple):
@@ -185,8 +188,14 @@ def measure(program: Program) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print one line for each program."""
+    """Print one line for each program, or measure the table of constructs."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.control_flow", description=__doc__)
+    control_flow_table.add_arguments(parser)
+    chosen = parser.parse_args()
     torch.set_num_threads(1)
+    if chosen.table:
+        control_flow_table.run(chosen)
+        return
     table = Table("program", "graph, us per call", "by hand, us per call", "ratio")
     for program in PROGRAMS:
         mine, theirs = measure(program)

@@ -1,7 +1,8 @@
 """Runs the register and prints a table: `python -m tests.control_flow [--subject trace|lazy] [--only ...] [--verbose]`.
 
-`--only` takes a construct or a program's name, `--policy` what `clew.trace` takes as `control_flow`, `--write` keeps
-the statuses as what the tests expect. The exit status is 1 when any program came out wrong.
+`--only` takes a construct ("example" for the programs of examples/) or a program's name, `--policy` what `clew.trace`
+takes as `control_flow`, `--write` keeps the statuses as what the tests expect. The exit status is 1 when any program
+came out wrong.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 
 from tests.control_flow import expected
 from tests.control_flow.examination import HAS_POLICY, STATUSES, SUBJECTS, Finding, examine
+from tests.control_flow.example_programs import all_examples
 from tests.control_flow.register import CONSTRUCTS, all_constructs
 from tests.footguns.harness import WRONG
 
@@ -25,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs what the command line asks for."""
     options = _parser().parse_args(arguments)
     torch.set_num_threads(1)
-    programs = all_constructs(options.only)
+    programs = all_constructs(options.only) + all_examples(options.only)
     if not programs:
         print(f"no program and no construct is called {options.only}", file=sys.stderr)
         return 2
@@ -57,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _print_table(findings: list[Finding]) -> None:
-    rows = {name: [one for one in findings if one.construct == name] for name in CONSTRUCTS}
+    rows = {name: [one for one in findings if one.construct == name] for name in (*CONSTRUCTS, "example")}
     print(f"{'construct':<20}" + "".join(f"{name:>10}" for name in COLUMNS))
     for name, group in [*rows.items(), ("all", findings)]:
         if group:

@@ -117,8 +117,8 @@ def built(construct: str, inputs: Maker, *, shows: str = "", **options: Any) -> 
 
 
 def _register(name: str, construct: str, make: Maker, inputs: Maker, shows: str, options: dict[str, Any]) -> None:
-    if name in REGISTERED:
-        raise ValueError(f"two programs are called {name}")
+    if name in REGISTERED or name in CONSTRUCTS:
+        raise ValueError(f"two programs, or a program and a construct, are called {name}")
     if construct not in CONSTRUCTS:
         raise ValueError(f"{construct} of {name} is not among the constructs")
 

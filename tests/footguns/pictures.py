@@ -97,7 +97,8 @@ class _Camera:
             return Picture(name)
         facts = (str(value.dtype), tuple(value.shape), value.device.type, str(value.layout), value.requires_grad)
         grad = value.grad if value.is_leaf else None
-        held = {f".{key}": part for key, part in value.__dict__.items()} | ({} if grad is None else {".grad": grad})
+        marks = {key: part for key, part in value.__dict__.items() if not key.startswith("_dynamo_")}
+        held = {f".{key}": part for key, part in marks.items()} | ({} if grad is None else {".grad": grad})
         parts = {key: self.take(part, path + key) for key, part in held.items()}
         if value.device.type == "meta":
             return Picture(name, facts, None, parts)

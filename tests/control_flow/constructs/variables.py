@@ -219,7 +219,7 @@ def delete_item(named):
 
 
 @program("star_args", PAIRS, shows="if")
-def star_args(*tensors):
+def any_number_of_tensors(*tensors):
     total = tensors[0]
     for tensor in tensors[1:]:
         if tensor.sum() > 0:
