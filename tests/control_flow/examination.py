@@ -59,17 +59,22 @@ class Finding:
         return ["code"] * bool(self.missing) + ["again"] * bool(self.again)
 
 
-def examine(program: Construct, subject: str = "trace", seconds: float = SECONDS, **options: Any) -> Finding:
-    """Captures a program of the register and judges it on all its inputs; `options` go to `clew.trace`."""
+def examine(
+    program: Construct, subject: str = "trace", seconds: float = SECONDS, *, thorough: bool = True, **options: Any
+) -> Finding:
+    """Captures a program of the register and judges it on all its inputs; `options` go to `clew.trace`.
+
+    Gradients and the generated code are looked at in captures from an example, unless it shall not be `thorough`.
+    """
     kept: list[Any] = []
     outcomes = classify(program, _capture(subject, options, kept), seconds)
     status, reason = _status(outcomes, kept)
     finding = Finding(program.name, program.kind, status, reason, captures=len(_captures(kept)))
-    if subject == "trace":
+    if subject == "trace" and thorough:
         backward = classify(with_gradients(program), _capture(subject, options, []), seconds)
         outcomes += backward
         finding = _add_gradients(finding, backward)
-    if finding.status == CAPTURED and subject == "trace":
+    if finding.status == CAPTURED and subject == "trace" and thorough:
         again = compare_again(program, kept[0], options)
         finding = dataclasses.replace(finding, missing=missing_statements(program, kept[0].code), again=again)
     return dataclasses.replace(finding, outcomes=tuple(outcomes))
@@ -104,6 +109,8 @@ def _status(outcomes: list[Outcome], kept: list[Any]) -> tuple[str, str]:
         refused = any(one.status == GUARDED and one.call in (CAPTURE, "example") for one in outcomes)
         return (REFUSED if refused else GUARDED), _reason(outcomes, GUARDED)
     graphs = _captures(kept)
+    if not graphs:
+        return REFUSED, "the program itself fails on the example"
     if len(graphs) > 1:
         return GUARDED, f"{len(graphs)} captures"
     calls = [node for one in graphs for node in all_nodes(one.graph) if "opaque" in node.meta]
