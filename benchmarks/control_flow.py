@@ -8,8 +8,6 @@ With ``--table``: what becomes of each construct, in Clew and in other tools (``
 from __future__ import annotations
 
 import argparse
-import gc
-import time
 from collections.abc import Callable
 from types import MethodType
 from typing import Any, NamedTuple
@@ -19,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 import clew
-from benchmarks import control_flow_table
+from benchmarks import control_flow_speed, control_flow_table
+from benchmarks.measure import best_times
 
 
 class Program(NamedTuple):
@@ -162,19 +161,6 @@ PROGRAMS = [
 ]
 
 
-def best_times(contestants: list[Callable[[], Any]], calls: int, turns: int = 15) -> list[float]:
-    """The best time of each in seconds per call; they take turns, so that the machine's moods hit all."""
-    best = [float("inf")] * len(contestants)
-    for _ in range(turns):
-        for place, run in enumerate(contestants):
-            gc.collect()
-            start = time.process_time()
-            for _ in range(calls):
-                run()
-            best[place] = min(best[place], (time.process_time() - start) / calls)
-    return best
-
-
 def measure(program: Program) -> tuple[float, float]:
     """Seconds per call of the generated function and of the one by hand."""
     graph = clew.parse(program.text)
@@ -201,6 +187,7 @@ def main() -> None:
         mine, theirs = measure(program)
         table.add_row(program.name, f"{mine * 1e6:.3f}", f"{theirs * 1e6:.3f}", f"{mine / theirs:.2f}")
     Console().print(table)
+    print(control_flow_speed.markdown([control_flow_speed.measure(one) for one in control_flow_speed.SUBJECTS]))
 
 
 if __name__ == "__main__":

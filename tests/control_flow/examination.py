@@ -231,4 +231,9 @@ def guards_and_what_feeds_them(graph: Any) -> set[Any]:
 def _leaf(leaf: Any, numbers: dict[Any, str]) -> str:
     if isinstance(leaf, clew.Node):
         return numbers.get(leaf, "?")
-    return "graph" if isinstance(leaf, clew.Graph) else repr(leaf)
+    if isinstance(leaf, clew.Graph):
+        return "graph"
+    try:
+        return repr(leaf)
+    except ClewError:  # a graph must not hold a traced number; its like is equal to nothing
+        return f"a traced value, {id(leaf)}"

@@ -189,6 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=100, help="how many seeds")
     parser.add_argument("--subject", choices=SUBJECTS, default="trace")
+    parser.add_argument("--thorough", action="store_true", help="look at gradients and generated code too")
     parser.add_argument("--show", action="store_true", help="print the source of the first seed and leave")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -197,7 +198,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     found: Counter[str] = Counter()
     for seed in range(options.first, options.first + options.count):
-        finding = examine(program_of(seed), options.subject)
+        finding = examine(program_of(seed), options.subject, thorough=options.thorough)
         found[finding.status] += 1
         if finding.status == WRONG:
             print(f"WRONG seed {seed}: {finding.reason}", flush=True)

@@ -73,6 +73,7 @@ CONSTRUCTS = {
     "lambda": "`lambda`",
     "nested_function": "nested function",
     "other_package": "function of another package",
+    "merged": "facts about a value that two ways made",
     "impossible": "ways the example cannot go",
 }
 """Every construct in the order of the table, with its title."""
