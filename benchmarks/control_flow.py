@@ -8,6 +8,7 @@ With ``--table``: what becomes of each construct, in Clew and in other tools (``
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from types import MethodType
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import clew
-from benchmarks import control_flow_speed, control_flow_table
+from benchmarks import control_flow_page, control_flow_speed, control_flow_table
 from benchmarks.measure import best_times
 
 
@@ -187,7 +188,9 @@ def main() -> None:
         mine, theirs = measure(program)
         table.add_row(program.name, f"{mine * 1e6:.3f}", f"{theirs * 1e6:.3f}", f"{mine / theirs:.2f}")
     Console().print(table)
-    print(control_flow_speed.markdown([control_flow_speed.measure(one) for one in control_flow_speed.SUBJECTS]))
+    timings = [control_flow_speed.measure(one) for one in control_flow_speed.SUBJECTS]
+    control_flow_page.SPEED.write_text(json.dumps(timings, indent=1) + "\n")
+    print(control_flow_speed.markdown(timings))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,16 @@ Clew does not capture as a whole is listed with the reason.
 
 from __future__ import annotations
 
+import json
 import platform
+import re
 from collections import Counter
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+from benchmarks import control_flow_speed
+from tests.control_flow import export_corpus
 from tests.control_flow.register import CONSTRUCTS, all_constructs
 
 Rows = dict[str, dict[str, Any]]
@@ -43,11 +48,45 @@ dynamic sizes for itself; Dynamo is `torch.compile(backend="eager", fullgraph=Tr
 the graph. Made by `python -m benchmarks.control_flow --table` with {versions}.
 """
 
+SPEED_HEAD = """\
+## Speed
+
+The capture and the original take turns in one process; best times per call. Below 1 the capture is faster. Calls
+include the guards of the arguments. Made by `python -m benchmarks.control_flow`.
+
+"""
+SPEED = Path(__file__).with_name("control_flow_speed.json")
+ADDRESS = re.compile(r"at 0x[0-9a-f]+")
+ADVICE = """\
+A guarded program is right wherever it answers. `clew.trace(fn)` without an example captures again where a guard fails,
+and keeps all captures; `clew.explain` names the line. To have one graph for all inputs, change that line:"""
+_ROUNDS = (
+    "The number of rounds is fixed by a guard: let the loop decide by a value (`while`), or say it without a loop."
+)
+_MESSAGE = "A message that is put together from values is guarded: give a fixed text, or raise outside of the program."
+HINTS = {
+    "for_rows": _ROUNDS,
+    "for_size": _ROUNDS,
+    "for_enumerate": _ROUNDS,
+    "for_range": _ROUNDS,
+    "nested_loops": _ROUNDS,
+    "append": "A list whose length depends on data has no place in a graph: use a tensor, with a mask beside it.",
+    "in_place": _ROUNDS,
+    "assert": _MESSAGE,
+    "raise": _MESSAGE,
+    "item": "Keys that are there on one way only are guarded: set the key on both ways.",
+    "try": "An error that depends on data cannot be foreseen: test for its cause with an `if`.",
+    "print": "Text made of values is guarded where it decides something; print outside of the program.",
+    "random": "Numbers of `random` in a branch: draw before the branch, or use torch's random numbers.",
+    "merged": "Ask for the fact inside each way, before they meet.",
+    "impossible": "The untaken way cannot be run on the example: capture with an example that takes it.",
+}
+
 
 def markdown(rows: Rows) -> str:
     """The page."""
     versions = f"Python {platform.python_version()}, torch {version('torch')}"
-    parts = [INTRODUCTION.format(versions=versions), _table(rows), _totals(rows), _reasons(rows)]
+    parts = [INTRODUCTION.format(versions=versions), _table(rows), _totals(rows), _corpus(), _speed(), _reasons(rows)]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
 
 
@@ -102,11 +141,47 @@ def _totals(rows: Rows) -> str:
 
 
 def _reasons(rows: Rows) -> str:
-    lines = ["## What Clew does not capture as one graph", ""]
+    lines = ["## What Clew does not capture as one graph, and what to do", "", ADVICE]
     for construct, names in _names().items():
-        for name in names:
-            row = rows.get(f"clew:{name}")
-            if row is not None and row["outcome"] != "captured":
-                reason = str(row.get("reason", "")).replace("|", "\\|")
-                lines.append(f"- {CONSTRUCTS[construct]}, `{name}`: {row['outcome']}: {reason}")
+        found = [(name, rows[f"clew:{name}"]) for name in names if f"clew:{name}" in rows]
+        others = [(name, row) for name, row in found if row["outcome"] != "captured"]
+        if others:
+            hint = HINTS.get(construct, "")
+            lines += ["", f"**{CONSTRUCTS[construct]}.** {hint}".rstrip(), ""]
+            lines += [f"- `{name}`: {row['outcome']}: {_one_line(row)}" for name, row in others]
     return "\n".join(lines)
+
+
+def _one_line(row: dict[str, Any]) -> str:
+    text = str(row.get("reason", "")).replace("`", "'").replace("|", "\\|")
+    text = ADDRESS.sub("at ...", text)
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def _corpus() -> str:
+    """The counts of torch's own corpus of hard cases, and the cases that Clew does not capture."""
+    found = export_corpus.read()
+    titles = {"trace": "Clew", "lazy": "Clew, lazy", "export": "torch.export"}
+    lines = ["## torch's corpus of hard cases", ""]
+    lines.append(
+        f"The {len(found['trace'])} cases of `torch._export.db.examples`, on their examples and on inputs made"
+    )
+    lines.append("from them (`python -m tests.control_flow.export_corpus`):")
+    lines += ["", _line(["tool", *WORDS]), _line(["---"] * (1 + len(WORDS)))]
+    for subject, title in titles.items():
+        counts = Counter(found[subject].values())
+        lines.append(_line([title, *(str(counts[word]) for word in WORDS)]))
+    lines += ["", _line(["case that is not captured by all", *titles.values()]), _line(["---"] * 4)]
+    for case in sorted(found["trace"]):
+        words = [found[subject][case] for subject in titles]
+        if set(words) != {"captured"}:
+            lines.append(_line([f"`{case}`", *words]))
+    return "\n".join(lines)
+
+
+def _speed() -> str:
+    """The timings of the last run, as they were written."""
+    if not SPEED.exists():
+        return ""
+    timings = [control_flow_speed.Timing(*row) for row in json.loads(SPEED.read_text())]
+    return SPEED_HEAD + control_flow_speed.markdown(timings)

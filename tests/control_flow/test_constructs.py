@@ -34,7 +34,8 @@ def test_the_original_equals_itself_and_goes_several_ways(program: Construct) ->
 def test_captured_no_worse_than_measured(program: Construct) -> None:
     finding = examine(program, "trace", seconds=SECONDS)
     before, known = EXPECTED["trace"][program.name], EXPECTED[expected.SHORTCOMINGS].get(program.name, [])
-    assert finding.status != WRONG, finding.reason
+    if finding.status == before == WRONG:
+        pytest.xfail(f"known to be wrong: {finding.reason}")
     assert STATUSES.index(finding.status) <= STATUSES.index(before), finding
     if before == CAPTURED:
         assert [word for word in finding.shortcomings if word not in known] == [], finding
@@ -45,7 +46,8 @@ def test_lazy_no_worse_than_measured(construct: str) -> None:
     """One program of each construct; `python -m tests.control_flow --subject lazy` runs all."""
     program = all_constructs(construct)[0]
     finding = examine(program, "lazy", seconds=SECONDS)
-    assert finding.status != WRONG, finding.reason
+    if finding.status == EXPECTED["lazy"][program.name] == WRONG:
+        pytest.xfail(f"known to be wrong: {finding.reason}")
     assert STATUSES.index(finding.status) <= STATUSES.index(EXPECTED["lazy"][program.name]), finding
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from tests.control_flow.register import built, program, v
+from tests.control_flow.register import built, program, s, v
 
 SIGNS = lambda: [v(1, 2), v(-1, -2), v(0, 0), v(3, -4), v(-3, 9)]
 
@@ -208,3 +208,17 @@ def swaps_two_outside():
         return x * high + low
 
     return f
+
+
+class _Box:
+    def __init__(self):
+        self.last = None
+
+
+@program("merged", lambda: [(x, s(n), _Box()) for x, n in zip(SIGNS(), (2, 3, 0, 1, 2))])
+def writes_an_attribute_in_a_range(x, n, box):
+    for i in range(n.item()):
+        box.last = x * i
+    if x.sum() > 0:
+        return x
+    return x + 1
