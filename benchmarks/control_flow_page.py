@@ -21,6 +21,7 @@ from tests.control_flow.register import CONSTRUCTS, all_constructs
 Rows = dict[str, dict[str, Any]]
 TITLES = {
     "clew": "Clew",
+    "clew dynamic": "Clew, `dynamic=True`",
     "clew lazy": "Clew, lazy",
     "fx": "torch.fx",
     "jit.trace": "jit.trace",

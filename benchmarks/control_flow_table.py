@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.control_flow --table`` measures what is not in the results file yet, one cell after the other in
 worker processes with a time limit, appends each at once, and writes docs/control_flow_table.md from the whole file.
-``--again clew "clew lazy"`` measures the cells of these tools anew, after a change of Clew say.
+``--again clew "clew dynamic" "clew lazy"`` measures the cells of these tools anew, after a change of Clew say.
 """
 
 from __future__ import annotations

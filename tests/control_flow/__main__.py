@@ -1,4 +1,4 @@
-"""Runs the register and prints a table: `python -m tests.control_flow [--subject trace|lazy] [--only ...] [--verbose]`.
+"""Runs the register and prints a table: `python -m tests.control_flow [--subject ...] [--only ...] [--verbose]`.
 
 `--only` takes a construct ("example" for the programs of examples/) or a program's name, `--policy` what `clew.trace`
 takes as `control_flow`, `--write` keeps the statuses as what the tests expect. The exit status is 1 when any program

@@ -1,9 +1,10 @@
 """Examines one program of the register: what became of its control flow, and whether everything about it is right.
 
-A program comes in with a subject ("trace": captured from its example, "lazy": captured as it is called); a `Finding`
-goes out. It is `captured` when one graph, in which nothing stayed a call of Python, is right on every input; `opaque`
-when that holds but for such a call; `guarded` when some input is refused (or needed a capture of its own); `refused`
-when the example is; WRONG otherwise. Gradients are judged in calls of their own, on inputs that ask for them.
+A program comes in with a subject ("trace": captured from its example, "dynamic": the same, with loops over sizes kept,
+"lazy": captured as it is called); a `Finding` goes out. It is `captured` when one graph, in which nothing stayed a call
+of Python, is right on every input; `opaque` when that holds but for such a call; `guarded` when some input is refused
+(or needed a capture of its own); `refused` when the example is; WRONG otherwise. Gradients are judged in calls of their
+own, on inputs that ask for them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tests.footguns.world import quietly, restored, seed_everything
 CAPTURED, OPAQUE, REFUSED = "captured", "opaque", "refused"
 STATUSES = (CAPTURED, OPAQUE, GUARDED, REFUSED, WRONG)
 """From the best to the worst."""
-SUBJECTS = ("trace", "lazy")
+SUBJECTS = ("trace", "dynamic", "lazy")
 HAS_POLICY = "control_flow" in inspect.signature(clew.trace).parameters
 
 
@@ -67,14 +68,15 @@ def examine(
     Gradients and the generated code are looked at in captures from an example, unless it shall not be `thorough`.
     """
     kept: list[Any] = []
+    options = options | ({"dynamic": True} if subject == "dynamic" else {})
     outcomes = classify(program, _capture(subject, options, kept), seconds)
     status, reason = _status(outcomes, kept)
     finding = Finding(program.name, program.kind, status, reason, captures=len(_captures(kept)))
-    if subject == "trace" and thorough:
+    if subject != "lazy" and thorough:
         backward = classify(with_gradients(program), _capture(subject, options, []), seconds)
         outcomes += backward
         finding = _add_gradients(finding, backward)
-    if finding.status == CAPTURED and subject == "trace" and thorough:
+    if finding.status == CAPTURED and subject != "lazy" and thorough:
         again = compare_again(program, kept[0], options)
         finding = dataclasses.replace(finding, missing=missing_statements(program, kept[0].code), again=again)
     return dataclasses.replace(finding, outcomes=tuple(outcomes))
