@@ -46,7 +46,8 @@ structure, effects on arguments and state, random numbers, and for Clew also gra
 
 A cell gives one word where all programs of the construct share it, and counts otherwise. `torch.export` may choose
 dynamic sizes for itself; Dynamo is `torch.compile(backend="eager", fullgraph=True)`: refused means that it would break
-the graph. Made by `python -m benchmarks.control_flow --table` with {versions}.
+the graph; jit.script takes parameters without annotations for tensors, and refuses where they are not. Made by
+`python -m benchmarks.control_flow --table` with {versions}.
 """
 
 SPEED_HEAD = """\
@@ -162,7 +163,7 @@ def _one_line(row: dict[str, Any]) -> str:
 def _corpus() -> str:
     """The counts of torch's own corpus of hard cases, and the cases that Clew does not capture."""
     found = export_corpus.read()
-    titles = {"trace": "Clew", "lazy": "Clew, lazy", "export": "torch.export"}
+    titles = {"trace": "Clew", "dynamic": "Clew, `dynamic=True`", "lazy": "Clew, lazy", "export": "torch.export"}
     lines = ["## torch's corpus of hard cases", ""]
     lines.append(
         f"The {len(found['trace'])} cases of `torch._export.db.examples`, on their examples and on inputs made"
@@ -172,7 +173,7 @@ def _corpus() -> str:
     for subject, title in titles.items():
         counts = Counter(found[subject].values())
         lines.append(_line([title, *(str(counts[word]) for word in WORDS)]))
-    lines += ["", _line(["case that is not captured by all", *titles.values()]), _line(["---"] * 4)]
+    lines += ["", _line(["case that is not captured by all", *titles.values()]), _line(["---"] * 5)]
     for case in sorted(found["trace"]):
         words = [found[subject][case] for subject in titles]
         if set(words) != {"captured"}:

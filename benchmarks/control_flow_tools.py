@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from tests.footguns.harness import WRONG, classify
 from tests.footguns.world import TooSlow, quietly, restored, time_limit
 
 CAPTURED, GUARDED, REFUSED, SILENT = "captured", "guarded", "refused", "wrong"
+FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+")  # those of one machine have no place in a results file
 CLEW = {"clew": "trace", "clew dynamic": "dynamic", "clew lazy": "lazy"}
 
 
@@ -121,6 +123,7 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
         row = {"outcome": REFUSED, "reason": str(error)}
     except RecursionError:  # a proxy that a failed trace has left in the module looks into itself for ever
         row = {"outcome": REFUSED, "reason": "the trace fails, and leaves its own values in the module"}
+    row["reason"] = FOLDERS.sub("", str(row["reason"]))[:240]
     return {"name": name, "construct": program.kind, **row, "seconds": round(time.perf_counter() - start, 3)}
 
 
