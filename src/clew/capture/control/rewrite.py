@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import linecache
+import textwrap
+import tokenize
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any
@@ -64,6 +67,10 @@ def _definitions(filename: str) -> dict[tuple[int, str], list[Any]]:
         tree = ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError):
         return {}
+    return _functions_in(tree)
+
+
+def _functions_in(tree: ast.AST) -> dict[tuple[int, str], list[Any]]:
     found: dict[tuple[int, str], list[Any]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -74,9 +81,22 @@ def _definitions(filename: str) -> dict[tuple[int, str], list[Any]]:
     return found
 
 
+def _definitions_at(filename: str, line: int) -> dict[tuple[int, str], list[Any]]:
+    """The functions in the block that begins at a line of a file that is not Python as a whole: a page, say."""
+    lines = linecache.getlines(filename)[line - 1 :]
+    try:
+        tree = ast.parse(textwrap.dedent("".join(inspect.getblock(lines))))
+    except (SyntaxError, ValueError, tokenize.TokenError):
+        return {}
+    return _functions_in(ast.increment_lineno(tree, line - 1))
+
+
 def _definition_of(code: CodeType) -> Any:
     """The one definition in the source that a code was made of; None if it is not sure."""
-    found = _definitions(code.co_filename).get((code.co_firstlineno, code.co_name), [])
+    place = (code.co_firstlineno, code.co_name)
+    found = _definitions(code.co_filename).get(place, [])
+    if not found and not code.co_filename.endswith(".py"):
+        found = _definitions_at(code.co_filename, code.co_firstlineno).get(place, [])
     own = list(code.co_varnames[: code.co_argcount])
     fitting = [node for node in found if [one.arg for one in (*node.args.posonlyargs, *node.args.args)] == own]
     return fitting[0] if len(fitting) == 1 else None
