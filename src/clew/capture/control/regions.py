@@ -15,6 +15,7 @@ from clew.capture.control.pieces import Abandon, Piece, PieceRecorder, Site, Sup
 from clew.capture.control.rewrites import Rewrites
 from clew.capture.control.runtime import Outcome
 from clew.capture.control.snapshot import Snapshot
+from clew.capture.example.collected import Collected
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.ir.effects import pure
 from clew.ir.source import user_frame
@@ -214,16 +215,21 @@ class Regions:
     def _is_walked(self, value: Any) -> bool:
         is_number = issubclass(type(value), Scalar)
         is_array = self.recorder.dynamic and self.recorder.is_array(value)
+        is_array = is_array or (isinstance(value, Collected) and value.is_whole)
         return isinstance(value, Iteration) or is_array or (is_number and self.support.is_data(value))
 
     def _can_be_walked(self, value: Any) -> bool:
         """Whether a node can stand for what is walked."""
         is_number = issubclass(type(value), Scalar) or type(value) is int
-        return isinstance(value, Iteration) or is_number or type(value) is range or self.recorder.is_array(value)
+        is_whole = isinstance(value, Collected) and value.is_whole
+        is_walkable = isinstance(value, Iteration) or type(value) is range or self.recorder.is_array(value)
+        return is_number or is_whole or is_walkable
 
     def _items(self, value: Any) -> Any:
         if isinstance(value, Iteration):
             return value.items
+        if isinstance(value, Collected):
+            return list(list.__iter__(value))
         return self.support.rows(value) if self.recorder.is_array(value) else self.recorder.concrete(value)
 
     def _argument(self, value: Any) -> Any:
@@ -234,7 +240,8 @@ class Regions:
         site = self._site(number)
         if not self._is_on() or site in self.progress.abandoned:
             return False
-        is_dynamic = self.recorder.dynamic and self.recorder.is_array(iterable)
+        is_list = isinstance(iterable, Collected) and iterable.is_whole
+        is_dynamic = self.recorder.dynamic and (self.recorder.is_array(iterable) or is_list)
         opened = type(iterable) is range and site in self.progress.opened
         return isinstance(iterable, Iteration) or is_dynamic or opened
 
@@ -254,6 +261,8 @@ class Regions:
         site = self._site(number)
         if type(items) is range:
             items = Iteration(self.recorder.create(range, (items.start, items.stop, items.step)), list(items))
+        elif isinstance(items, Collected):
+            items = Iteration(self.recorder.argument(items), list(list.__iter__(items)))
         elif self.recorder.is_array(items):
             items = Iteration(self.recorder.argument(items), self.support.rows(items))
         if not items.items:

@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from clew.capture.control.pieces import Abandon
 from clew.capture.control.runtime import current
+from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.recorder import Pending, Recorder, Scalar
@@ -220,6 +221,8 @@ class TorchRecorder(Recorder):
         if name in _VARYING:  # and so does the number of parts here
             self.guard(self.create(len, (node,)), len(value))
         if type(value) is list:
+            if name == "tolist" and self.dynamic and self.paths is not None and not self.bodies.is_in_function:
+                return self._open_list(value, node, args[0])
             self._guard_lengths(node, value)
         if not writes and not self.bodies.open and self.folding.is_constant(node):
             self.folding.add(node, value if can_be_kept(value) else None)
@@ -245,6 +248,12 @@ class TorchRecorder(Recorder):
         if self.surroundings is not None and not self.surroundings.holds(generator):
             raise _refusal("a torch.Generator that is made inside the program", "the graph would use one for all calls")
         self.save_generator(generator)
+
+    def _open_list(self, value: list[Any], node: Node, tensor: Any) -> Any:
+        """The rows of a tensor as a list of any length; how long the rows themselves are is relied on."""
+        for size in self.shape(tensor)[1:]:
+            self.guard(size.place, size.plain)
+        return Collected(value, node, self)
 
     def _guard_lengths(self, place: Any, value: list[Any]) -> None:
         """The lengths of nested lists that came out of a tensor: the program may walk them."""
