@@ -93,7 +93,7 @@ def test_a_guard_that_fails_late_leaves_no_mark() -> None:
         x += 1
         return x if x.sum() > 0 else -x
 
-    graph = clew.trace(program, (np.ones(3),))
+    graph = clew.trace(program, (np.ones(3),), control_flow="guard")
     other = np.full(3, -5.0)
     with pytest.raises(GuardError):
         graph(other)

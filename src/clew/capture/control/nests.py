@@ -12,7 +12,7 @@ from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.ir.arguments import rebuilt_tuple
 
-_NUMBERS = (bool, int, float)
+_NUMBERS = (bool, int, float, complex)
 
 
 class Leaf:

@@ -41,6 +41,12 @@ class Abandon(BaseException):
 class Support:
     """What a framework does for the recording of pieces."""
 
+    recorder: Any
+
+    def is_array(self, value: Any) -> bool:
+        """True for arrays as the program sees them."""
+        return bool(self.recorder.is_array(value))
+
     def fresh(self, array: Any) -> Any:
         """Another object for the same array."""
         raise NotImplementedError

@@ -146,10 +146,13 @@ class Regions:
 
     def _snapshot(self, site: Site) -> Snapshot:
         self.were_used = True
-        snapshot = Snapshot(self.recorder.is_array, list(self.variables()))
+        snapshot = Snapshot(self._is_leaf, list(self.variables()))
         if not snapshot.is_whole:
             raise Abandon(site, "the program holds an iterator, which cannot be set back")
         return snapshot
+
+    def _is_leaf(self, value: Any) -> bool:
+        return issubclass(type(value), Scalar) or bool(self.recorder.is_array(value))
 
     # ---- branches ------------------------------------------------------------------------------------------------
 
@@ -202,7 +205,7 @@ class Regions:
 
     def iterate(self, function: Any, args: tuple[Any, ...]) -> Any:
         """``range``, ``enumerate`` or ``zip``; of traced numbers, or of what is open ended, so is it."""
-        is_range_of_array = function is range and any(map(self.recorder.is_array, args))
+        is_range_of_array = function is range and any(map(self.support.is_array, args))
         if not self._is_on() or is_range_of_array or not any(self._is_walked(value) for value in args):
             return self.support.plain_range(*args) if function is range else function(*map(_walked, args))
         if not all(map(self._can_be_walked, args)):
@@ -213,24 +216,23 @@ class Regions:
             return Iteration(place, list(function(*items)))
 
     def _is_walked(self, value: Any) -> bool:
+        if self.support.is_array(value):
+            return bool(self.recorder.dynamic)
         is_number = issubclass(type(value), Scalar)
-        is_array = self.recorder.dynamic and self.recorder.is_array(value)
-        is_array = is_array or (isinstance(value, Collected) and value.is_whole)
-        return isinstance(value, Iteration) or is_array or (is_number and self.support.is_data(value))
+        is_whole = isinstance(value, Collected) and value.is_whole
+        return isinstance(value, Iteration) or is_whole or (is_number and self.support.is_data(value))
 
     def _can_be_walked(self, value: Any) -> bool:
         """Whether a node can stand for what is walked."""
         is_number = issubclass(type(value), Scalar) or type(value) is int
         is_whole = isinstance(value, Collected) and value.is_whole
-        is_walkable = isinstance(value, Iteration) or type(value) is range or self.recorder.is_array(value)
+        is_walkable = isinstance(value, Iteration) or type(value) is range or self.support.is_array(value)
         return is_number or is_whole or is_walkable
 
     def _items(self, value: Any) -> Any:
         if isinstance(value, Iteration):
             return value.items
-        if isinstance(value, Collected):
-            return list(list.__iter__(value))
-        return self.support.rows(value) if self.recorder.is_array(value) else self.recorder.concrete(value)
+        return self.support.rows(value) if self.support.is_array(value) else self.recorder.concrete(value)
 
     def _argument(self, value: Any) -> Any:
         return value.place if isinstance(value, Iteration) else self.recorder.argument(value)
@@ -241,7 +243,7 @@ class Regions:
         if not self._is_on() or site in self.progress.abandoned:
             return False
         is_list = isinstance(iterable, Collected) and iterable.is_whole
-        is_dynamic = self.recorder.dynamic and (self.recorder.is_array(iterable) or is_list)
+        is_dynamic = self.recorder.dynamic and (self.support.is_array(iterable) or is_list)
         opened = type(iterable) is range and site in self.progress.opened
         return isinstance(iterable, Iteration) or is_dynamic or opened
 
@@ -262,8 +264,8 @@ class Regions:
         if type(items) is range:
             items = Iteration(self.recorder.create(range, (items.start, items.stop, items.step)), list(items))
         elif isinstance(items, Collected):
-            items = Iteration(self.recorder.argument(items), list(list.__iter__(items)))
-        elif self.recorder.is_array(items):
+            items = Iteration(self.recorder.argument(items), self.recorder.concrete(items))
+        elif self.support.is_array(items):
             items = Iteration(self.recorder.argument(items), self.support.rows(items))
         if not items.items:
             raise Abandon(site, "there is no item to record a round with")

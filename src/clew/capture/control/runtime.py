@@ -27,6 +27,13 @@ def unrolled(regions: Any, number: int, iterable: Any = None) -> Any:
     return contextlib.nullcontext() if regions is None else regions.unrolled(number, iterable)
 
 
+def before_guard(recorder: Any, is_on_data: bool) -> None:
+    """The program relies on a whole number: perhaps a loop does, whose function can be rewritten."""
+    regions = current.get()
+    if regions is not None and regions.recorder is recorder and is_on_data:
+        regions.before_guard()
+
+
 class Returned:
     """What a body gives back for a ``return`` of the function around it."""
 

@@ -16,7 +16,7 @@ from clew.errors import GuardError
 _ENTRANCES = (
     "clew.frameworks.torch.run",
     "clew.frameworks.torch.higher_order",
-    "clew.frameworks.numpy.capture",
+    "clew.frameworks.numpy.run",
     "clew.frameworks.jax.capture",
 )
 """Files that run the user's program, or the functions that it hands over: what is further out is not the program."""

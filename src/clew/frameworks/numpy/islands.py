@@ -13,16 +13,12 @@ from collections.abc import Container, Iterator
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
+from clew.capture.example.islands import CannotFollow
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import install_for
-from clew.errors import CaptureError
 from clew.ir.source import is_hidden, user_source
 
 _INSTALLED = "-packages"
-
-
-class CannotFollow(CaptureError):
-    """Something that a run of a program cannot record; the function that does it may still stay one call."""
 
 
 def where() -> str:

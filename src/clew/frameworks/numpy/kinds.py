@@ -13,8 +13,9 @@ from typing import Any
 import numpy
 
 from clew.capture.example.recorder import Pending
-from clew.frameworks.numpy.traced import is_traced
+from clew.frameworks.numpy.traced import TracedList, is_traced
 from clew.ir.arguments import leaves
+from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 
@@ -55,6 +56,8 @@ def varies(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the kind of what a call gives must be guarded."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
     asking = VARYING_RANKS.get(name)
+    if any(type(value) is TracedList for value in args):  # an empty one gives another dtype and rank
+        return True
     if name in VARYING_KINDS or (asking is not None and asking(args, kwargs)):
         return True
     if isinstance(target, numpy.ufunc):
@@ -62,22 +65,23 @@ def varies(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return not isinstance(target, str) and callable(target) and target in _COMPLEX_WHERE_NEEDED
 
 
-def is_data(node: Node) -> bool:
-    """Whether a value comes from what arrays hold, rather than from their shapes and from numbers given."""
+def is_data(node: Node, recorder: Any) -> bool:
+    """Whether a value comes from what arrays hold, or changes in a loop, not from shapes, dtypes and numbers given."""
     waiting, seen = [node], set()
     while waiting:
         found = waiting.pop()
         if found in seen:
             continue
         seen.add(found)
-        if isinstance(found.value_type, ArrayType):
+        is_inner = found.op == "placeholder" and found.graph is not recorder.bodies.outermost
+        if isinstance(found.value_type, ArrayType) or is_inner or bodies_of(found):
             return True
-        if found.target is not len and not (found.target is getattr and found.args[1] in _OF_SHAPES):
+        if found.target not in (len, type) and not (found.target is getattr and found.args[1] in _OF_SHAPES):
             waiting += found.all_input_nodes
     return False
 
 
-_OF_SHAPES = frozenset({"shape", "size", "nbytes", "strides", "flags"})
+_OF_SHAPES = frozenset({"shape", "size", "nbytes", "strides", "flags", "dtype", "ndim"})
 
 
 def guard_kind(recorder: Any, value: Any, place: Any) -> None:

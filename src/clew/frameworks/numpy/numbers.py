@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
+from clew.capture.example.collected import Collected
 from clew.capture.example.reach import attribute_names
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.islands import cannot_follow
@@ -63,6 +64,8 @@ def _converting(kind: type, own: type | None) -> Callable[..., Any]:
 def _length(value: Any) -> Any:
     if isinstance(value, TracedArray) and is_traced(value):
         return value.recorder.operate(len, value)
+    if type(value) is Collected and value.is_whole and not value.recorder.depth:
+        return value.length()
     return len(value)
 
 

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import operator
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy
 
+from clew.capture.control.runtime import before_guard
+from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
+from clew.capture.example.islands import CannotFollow
 from clew.capture.example.operators import Form
 from clew.capture.example.recorder import Pending, Recorder
 from clew.errors import CaptureError
 from clew.frameworks.numpy import facts
 from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, with_named_out
 from clew.frameworks.numpy.forms import FORMS
-from clew.frameworks.numpy.islands import CannotFollow, cannot_follow, where
+from clew.frameworks.numpy.islands import cannot_follow, where
 from clew.frameworks.numpy.kinds import DATA_BOOLS, guard_kind, is_data, varies
-from clew.frameworks.numpy.traced import Traced, TracedArray, TracedBool, TracedPython, is_traced, stand_in
+from clew.frameworks.numpy.traced import Traced, TracedArray, TracedBool, TracedPython, is_traced, stand_in, whole_list
 from clew.frameworks.numpy.types import array_type
 from clew.ir.arguments import leaves
 from clew.ir.node import Node
@@ -58,6 +62,7 @@ class NumpyRecorder(Recorder):
         self.errors = numpy.geterr()
         self.errstates: list[tuple[Any, Node]] = []
         self._thread = threading.get_ident()
+        self._memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
     # ---- values --------------------------------------------------------------------------------------------------
 
@@ -142,7 +147,16 @@ class NumpyRecorder(Recorder):
     def _stand_in(self, value: Any, place: Any) -> Any:
         if type(place) is Node:
             self.note_type(place, value)
+        if type(value) is numpy.ndarray:
+            owner = value
+            while isinstance(owner.base, numpy.ndarray):
+                owner = owner.base
+            self._memory[id(owner)] = owner
         return stand_in(value, place, self)
+
+    def memory(self) -> list[Any]:
+        """The arrays that hold what the program's arrays are, of those that are still in use."""
+        return list(self._memory.values())
 
     # ---- operators and items -------------------------------------------------------------------------------------
 
@@ -201,6 +215,7 @@ class NumpyRecorder(Recorder):
 
     def site(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that stands in the program itself: of constants alone it is recorded if it makes an array."""
+        args = tuple([self._whole(value) for value in args])
         if any(is_traced(leaf) for leaf in leaves((args, kwargs))):
             if isinstance(function, numpy.ufunc):
                 args, kwargs = with_named_out(function, args, kwargs)
@@ -210,6 +225,12 @@ class NumpyRecorder(Recorder):
             value = function(*args, **kwargs)
         made = any(type(leaf) is numpy.ndarray for leaf in leaves(value))
         return self.call(function, args, kwargs) if made else value
+
+    def _whole(self, value: Any) -> Any:
+        """A list that a loop of the graph has filled is handed on as a whole."""
+        if type(value) is not Collected or not value.is_whole or value.recorder is not self:
+            return value
+        return whole_list(self.concrete(value), value.place, self)
 
     def method(self, array: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a method of an array."""
@@ -369,7 +390,16 @@ class NumpyRecorder(Recorder):
             return bool(traced.plain)
         self.check_used()
         answer = self._perform(bool, bool, (traced,), {})
-        return self.truth(traced.place, answer, is_data(self.resolve(traced.place)), type(traced) is TracedBool)
+        asks_data = self.dynamic or is_data(self.resolve(traced.place), self)
+        return self.truth(traced.place, answer, asks_data, not isinstance(traced, TracedArray))
+
+    def guard(self, place: Any, answer: Any) -> None:
+        """Note that the program relied on a value; if a loop does on a whole number, it may become one of the graph."""
+        node = self.resolve(place)
+        known = (node, (type(answer), answer)) in self._guarded
+        if type(answer) is int and not known and self.paths is not None and self.open:
+            before_guard(self, self.dynamic or is_data(node, self))
+        super().guard(node, answer)
 
     def check_opaque(self, target: Any, why: str) -> None:
         """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""

@@ -7,6 +7,8 @@ change of one that nobody announced cannot be in the graph and is refused.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -44,6 +46,17 @@ class Rollback:
         for known, _ in self._watched:
             if id(known) not in self._saved and numpy.may_share_memory(known, array):
                 self._saved[id(known)] = (known, known.copy())
+
+    @contextmanager
+    def comparing(self) -> Iterator[None]:
+        """Keep copies of what is written to inside, by whatever means: it is what the graph does."""
+        copies = [(known, known.copy()) for known, _ in self._watched if id(known) not in self._saved]
+        try:
+            yield
+        finally:
+            for known, copy in copies:
+                if known.tobytes() != copy.tobytes():
+                    self._saved[id(known)] = (known, copy)
 
     def check_unseen(self) -> None:
         """Raise if the program changed something that no node of the graph changes."""

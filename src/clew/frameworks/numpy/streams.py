@@ -46,6 +46,8 @@ class Streams:
         self.recorder = recorder
         self.expected = self._states()
         self.followed_ones: list[Any] = []
+        self.known: list[Any] = []
+        """The generators that the program uses, those that it made itself too."""
 
     def _states(self) -> tuple[Any, Any]:
         """Where the streams stand; NumPy makes arrays to tell, which are none of the program's."""
@@ -69,6 +71,7 @@ class Streams:
         """The stand-in of a generator from outside."""
         self.rollback.watch_stream(stream)
         self.followed_ones.append(stream)
+        self.known.append(stream)
         return _stand_in(stream, place, recorder)
 
 
@@ -188,4 +191,5 @@ def _make(recorder: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str,
     value = recorder._perform(original, original, args, kwargs)
     node = recorder.create(original, node_args, node_kwargs, is_result=True)
     object.__setattr__(node, "value_type", ObjectType(f"numpy.random.{type(value).__name__}"))
+    recorder.streams.known.append(value)
     return _stand_in(value, node, recorder)

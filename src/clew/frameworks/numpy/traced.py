@@ -226,6 +226,13 @@ class TracedPython(_Hashed, Traced):
     __hash__ = _Hashed.__hash__
 
 
+class TracedList(Traced):
+    """Stands in a call for a list that a loop of the graph has filled, of whatever length it will be."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: TracedList)  # type: ignore[assignment]  # no list, which would be walked
+
+
 TracedBool, TracedInt, TracedFloat, TracedComplex = (
     type(name, (TracedPython,), {"__slots__": (), "__hash__": _Hashed.__hash__}) for name in _PYTHON.values()
 )
@@ -235,7 +242,16 @@ _CLASSES = {bool: TracedBool, int: TracedInt, float: TracedFloat, complex: Trace
 def stand_in(plain: Any, place: Any, recorder: Any) -> Any:
     """The stand-in of an array or number."""
     kind = type(plain)
-    own = _CLASSES.get(kind) or (TracedGeneric if issubclass(kind, numpy.generic) else TracedArray)
+    own: Any = _CLASSES.get(kind) or (TracedGeneric if issubclass(kind, numpy.generic) else TracedArray)
+    return _made(own, plain, place, recorder)
+
+
+def whole_list(plain: list[Any], place: Any, recorder: Any) -> Any:
+    """The stand-in of a whole list."""
+    return _made(TracedList, plain, place, recorder)
+
+
+def _made(own: Any, plain: Any, place: Any, recorder: Any) -> Any:
     made: Any = object.__new__(own)
     put = object.__setattr__
     put(made, "plain", plain)

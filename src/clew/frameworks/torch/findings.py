@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from clew.capture.control.regions import Progress
+from clew.capture.control.runs import Findings as RunFindings
 from clew.capture.example.slots import Slot
 from clew.frameworks.torch.leaves import Leaves
 
@@ -24,13 +24,11 @@ class Settings(NamedTuple):
     stateful_arguments: tuple[Any, ...] = ()
 
 
-class Findings:
+class Findings(RunFindings):
     """What earlier runs of a program have found out, and what later ones need."""
 
     def __init__(self, lifted: dict[Any, Slot] | None = None) -> None:
-        self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
+        super().__init__(lifted)
         self.plain_kinds: tuple[type, ...] = ()
-        self.islands: list[Any] = []
         self.caches: list[tuple[Any, str]] = []
         self.paths: dict[Any, str] = {}
-        self.progress = Progress()

@@ -16,12 +16,7 @@ import torch
 
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import install_for
-from clew.errors import CaptureError
 from clew.ir.source import is_hidden
-
-
-class CannotFollow(CaptureError):
-    """Something that a run of a program cannot record; the function that does it may still stay one call."""
 
 
 def find_island(error: BaseException, root: Any, parts: Container[Any], known: Container[Any]) -> Any:

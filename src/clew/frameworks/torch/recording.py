@@ -18,17 +18,17 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from clew.capture.control.pieces import Abandon
-from clew.capture.control.runtime import current
+from clew.capture.control.runtime import before_guard
 from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
+from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.errors import CaptureError
 from clew.frameworks.torch import touches
 from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.effects import WRITING_DUNDERS, function_effect
 from clew.frameworks.torch.forms import form_of
-from clew.frameworks.torch.islands import CannotFollow
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.scalars import TracedSize, is_data, traced
 from clew.frameworks.torch.streams import Streams
@@ -379,16 +379,10 @@ class TorchRecorder(Recorder):
         """Note that the program relied on a value; not after a step that a failing guard could not take back."""
         known = (self.resolve(place), (type(answer), answer)) in self._guarded
         if self.paths is not None and self.open and not known and type(answer) is int:
-            self._before_guard(self.resolve(place))
+            before_guard(self, self.dynamic or is_data(self.resolve(place), self))
         if self._no_return and not known:
             raise _refusal(f"a program that {self._no_return} an argument, and then asks for a value,")
         super().guard(place, answer)
-
-    def _before_guard(self, node: Node) -> None:
-        """The program relies on a whole number: perhaps a loop does, whose function can be rewritten."""
-        regions = current.get()
-        if regions is not None and regions.recorder is self and (self.dynamic or is_data(node, self)):
-            regions.before_guard()
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""

@@ -11,18 +11,14 @@ import contextvars
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import FunctionType
 from typing import Any
 
 import torch
 
-from clew.capture.control.paths import Paths, raise_error
-from clew.capture.control.regions import Regions
+from clew.capture.control.paths import Paths
+from clew.capture.control.runs import ExampleRun
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
-from clew.capture.example.bodies import Bodies
-from clew.capture.example.captured import Captured
-from clew.capture.example.contents import SIMPLE, contents, same_contents
 from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
@@ -33,8 +29,7 @@ from clew.capture.example.reach import asks_for_identity, compares_objects
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
-from clew.capture.example.surroundings import Surroundings, functions_of, held_by
-from clew.capture.example.writes import Writes
+from clew.capture.example.surroundings import Surroundings, held_by
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
@@ -62,7 +57,7 @@ _MOST_PARTS = 8
 """A module of more parts is a model: what a library asks of its data, of masks say, is guarded, not captured twice."""
 
 
-class Run:
+class Run(ExampleRun):
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
     def __init__(
@@ -74,13 +69,10 @@ class Run:
         first: Run | None = None,
         answers: tuple[bool, ...] = (),
     ) -> None:
-        self.fn = fn
-        self.settings = settings
-        self.findings = findings
-        self.ways = paths
-        self.first = first
-        self.raised = False
-        islands = self.islands = findings.islands
+        super().__init__(fn, findings, paths, first)
+        self.settings: Settings = settings
+        self.findings: Findings = findings
+        islands = self.islands
         self.leaves: Leaves = lambda part, path: part in islands or settings.leaves(part, path)
         self.recorder = self._new_recorder(answers)
         self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
@@ -103,16 +95,13 @@ class Run:
         self.recorder.surroundings = self.surroundings
         self.recorder.state = self.state
         self.modules = None if self.module is None else Modules(self.module, self.leaves)
-        support, around = TorchSupport(self.recorder), self.surroundings
-        self.regions = Regions(self.recorder, support, findings.progress, around.cells)
-        own = [part for part in programs if isinstance(part, FunctionType)]
-        findings.progress.rewrites.functions = list(dict.fromkeys([*own, *self.functions, *around.functions]))
+        self._follow_control_flow(TorchSupport(self.recorder), programs)
         self.accesses = Accesses(settings.stateful_arguments)
-        self.found: list[Slot] = []
         self.plain_kinds: tuple[type, ...] = ()
         if self.surroundings.derived(_asks_for_identity):
             self.nests.plain_kinds = (bool,)
-        codes = [function.__code__ for function in around.functions if "-packages" not in function.__code__.co_filename]
+        reached = [one.__code__ for one in self.surroundings.functions]
+        codes = [code for code in reached if "-packages" not in code.co_filename]
         self.recorder.needs_identity = any(asks_for_identity(code) or compares_objects(code) for code in codes)
         if self.module is not None:
             self._learn_paths(self.module)
@@ -121,15 +110,7 @@ class Run:
         recorder, settings = TorchRecorder(), self.settings
         recorder.folding = Folding(caches=settings.array_caching, bakes=not settings.include_generators)
         recorder.refuses_opaque = settings.refuses_opaque
-        recorder.refuses_questions = settings.control_flow == "error"
-        recorder.dynamic = settings.dynamic
-        recorder.paths = self.ways
-        if self.ways is not None:
-            recorder.bodies = Bodies(self.ways.graph)
-            self.ways.begin(recorder.bodies, answers)
-        if self.first is not None:  # the same constants bear the same names
-            recorder.constants = self.first.recorder.constants
-            recorder.attributes = self.first.recorder.attributes
+        self._connect(recorder, answers)
         return recorder
 
     def _learn_paths(self, module: torch.nn.Module) -> None:
@@ -166,9 +147,8 @@ class Run:
             self.recorder.open = False
             self._leave(not self.plain_kinds and (stays or (self.settings.keep and self.raised and self.first is None)))
         if not done:
-            self.findings.lifted |= {slot.key: slot for slot in self.found}
             self.findings.plain_kinds = self.plain_kinds
-            self.state.forget()
+            self._must_start_over()
         return done
 
     def _need_plain(self, error: Exception) -> None:
@@ -182,38 +162,6 @@ class Run:
             ) from error
         if not self.plain_kinds:
             raise error
-
-    def _ends_raising(self, error: Exception) -> bool:
-        """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
-        recorder = self.recorder
-        is_own = self.first is not None and self.raised and recorder.failure is None and "Traced" not in str(error)
-        is_plain = all(type(part) in SIMPLE or issubclass(type(part), Scalar) for part in error.args)
-        if not is_own or not is_plain or self.ways is None or not self.ways.is_ahead:
-            return False
-        changed = [held for held in self.nests.held if not same_contents(contents(held.value), held.entered)]
-        if changed or self.state.changed() or any(True for _ in self.state.left()):
-            return False
-        recorder.create(raise_error, (type(error), *(recorder.argument(part) for part in error.args)))
-        recorder.graph.output(None)
-        self.ways.end()
-        return True
-
-    def _goes_several_ways(self) -> bool:
-        """Whether pieces of the program were run more often than the program does: then no run counts."""
-        return self.ways is not None and (self.ways.has_questions or self.regions.were_used)
-
-    def captured(self, runs: list[Run]) -> Captured:
-        """What all runs have recorded."""
-        several = self._goes_several_ways()
-        if several:
-            self.recorder.bodies.open.clear()
-            self.recorder.open = True
-            self.finish(runs)
-            self.recorder.open = False
-        value = plain(self.recorder, self.result) if self.settings.keep and not several else None
-        state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
-        graph = self.recorder.bodies.outermost
-        return Captured(self.module, self.recorder.constants, graph, value, state, self.state.pins(), several)
 
     def _plain_instead(self, message: str) -> tuple[type, ...]:
         """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
@@ -248,13 +196,6 @@ class Run:
                     raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
                 self.rollback.watch_attributes(value)
             self.rollback.watch_tensor(value)
-
-    def _look_around_callables(self) -> None:
-        """Functions and objects that came in can be called: watch the variables around them."""
-        for function in [found for value in self.nests.callables for found in functions_of(value)]:
-            for holder, name in self.surroundings.add(function):
-                self.state.watch_variable(Variable(holder, name))
-        self.nests.callables.clear()
 
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
@@ -293,22 +234,8 @@ class Run:
             self.recorder.running = False
 
     def _plain_owners(self) -> list[Any]:
-        """Objects whose attributes the program may change: a callable object, a method's object, functions."""
-        reached = [one for one in self.surroundings.functions if "-packages" not in one.__code__.co_filename]
-        owners = [*self.settings.stateful, *behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
-        plain = [owner for owner in owners if not isinstance(owner, (torch.nn.Module, type))]
-        return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
-
-    def _check_failure(self) -> None:
-        """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
-        if self.recorder.failure is not None:
-            kind, where = self.recorder.failure
-            raise CaptureError(
-                f"the program catches a {kind} that one of its calls raised",
-                where=where,
-                why="whether it is raised may depend on the input",
-                fixes=("test the condition instead of catching the error",),
-            )
+        """Objects outside of modules whose attributes the program may change."""
+        return self._owners(self.settings.stateful, (torch.nn.Module,))
 
     @contextmanager
     def _recording(self) -> Iterator[None]:
@@ -385,25 +312,16 @@ class Run:
 
     def _finish_way(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
-        graph = self.recorder.graph
-        self.recorder.finishing = True
         with torch._C.DisableTorchFunction():
-            graph.output(Writes(self.state, graph).finish(result))
-        self.found = self.state.wanted()
-        if self.ways is not None and not self.found:
-            self.ways.end()
-        return not self.found
+            return super()._finish_way(result)
 
     def finish(self, runs: list[Run]) -> None:
         """Complete the graph with what all runs relied on."""
         graph = self.recorder.bodies.outermost
-        if self.ways is not None:
-            self.ways.finish()
+        self._join(runs)
         for run in runs[1:]:
             self.recorder.relied = run.recorder.relied | self.recorder.relied
-            self.recorder.executed |= run.recorder.executed
             self.recorder.environment |= run.recorder.environment
-            self.state.learn_from(run.state)
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()

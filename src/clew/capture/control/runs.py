@@ -1,0 +1,167 @@
+"""What runs of a program on its example have in common, whatever the framework: state, ways, and how they end.
+
+A framework's run records the program once; after the ``first`` one further runs go other ways. What they found out goes
+into ``Findings``, from which a capture starts over; what they recorded is completed when all ways are known.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+from clew.capture.control.paths import Paths, raise_error
+from clew.capture.control.pieces import Support
+from clew.capture.control.regions import Progress, Regions
+from clew.capture.example.bodies import Bodies
+from clew.capture.example.captured import Captured
+from clew.capture.example.contents import SIMPLE, contents, same_contents
+from clew.capture.example.guards import Variable
+from clew.capture.example.nests import Nests
+from clew.capture.example.outputs import plain
+from clew.capture.example.programs import behind
+from clew.capture.example.recorder import Recorder, Scalar
+from clew.capture.example.slots import Slot
+from clew.capture.example.state import State
+from clew.capture.example.surroundings import Surroundings, functions_of
+from clew.capture.example.writes import Writes
+from clew.errors import CaptureError
+
+
+class Findings:
+    """What earlier runs of a program have found out, and what later ones need."""
+
+    def __init__(self, lifted: dict[Any, Slot] | None = None) -> None:
+        self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
+        self.islands: list[Any] = []
+        self.progress = Progress()
+
+
+class ExampleRun:
+    """One run of a program; a framework adds how it is made."""
+
+    settings: Any
+    findings: Any
+    recorder: Any
+    nests: Nests
+    state: State
+    surroundings: Surroundings
+    functions: list[FunctionType]
+    regions: Regions
+    result: Any
+    module: Any = None
+
+    def __init__(self, fn: Any, findings: Findings, paths: Paths | None, first: Any) -> None:
+        self.fn = fn
+        self.findings = findings
+        self.ways = paths
+        self.first = first
+        self.islands = findings.islands
+        self.raised = False
+        self.found: list[Slot] = []
+
+    def _connect(self, recorder: Recorder, answers: tuple[bool, ...]) -> None:
+        """Let a recorder write what all runs of the program write, going the way of these answers."""
+        recorder.refuses_questions = self.settings.control_flow == "error"
+        recorder.dynamic = self.settings.dynamic
+        recorder.paths = self.ways
+        if self.ways is not None:
+            recorder.bodies = Bodies(self.ways.graph)
+            self.ways.begin(recorder.bodies, answers)
+        if self.first is not None:  # the same constants bear the same names
+            recorder.constants = self.first.recorder.constants
+            recorder.attributes = self.first.recorder.attributes
+
+    def _follow_control_flow(self, support: Support, own: list[Any]) -> None:
+        """Let loops and branches of these functions, and of those around them, be recorded."""
+        progress, around = self.findings.progress, self.surroundings
+        self.regions = Regions(self.recorder, support, progress, around.cells)
+        functions = [part for part in own if isinstance(part, FunctionType)]
+        progress.rewrites.functions = list(dict.fromkeys([*functions, *self.functions, *around.functions]))
+
+    def _owners(self, more: tuple[Any, ...] = (), beside: tuple[type, ...] = ()) -> list[Any]:
+        """Objects whose attributes the program may change: a callable object, a method's object, functions."""
+        reached = [one for one in self.surroundings.functions if "-packages" not in one.__code__.co_filename]
+        owners = [*more, *behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
+        plain = [owner for owner in owners if not isinstance(owner, (type, *beside))]
+        return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
+
+    def _look_around_callables(self) -> None:
+        """Functions and objects that came in can be called: watch the variables around them."""
+        for function in [found for value in self.nests.callables for found in functions_of(value)]:
+            for holder, name in self.surroundings.add(function):
+                self.state.watch_variable(Variable(holder, name))
+        self.nests.callables.clear()
+
+    # ---- how a run ends ------------------------------------------------------------------------------------------
+
+    def _check_failure(self) -> None:
+        """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
+        if self.recorder.failure is not None:
+            kind, where = self.recorder.failure
+            raise CaptureError(
+                f"the program catches a {kind} that one of its calls raised",
+                where=where,
+                why="whether it is raised may depend on the input",
+                fixes=("test the condition instead of catching the error",),
+            )
+
+    def _ends_raising(self, error: Exception) -> bool:
+        """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
+        recorder = self.recorder
+        is_own = self.first is not None and self.raised and recorder.failure is None and "Traced" not in str(error)
+        is_plain = all(type(part) in SIMPLE or issubclass(type(part), Scalar) for part in error.args)
+        if not is_own or not is_plain or self.ways is None or not self.ways.is_ahead:
+            return False
+        changed = [held for held in self.nests.held if not same_contents(contents(held.value), held.entered)]
+        if changed or self.state.changed() or any(True for _ in self.state.left()):
+            return False
+        recorder.create(raise_error, (type(error), *(recorder.argument(part) for part in error.args)))
+        recorder.graph.output(None)
+        self.ways.end()
+        return True
+
+    def _finish_way(self, result: Any) -> bool:
+        """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
+        graph = self.recorder.graph
+        self.recorder.finishing = True
+        graph.output(Writes(self.state, graph).finish(result))
+        self.found = self.state.wanted()
+        if self.ways is not None and not self.found:
+            self.ways.end()
+        return not self.found
+
+    def _must_start_over(self) -> None:
+        """Note what the next run has to know."""
+        self.findings.lifted |= {slot.key: slot for slot in self.found}
+        self.state.forget()
+
+    def _goes_several_ways(self) -> bool:
+        """Whether pieces of the program were run more often than the program does: then no run counts."""
+        return self.ways is not None and (self.ways.has_questions or self.regions.were_used)
+
+    # ---- all runs ------------------------------------------------------------------------------------------------
+
+    def captured(self, runs: list[Any]) -> Captured:
+        """What all runs have recorded."""
+        several = self._goes_several_ways()
+        if several:
+            self.recorder.bodies.open.clear()
+            self.recorder.open = True
+            self.finish(runs)
+            self.recorder.open = False
+        value = plain(self.recorder, self.result) if self.settings.keep and not several else None
+        state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
+        graph = self.recorder.bodies.outermost
+        return Captured(self.module, self.recorder.constants, graph, value, state, self.state.pins(), several)
+
+    def finish(self, runs: list[Any]) -> None:
+        """Complete the graph with what all runs relied on."""
+        raise NotImplementedError
+
+    def _join(self, runs: list[Any]) -> None:
+        """Bring together what several runs have recorded and read."""
+        if self.ways is not None:
+            self.ways.finish()
+        for run in runs[1:]:
+            self.recorder.executed |= run.recorder.executed
+            self.state.learn_from(run.state)

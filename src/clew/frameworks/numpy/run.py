@@ -1,0 +1,254 @@
+"""One run of a NumPy program on the example, under the recorder; then everything is put back.
+
+Comes in: a callable, what the user has asked for, and what earlier runs have found out. Goes out: what the run
+recorded, in the graph of all runs. Arrays, attributes, variables and the random state are as they were afterwards.
+State that the program changed enters the next run as an input and is written by the graph; what a graph could not
+change again is refused.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+from clew.capture.control.paths import Paths
+from clew.capture.control.runs import ExampleRun, Findings
+from clew.capture.control.runtime import current as current_regions
+from clew.capture.example.folding import Folding
+from clew.capture.example.guards import Variable
+from clew.capture.example.implied import drop_implied
+from clew.capture.example.inputs import bind
+from clew.capture.example.nests import Nests
+from clew.capture.example.outputs import plain
+from clew.capture.example.programs import behind, check_slots, signature_of
+from clew.capture.example.reach import asks_for_identity, compares_objects
+from clew.capture.example.recorder import Recorder
+from clew.capture.example.slots import Slot
+from clew.capture.example.state import State, current
+from clew.capture.example.surroundings import Surroundings, functions_of, held_by
+from clew.capture.symbolic.patches import Patches
+from clew.capture.symbolic.wrap import handle_call, install
+from clew.errors import CaptureError, ClewError
+from clew.frameworks.numpy import caches, islands, libraries, makers, numbers, sites, streams
+from clew.frameworks.numpy.entry_guards import EntryGuards
+from clew.frameworks.numpy.islands import cannot_follow
+from clew.frameworks.numpy.pieces import NumpySupport
+from clew.frameworks.numpy.places import Places
+from clew.frameworks.numpy.recording import NumpyRecorder
+from clew.frameworks.numpy.rollback import Rollback
+from clew.frameworks.numpy.streams import Streams
+from clew.frameworks.numpy.traced import is_traced, stand_in
+from clew.ir.arguments import leaves
+
+_running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_numpy_capture", default=None)
+
+
+class Settings(NamedTuple):
+    """What the user has asked for."""
+
+    static: frozenset[str]
+    keep: bool
+    include_generators: bool
+    array_caching: bool
+    refuses_opaque: bool
+    control_flow: str
+    dynamic: bool
+
+
+class Run(ExampleRun):
+    """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
+
+    def __init__(
+        self,
+        fn: Any,
+        settings: Settings,
+        findings: Findings,
+        paths: Paths | None = None,
+        first: Run | None = None,
+        answers: tuple[bool, ...] = (),
+    ) -> None:
+        super().__init__(fn, findings, paths, first)
+        self.settings: Settings = settings
+        recorder = self.recorder = NumpyRecorder()
+        recorder.folding = Folding(caches=settings.array_caching, bakes=not settings.include_generators)
+        recorder.refuses_opaque = settings.refuses_opaque
+        self._connect(recorder, answers)
+        self.nests = Nests(recorder, lambda value, place: stand_in(value, place, recorder), settings.static)
+        programs = behind(fn)
+        self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
+        check_slots(programs)
+        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
+        self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
+        self.state = State(self.nests, None if first is None else first.state.histories)
+        self.rollback = Rollback()
+        self.places = Places(recorder)
+        self.streams = Streams(self.rollback, recorder)
+        recorder.surroundings, recorder.state, recorder.rollback = self.surroundings, self.state, self.rollback
+        recorder.places, recorder.streams = self.places, self.streams
+        self._follow_control_flow(NumpySupport(recorder), programs)
+        codes = [function.__code__ for function in self.surroundings.functions]
+        recorder.compares_objects = any(map(compares_objects, codes))
+        recorder.needs_identity = recorder.compares_objects or any(map(asks_for_identity, codes))
+        if any(map(asks_for_identity, codes)):
+            self.nests.plain_kinds = (bool,)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Record one run; False if the program must be run again with what was found out."""
+        self._watch_state()
+        done = stays = False
+        try:
+            given = bind(self.nests, signature_of(self.fn), args, kwargs)
+            self._enter(self.findings.lifted.values())
+            try:
+                with self._recording():
+                    self.result = self._call(given)
+            finally:
+                self.places.leave()
+            self.regions.check()
+            self._check()
+            self.found = self.state.changed()
+            done = not self.found and self._finish_way(self.result)
+            if done and not self._goes_several_ways():
+                self.finish([self])
+                stays = self.settings.keep
+        except Exception as error:
+            done = self._ends_raising(error)
+            if not done:
+                self._refuse(error)
+        finally:
+            self.recorder.open = False
+            self._leave(stays or (self.settings.keep and self.raised and self.first is None))
+        if not done:
+            self._must_start_over()
+        return done
+
+    def _refuse(self, error: Exception) -> None:
+        """Raise the error; where C code refused a stand-in, say so."""
+        if isinstance(error, TypeError) and "Traced" in str(error):
+            raise CaptureError(
+                f"a value that comes from an input went where only a plain one can go: {error}",
+                fixes=("keep the function that does it as one call: clew.wrap",),
+            ) from error
+        raise error
+
+    def _watch_state(self) -> None:
+        """Remember everything that the program can change besides its arguments."""
+        for owner in self._owners():
+            self.state.watch(owner, owner.__dict__)
+        for kind in self.surroundings.classes():
+            self.state.watch_class(kind)
+            for name in [name for name in vars(kind) if self.surroundings.stores(name) and not name.startswith("__")]:
+                self.state.watch_variable(Variable(kind, name))
+        for holder, name in self.surroundings.cells():
+            self.state.watch_variable(Variable(holder, name))
+
+    def _enter(self, lifted: Iterable[Slot]) -> None:
+        """Let the arguments and the lifted state enter, with their guards, and the arrays around the program."""
+        self.nests.write_checks()
+        self._look_around_callables()
+        self.state.lift(lifted)
+        self._look_around_callables()
+        self.nests.resolve_arrays()
+        self.after_inputs = self.recorder.graph._root._prev
+        around = [Variable(holder, name) for holder, name in self.surroundings.everything()]
+        kinds = self.surroundings.classes()
+        around += [Variable(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("__")]
+        self.places.enter(around, self.surroundings.functions, self._owners())
+
+    def _check(self) -> None:
+        """Raise if the run did something that no node of the graph does again."""
+        self._check_failure()
+        if self.streams.moved_unseen():
+            raise CaptureError(
+                "the program draws random numbers by means that the capture does not see",
+                why="they would be frozen in the graph",
+                fixes=("pass the random value as an argument", "use numpy.random or a Generator"),
+            )
+        self.rollback.check_unseen()
+        self.surroundings.check_streams(self.streams.followed_ones)
+        self.state.check_entered()
+
+    def _leave(self, stays: bool) -> None:
+        """Put everything back, or let what the run did stay done."""
+        if stays:
+            settled = partial(plain, self.recorder)
+            self.state.settle(settled)
+            self.nests.settle(settled)
+            return
+        self.nests.put_back()
+        self.state.put_back()
+        self.rollback.put_back()
+        self.surroundings.put_back_streams()
+
+    def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+        """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        self.recorder.running = True
+        try:
+            args = [makers.standing(value) for value in given[0]]
+            return self.fn(*args, **{name: makers.standing(value) for name, value in given[1].items()})
+        except ClewError:
+            raise
+        except Exception as error:
+            if self.recorder.raised is not error and islands.is_raised_inside(error):
+                raise cannot_follow(f"a library that meets a value of the capture ({type(error).__name__})") from error
+            self.raised = True
+            raise
+        finally:
+            self.recorder.running = False
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
+        regions = current_regions.set(self.regions)
+        own = self.surroundings.functions
+        functions = [*own, *libraries.functions()]
+        try:
+            with Patches() as patches:
+                install(patches)
+                islands.install(patches, self.islands, own)
+                self.state.install(patches)
+                makers.install(patches, _current_recorder, functions)
+                streams.install(patches, _current_recorder, functions)
+                numbers.install(patches, functions)
+                caches.install(patches, _current_recorder, functions)
+                self.findings.progress.rewrites.install(patches)
+                sites.install(patches, _current_recorder, functions)
+                yield
+        finally:
+            _running.reset(token)
+            handle_call.reset(wrapped)
+            current.reset(state)
+            current_regions.reset(regions)
+
+    def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that the user has wrapped, or that cannot be followed: one node, whatever is inside."""
+        if self.recorder.depth or not any(is_traced(leaf) for leaf in leaves((args, kwargs))):
+            return function(*args, **kwargs)
+        why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
+        return self.recorder.whole(function, args, kwargs, why)
+
+    def finish(self, runs: list[Run]) -> None:
+        """Complete the graph with what all runs relied on."""
+        graph = self.recorder.bodies.outermost
+        self._join(runs)
+        with graph.inserting_before(self.after_inputs._next):
+            self.state.drop_unread()
+        entry = EntryGuards(self.recorder, self.nests, self.surroundings, self.state)
+        entry.write(self.after_inputs, self._owners())
+        self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
+        drop_implied(graph, None)
+        graph.eliminate_dead_code()
+
+
+def is_running() -> bool:
+    """Whether a capture is under way in this context."""
+    return _running.get() is not None
+
+
+def _current_recorder() -> NumpyRecorder | None:
+    """The recorder of the capture that is recording right now, in this context."""
+    run = _running.get()
+    return None if run is None or run.recorder.depth else run.recorder
