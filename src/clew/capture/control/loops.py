@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import itertools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from clew.capture.control.branches import Tying
@@ -30,8 +30,10 @@ from clew.ir.node import Node
 class Iteration:
     """What a ``for`` walks: the node of it, and its items in the example."""
 
-    def __init__(self, place: Any, items: list[Any], example: Any = None) -> None:
+    def __init__(self, place: Any, items: list[Any], example: Any = None, arrays: Sequence[Any] = ()) -> None:
         self.place = place
+        self.arrays = arrays
+        """The arrays that are walked."""
         self.items = items
         self.example = items[0] if items else example
 
@@ -259,8 +261,10 @@ class Loop:
                         break
             else:
                 assert self.test is not None
-                while self.test() and not outcome.take(self.body()):
-                    pass
+                for rounds in itertools.count():
+                    self.pieces.check_rounds(rounds)
+                    if not self.test() or outcome.take(self.body()):
+                        break
         known = {place.identity for place in self.places}
         filled = {id(place.get()) for place in self.lists}
         changed = [place for place, _, _ in self.snapshot.changed() if id(place.holder) not in filled]

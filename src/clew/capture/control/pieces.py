@@ -16,7 +16,7 @@ from clew.capture.control.runtime import Returned
 from clew.capture.control.snapshot import Place, Snapshot
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import MISSING
-from clew.capture.example.recorder import Recorder
+from clew.capture.example.recorder import Recorder, Scalar
 from clew.errors import CaptureError
 from clew.ir.node import Node
 
@@ -24,6 +24,7 @@ Site = tuple[str, int, int]
 """A place in the user's source: file, line of the function, number of the construct in it."""
 
 _MOST_WAYS = 32
+_MOST_ROUNDS = 20_000
 
 
 class Abandon(BaseException):
@@ -70,6 +71,9 @@ class Support:
     def rows(self, array: Any) -> list[Any]:
         """The items of an array in the example."""
         raise NotImplementedError
+
+    def listed(self, arrays: Sequence[Any]) -> None:
+        """The items of these arrays are taken out before they are walked: the arrays must not change meanwhile."""
 
     def truth(self, value: Any) -> bool:
         """The truth of a value in the example."""
@@ -132,12 +136,22 @@ class Piece:
         return self.paths.body
 
 
+def _is_traced_key(key: Any) -> bool:
+    return isinstance(key, tuple) and any(issubclass(type(part), Scalar) for part in key)
+
+
 class PieceRecorder:
     """Records pieces of one run of a program."""
 
     def __init__(self, recorder: Recorder, support: Support) -> None:
         self.recorder: Any = recorder
         self.support = support
+
+    def check_rounds(self, rounds: int) -> None:
+        """Raise if a loop may have no end: one that is run with values that the program never has there."""
+        paths = self.recorder.paths
+        if rounds > _MOST_ROUNDS and paths is not None and (paths.body is not None or paths.answers):
+            raise CaptureError("a loop seems to have no end on a way that the example does not go")
 
     def ends(self, piece: Piece, most: int = _MOST_WAYS) -> list[End]:
         """Run a piece for each way that it can go."""
@@ -154,7 +168,9 @@ class PieceRecorder:
                     found += self._way(piece, is_forced=bool(answers))
                 finally:
                     del recorder.bodies.open[levels:]
+                    recorder.open = False  # traced numbers among the keys of a dict are plain ones from here on
                     piece.snapshot.restore()
+                    recorder.open = True
                 answers = next(paths.open_ways(), None) if paths.runs < most else None
         finally:
             recorder.paths, recorder._guarded = outer, guarded
@@ -186,6 +202,8 @@ class PieceRecorder:
         """Note what the piece has left behind."""
         end.arguments = self.arguments(end.returned)
         changed = [(place, now) for place, _, now in piece.snapshot.changed()]
+        if any(_is_traced_key(place.key) for place, _ in changed):
+            raise CaptureError("a number that comes from data is a key of a dict")
         for place, now in [*changed, *((place, place.get()) for place in piece.carried)]:
             key = place.identity
             end.places[key], end.values[key], end.left[key] = place, now, self.arguments(now)

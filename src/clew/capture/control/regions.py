@@ -185,6 +185,7 @@ class Regions:
 
     def is_loop_on_data(self, number: int, test: Any, rounds: int) -> bool:
         """Whether a ``while`` is one of the graph from here on: its test is tried, and undone."""
+        self.pieces.check_rounds(rounds)
         site = self._site(number)
         progress = self.progress
         if not self._is_on() or site in progress.abandoned or (site in progress.peeled and not rounds):
@@ -213,7 +214,12 @@ class Regions:
         items = [self._items(value) for value in args]
         place = self.recorder.create(function, tuple(self._argument(value) for value in args))
         with self.support.plainly():
-            return Iteration(place, list(function(*items)))
+            return Iteration(place, list(function(*items)), arrays=self._arrays(args))
+
+    def _arrays(self, args: Iterable[Any]) -> list[Any]:
+        """The arrays among what is walked."""
+        inner = [array for value in args if isinstance(value, Iteration) for array in value.arrays]
+        return [*inner, *filter(self.support.is_array, args)]
 
     def _is_walked(self, value: Any) -> bool:
         if self.support.is_array(value):
@@ -251,6 +257,7 @@ class Regions:
         """What Python walks; items that a node would have given are relied on."""
         if not isinstance(iterable, Iteration):
             return iterable
+        self.support.listed(iterable.arrays)
         node = self.recorder.resolve(iterable.place)
         found = self.recorder.create(list, (node,))
         self.recorder.guard(self.recorder.create(len, (found,)), len(iterable.items))
@@ -266,15 +273,16 @@ class Regions:
         elif isinstance(items, Collected):
             items = Iteration(self.recorder.argument(items), self.recorder.concrete(items))
         elif self.support.is_array(items):
-            items = Iteration(self.recorder.argument(items), self.support.rows(items))
+            items = Iteration(self.recorder.argument(items), self.support.rows(items), arrays=[items])
         if not items.items:
             raise Abandon(site, "there is no item to record a round with")
         if site in self.progress.peeled:
+            self.support.listed(items.arrays)
             node, example = self.recorder.create(list, (self.recorder.resolve(items.place),)), items.items[0]
             self.recorder.guard(self.recorder.create(has_items, (node,)), True)
             outcome = Outcome()
             if outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,))))):
                 return outcome
-            items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example)
+            items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)
         loop = Loop(self.pieces, site, None, body, names, items)
         return loop.record(live, wants_broke, site not in self.progress.peeled, self._snapshot(site))

@@ -6,6 +6,7 @@ into ``Findings``, from which a capture starts over; what they recorded is compl
 
 from __future__ import annotations
 
+import dis
 from types import FunctionType
 from typing import Any
 
@@ -25,6 +26,16 @@ from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.capture.example.writes import Writes
 from clew.errors import CaptureError
+
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def _is_raised(error: BaseException) -> bool:
+    """Whether a ``raise`` or ``assert`` has raised an error, and no operation that may have met a stand-in."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_lasti >= 0 and trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
 
 
 class Findings:
@@ -108,7 +119,7 @@ class ExampleRun:
     def _ends_raising(self, error: Exception) -> bool:
         """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
         recorder = self.recorder
-        is_own = self.first is not None and self.raised and recorder.failure is None and "Traced" not in str(error)
+        is_own = self.first is not None and self.raised and recorder.failure is None and _is_raised(error)
         is_plain = all(type(part) in SIMPLE or issubclass(type(part), Scalar) for part in error.args)
         if not is_own or not is_plain or self.ways is None or not self.ways.is_ahead:
             return False

@@ -16,6 +16,8 @@ from clew.ir.source import SourceLine
 _STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
 _PAIRS = frozenset({"STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
 _LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_DEREF"})
+_OWN = "clew_"
+"""What variables begin with that a rewritten function has of its own."""
 
 
 def variable_for(frame: FrameType, source: SourceLine, strangers: tuple[str, ...], target: Any) -> str | None:
@@ -48,4 +50,4 @@ def stored_in(code: CodeType, offset: int) -> str:
         name = following[0].argval[0]
     elif len(following) == 2 and following[0].opname in _LOADS and following[1].opname == "STORE_ATTR":
         name = following[1].argval
-    return name if name.strip("_") else ""
+    return name if name.strip("_") and not name.startswith(_OWN) else ""

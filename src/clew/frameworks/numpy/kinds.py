@@ -76,12 +76,39 @@ def is_data(node: Node, recorder: Any) -> bool:
         is_inner = found.op == "placeholder" and found.graph is not recorder.bodies.outermost
         if isinstance(found.value_type, ArrayType) or is_inner or bodies_of(found):
             return True
-        if found.target not in (len, type) and not (found.target is getattr and found.args[1] in _OF_SHAPES):
+        if not _asks_fact(found):
             waiting += found.all_input_nodes
     return False
 
 
-_OF_SHAPES = frozenset({"shape", "size", "nbytes", "strides", "flags", "dtype", "ndim"})
+def _asks_fact(node: Node) -> bool:
+    """Whether a value is a fact about an array that does not depend on what arrays hold."""
+    of_shape = node.target is len or (node.target is getattr and node.args[1] in _OF_SHAPES)
+    array = node.args[0] if of_shape else None
+    if isinstance(array, Node) and isinstance(array.value_type, ArrayType):
+        return not _is_selection(array)
+    return node.target is type or (node.target is getattr and node.args[1] in ("dtype", "ndim"))
+
+
+def _is_selection(array: Node) -> bool:
+    """Whether as many items are in an array as some other array says: those at a mask, or what differs from zero."""
+    name = array.target if isinstance(array.target, str) else getattr(array.target, "__name__", "")
+    if name == "getitem":
+        owner, key = array.args[0], array.args[1]
+        made = isinstance(owner, Node) and owner.value_type is None and _is_selection(owner)
+        return made or any(isinstance(part, Node) and _is_mask(part) for part in leaves((key,)))
+    return name in _SELECTING
+
+
+def _is_mask(node: Node) -> bool:
+    return isinstance(node.value_type, ArrayType) and "bool" in str(node.value_type)
+
+
+_SELECTING = frozenset(
+    "nonzero flatnonzero argwhere unique unique_values unique_counts compress extract intersect1d union1d setdiff1d "
+    "setxor1d trim_zeros delete repeat".split()
+)
+_OF_SHAPES = frozenset({"shape", "size", "nbytes", "strides", "flags"})
 
 
 def guard_kind(recorder: Any, value: Any, place: Any) -> None:

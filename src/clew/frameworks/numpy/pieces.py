@@ -8,7 +8,7 @@ seen through the other, in the example as in the graph.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,6 +59,10 @@ class NumpySupport(Support):
     def rows(self, array: Any) -> list[Any]:
         """The items of an array in the example."""
         return list(self.recorder.concrete(array))
+
+    def listed(self, arrays: Sequence[Any]) -> None:
+        """Items of arrays of one axis are numbers, which do not follow what is written to the array later."""
+        self.recorder.listed += [array.plain for array in arrays if is_traced(array)]
 
     def truth(self, value: Any) -> bool:
         """The truth of an array or number in the example; where there is none, the error is the program's."""

@@ -62,6 +62,8 @@ class NumpyRecorder(Recorder):
         self.errors = numpy.geterr()
         self.errstates: list[tuple[Any, Node]] = []
         self._thread = threading.get_ident()
+        self.listed: list[Any] = []
+        """Arrays whose items were taken out for a loop: they must not be written to."""
         self._memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
     # ---- values --------------------------------------------------------------------------------------------------
@@ -267,6 +269,7 @@ class NumpyRecorder(Recorder):
             raise cannot_follow("a setting of numpy.errstate that was made by means that the capture does not see")
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
         for array in written:
+            self._check_unlisted(array.plain)
             self.rollback.save(array.plain)
             self.folding.spoil(self.resolve(array.place))
         value = self._perform(target, call, args, kwargs)
@@ -276,6 +279,15 @@ class NumpyRecorder(Recorder):
         if not written and not self.bodies.open and self.folding.is_constant(node):
             self.folding.add(node, value if can_be_kept(value) else None)
         return self._given_back(value, node, args, written)
+
+    def _check_unlisted(self, array: Any) -> None:
+        if any(numpy.may_share_memory(array, listed) for listed in self.listed):
+            raise CaptureError(
+                "the program writes to an array that a loop walks",
+                where=where(),
+                why="the items were taken out before",
+                fixes=("walk over a copy of the array", "capture without dynamic=True"),
+            )
 
     def _given_back(self, value: Any, node: Node, args: tuple[Any, ...], written: list[Any]) -> Any:
         """The result; what a call wrote to and gave back is the stand-in that it was."""
@@ -299,6 +311,7 @@ class NumpyRecorder(Recorder):
         node_args, node_kwargs = self.argument(args), self.argument(kwargs)
         for leaf in leaves((args, kwargs)):
             if isinstance(leaf, Traced) and type(leaf.plain) is numpy.ndarray:
+                self._check_unlisted(leaf.plain)
                 self.rollback.save(leaf.plain)
                 self.folding.spoil(self.resolve(leaf.place))
         plain_args, plain_kwargs = self.concrete((args, kwargs))
