@@ -55,7 +55,8 @@ def _records(program: Callable[..., Any], calls: list[Any], subject: Any) -> lis
     return found
 
 
-def _judge(program: Program, capture: Callable[..., Any]) -> list[str]:
+def judge(program: Program, capture: Callable[..., Any]) -> list[str]:
+    """Whether each call was equal or refused, after a check that nothing is wrong."""
     _reset()
     source = program.make()
     before, arguments = _state(source), copy.deepcopy(program.calls[0])
@@ -98,9 +99,9 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_traced(name: str) -> None:
-    _judge(PROGRAMS[name], lambda fn, arguments: clew.trace(fn, arguments))
+    judge(PROGRAMS[name], lambda fn, arguments: clew.trace(fn, arguments))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_lazy(name: str) -> None:
-    _judge(PROGRAMS[name], lambda fn, arguments: clew.trace(fn))
+    judge(PROGRAMS[name], lambda fn, arguments: clew.trace(fn))

@@ -13,7 +13,6 @@ import functools
 import inspect
 import linecache
 import textwrap
-import tokenize
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any
@@ -61,16 +60,30 @@ def _with_runtime(code: CodeType, runtime: Any, around: str = "") -> CodeType:
 
 
 @functools.lru_cache(maxsize=64)
-def _definitions(filename: str) -> dict[tuple[int, str], list[Any]]:
-    """The functions in a file by first line and name."""
+def _tree(filename: str) -> ast.Module | None:
+    """The source of a file; None if it is no Python as a whole."""
     try:
-        tree = ast.parse("".join(linecache.getlines(filename)))
+        return ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError):
+        return None
+
+
+def _block(filename: str, line: int) -> ast.Module | None:
+    """The source of the one function that begins at a line: of a document, say, that holds pieces of Python."""
+    lines = linecache.getlines(filename)[line - 1 :]
+    try:
+        block = ast.parse(textwrap.dedent("".join(inspect.getblock(lines)))) if lines else None
+    except (SyntaxError, ValueError):
+        return None
+    return block and ast.increment_lineno(block, line - 1)
+
+
+@functools.lru_cache(maxsize=256)
+def _definitions(filename: str, line: int = 0) -> dict[tuple[int, str], list[Any]]:
+    """The functions in a file, or in the block that begins at a line, by first line and name."""
+    tree = _block(filename, line) if line else _tree(filename)
+    if tree is None:
         return {}
-    return _functions_in(tree)
-
-
-def _functions_in(tree: ast.AST) -> dict[tuple[int, str], list[Any]]:
     found: dict[tuple[int, str], list[Any]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -81,22 +94,10 @@ def _functions_in(tree: ast.AST) -> dict[tuple[int, str], list[Any]]:
     return found
 
 
-def _definitions_at(filename: str, line: int) -> dict[tuple[int, str], list[Any]]:
-    """The functions in the block that begins at a line of a file that is not Python as a whole: a page, say."""
-    lines = linecache.getlines(filename)[line - 1 :]
-    try:
-        tree = ast.parse(textwrap.dedent("".join(inspect.getblock(lines))))
-    except (SyntaxError, ValueError, tokenize.TokenError):
-        return {}
-    return _functions_in(ast.increment_lineno(tree, line - 1))
-
-
 def _definition_of(code: CodeType) -> Any:
     """The one definition in the source that a code was made of; None if it is not sure."""
-    place = (code.co_firstlineno, code.co_name)
-    found = _definitions(code.co_filename).get(place, [])
-    if not found and not code.co_filename.endswith(".py"):
-        found = _definitions_at(code.co_filename, code.co_firstlineno).get(place, [])
+    line = code.co_firstlineno if _tree(code.co_filename) is None else 0
+    found = _definitions(code.co_filename, line).get((code.co_firstlineno, code.co_name), [])
     own = list(code.co_varnames[: code.co_argcount])
     fitting = [node for node in found if [one.arg for one in (*node.args.posonlyargs, *node.args.args)] == own]
     return fitting[0] if len(fitting) == 1 else None

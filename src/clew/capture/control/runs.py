@@ -119,7 +119,8 @@ class ExampleRun:
     def _ends_raising(self, error: Exception) -> bool:
         """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
         recorder = self.recorder
-        is_own = self.first is not None and self.raised and recorder.failure is None and _is_raised(error)
+        is_own = self.first is not None and self.raised and recorder.failure is None
+        is_own = is_own and (_is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
         is_plain = all(type(part) in SIMPLE or issubclass(type(part), Scalar) for part in error.args)
         if not is_own or not is_plain or self.ways is None or not self.ways.is_ahead:
             return False
