@@ -88,6 +88,8 @@ class Pending:
 class Recorder:
     """Records one run of a program."""
 
+    owner: Recorder | None = None
+    """The recorder into whose graph this one writes, if it is not its own."""
     array_kinds: frozenset[type] = frozenset()
     """The classes of most arrays, which are known without a question to the framework."""
 
@@ -238,7 +240,8 @@ class Recorder:
             return tuple([self.argument(item) for item in value])
         if issubclass(kind, Scalar):
             # A number of an earlier capture, kept in some cache, is a plain one by now.
-            return self.resolve(value.place) if value.recorder is self else value.plain
+            is_own = value.recorder is self or value.recorder.owner is self
+            return self.resolve(value.place) if is_own else value.plain
         if self.is_array(value):
             return self.node_of(value)
         if isinstance(value, tuple):

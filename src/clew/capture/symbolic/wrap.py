@@ -101,11 +101,11 @@ def install(patches: Patches) -> None:
         patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name, None))
 
 
-def install_for(patches: Patches, names: dict[str, Any], functions: Iterable[Any]) -> None:
-    """Put recorders in the place of those ``functions`` that the globals ``names`` hold."""
+def install_for(patches: Patches, names: dict[str, Any], functions: Iterable[Any], beside: str = "_") -> None:
+    """Put recorders in the place of those ``functions`` that the globals ``names`` hold, ``beside`` some names."""
     wanted = {id(function) for function in functions}
     for name, value in list(names.items()):
-        if not name.startswith("_") and id(original_of(value)) in wanted and callable(value):
+        if not name.startswith(beside) and id(original_of(value)) in wanted and callable(value):
             patches.in_dict(names, name, _recorder_once)
 
 

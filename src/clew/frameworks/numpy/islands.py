@@ -77,7 +77,7 @@ def install(patches: Patches, islands: list[Any], functions: list[Any]) -> None:
     holders = [function.__globals__ for function in (*functions, *islands)]
     holders += [vars(module) for island in islands for module in _modules_of(island)]
     for names in {id(holder): holder for holder in holders}.values():
-        install_for(patches, names, islands)
+        install_for(patches, names, islands, beside="__")
 
 
 def _modules_of(function: Any) -> Iterator[ModuleType]:

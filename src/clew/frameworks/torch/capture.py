@@ -17,6 +17,7 @@ from clew.capture.example.captured import Captured
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.slots import Slot, places_in
 from clew.errors import CaptureError
+from clew.frameworks.torch.arrays import WithoutArrays
 from clew.frameworks.torch.caches import CacheMet
 from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import find_island
@@ -65,7 +66,7 @@ def capture(
     def island_for(error: CannotFollow) -> Any:
         return None if refuses else find_island(error, fn, findings.paths, findings.islands)
 
-    return capture_until_known(explore, findings, control_flow, island_for, (CacheMet,))
+    return capture_until_known(explore, findings, control_flow, island_for, (CacheMet, WithoutArrays))
 
 
 def _explore(fn: Any, args: Any, kwargs: Any, settings: Settings, findings: Findings) -> Captured | None:
@@ -75,5 +76,5 @@ def _explore(fn: Any, args: Any, kwargs: Any, settings: Settings, findings: Find
     def new_run(paths: Paths | None, first: Any, answers: tuple[bool, ...]) -> Run:
         return Run(fn, settings, findings, paths, first, answers)
 
-    captured = explore_ways(new_run, settings.control_flow, args, kwargs, (CacheMet,))
+    captured = explore_ways(new_run, settings.control_flow, args, kwargs, (CacheMet, WithoutArrays))
     return None if len(findings.caches) > met else captured

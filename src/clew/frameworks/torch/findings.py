@@ -32,3 +32,4 @@ class Findings(RunFindings):
         self.plain_kinds: tuple[type, ...] = ()
         self.caches: list[tuple[Any, str]] = []
         self.paths: dict[Any, str] = {}
+        self.follows_arrays = True

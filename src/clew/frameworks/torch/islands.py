@@ -60,4 +60,4 @@ def install(patches: Patches, islands: list[Any], functions: list[Any]) -> None:
     wanted = [island for island in islands if isinstance(island, FunctionType)]
     around = (*functions, *wanted) if wanted else ()
     for names in {id(function.__globals__): function.__globals__ for function in around}.values():
-        install_for(patches, names, wanted)
+        install_for(patches, names, wanted, beside="__")

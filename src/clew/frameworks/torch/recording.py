@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 
 from clew.capture.control.pieces import Abandon
 from clew.capture.control.runtime import before_guard
-from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.islands import CannotFollow
@@ -27,6 +27,7 @@ from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.errors import CaptureError
 from clew.frameworks.torch import touches
 from clew.frameworks.torch.answers import HANDLERS
+from clew.frameworks.torch.arrays import ArrayRecorder
 from clew.frameworks.torch.effects import WRITING_DUNDERS, function_effect
 from clew.frameworks.torch.forms import form_of
 from clew.frameworks.torch.makers import MadeGenerator
@@ -88,6 +89,9 @@ class TorchRecorder(Recorder):
         self.mixed_at: Any = None
         self.depth = 0
         self._shapes: dict[int, tuple[Any, Any]] = {}
+        self.follows_arrays = False
+        self.arrays: ArrayRecorder | None = None
+        self.numpy_errors = numpy.geterr()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -184,6 +188,8 @@ class TorchRecorder(Recorder):
         handler = HANDLERS.get(name)
         if handler is not None:
             return handler(self, func, args, kwargs)
+        if name == "numpy" and self.follows_arrays and len(args) == 1 and not kwargs:
+            return self.border().taken(args[0])
         if name in _ESCAPES:
             raise _refusal(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
         if name in _REFUSED:
@@ -193,6 +199,11 @@ class TorchRecorder(Recorder):
             self.rely("device")
             return func(*self.concrete(args), **self.concrete(kwargs))
         return self._record(func, name, args, kwargs)
+
+    def border(self) -> ArrayRecorder:
+        """The recorder of NumPy's calls on what leaves torch."""
+        self.arrays = self.arrays or ArrayRecorder(self)
+        return self.arrays
 
     def _record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
@@ -221,8 +232,6 @@ class TorchRecorder(Recorder):
         if name in _VARYING:  # and so does the number of parts here
             self.guard(self.create(len, (node,)), len(value))
         if type(value) is list:
-            if name == "tolist" and self.dynamic and self.paths is not None and not self.bodies.is_in_function:
-                return self._open_list(value, node, args[0])
             self._guard_lengths(node, value)
         if not writes and not self.bodies.open and self.folding.is_constant(node):
             self.folding.add(node, value if can_be_kept(value) else None)
@@ -230,6 +239,8 @@ class TorchRecorder(Recorder):
 
     def _is_written(self, tensor: torch.Tensor) -> None:
         """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""
+        if self.arrays is not None:
+            self.arrays.check_tensor(tensor)
         self.before_write(tensor)
         node = self.known(tensor)
         if node is not None:
@@ -248,12 +259,6 @@ class TorchRecorder(Recorder):
         if self.surroundings is not None and not self.surroundings.holds(generator):
             raise _refusal("a torch.Generator that is made inside the program", "the graph would use one for all calls")
         self.save_generator(generator)
-
-    def _open_list(self, value: list[Any], node: Node, tensor: Any) -> Any:
-        """The rows of a tensor as a list of any length; how long the rows themselves are is relied on."""
-        for size in self.shape(tensor)[1:]:
-            self.guard(size.place, size.plain)
-        return Collected(value, node, self)
 
     def _guard_lengths(self, place: Any, value: list[Any]) -> None:
         """The lengths of nested lists that came out of a tensor: the program may walk them."""

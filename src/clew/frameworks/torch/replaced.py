@@ -13,6 +13,7 @@ from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch import (
     ambient,
+    arrays,
     by_name,
     caches,
     clocks,
@@ -29,7 +30,7 @@ Current = Callable[[], Any]
 
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
-    for part in (ambient, transforms, control_flow, streams, clocks, makers, outside):
+    for part in (ambient, transforms, control_flow, streams, clocks, makers, outside, arrays):
         part.install(patches, current)
     numbers.install(patches)
 

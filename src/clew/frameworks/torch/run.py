@@ -26,7 +26,7 @@ from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
-from clew.capture.example.reach import asks_for_identity, compares_objects
+from clew.capture.example.reach import asks_for_identity, compares_objects, global_names
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
@@ -35,6 +35,7 @@ from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, functions, replaced
+from clew.frameworks.torch.arrays import WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import install as install_islands
@@ -104,6 +105,8 @@ class Run(ExampleRun):
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
         self.recorder.needs_identity = any(asks_for_identity(code) or compares_objects(code) for code in codes)
+        named = any("type" in global_names(code) for code in codes)  # which would tell a stand-in from an array
+        self.recorder.follows_arrays = findings.follows_arrays and not named
         if self.module is not None:
             self._learn_paths(self.module)
 
@@ -143,6 +146,7 @@ class Run(ExampleRun):
         except Exception as error:
             done = self._ends_raising(error)
             if not done:
+                self._do_without_arrays()
                 self._need_plain(error)
         finally:
             self.recorder.open = False
@@ -151,6 +155,12 @@ class Run(ExampleRun):
             self.findings.plain_kinds = self.plain_kinds
             self._must_start_over()
         return done
+
+    def _do_without_arrays(self) -> None:
+        """After a run with stand-ins for arrays that has failed, the next one does without."""
+        if self.recorder.arrays is not None and self.first is None:
+            self.findings.follows_arrays = self.raised = False
+            raise WithoutArrays
 
     def _need_plain(self, error: Exception) -> None:
         """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
