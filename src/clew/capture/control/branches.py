@@ -52,12 +52,16 @@ class Branch:
         for place in found.values():
             place.name = names.get(id(place.holder), place.name)
         self.pieces.check_fit(self.site, [end.value for end in ends])
+        self.pieces.check_containers(self.sides[0], None, [end.value for end in ends])
         kept = []
         for key, place in found.items():
             values = [end.values.get(key, place.get()) for end in ends]
             self.pieces.check_fit(self.site, values)
+            self.pieces.check_containers(self.sides[0], place.get(), values)
             if not _is_settled(values):
                 kept.append(place)
+        for end in ends:
+            self.pieces.check_alone(self.site, [end.value, *(end.values.get(place.identity) for place in kept)])
         return kept
 
     def _given(self, end: End, places: list[Place]) -> tuple[Any, ...]:
@@ -98,7 +102,7 @@ class Tying:
 
 
 def _is_settled(values: list[Any]) -> bool:
-    """Whether a place holds the same plain value, whichever way was taken."""
+    """Whether a place holds the same plain value, whichever way was taken; a zero has a sign."""
     first = values[0]
     plain = not issubclass(type(first), Scalar) and type(first) in (bool, int, float)
-    return plain and all(type(value) is type(first) and value == first for value in values)
+    return plain and all(type(value) is type(first) and repr(value) == repr(first) for value in values)

@@ -196,9 +196,13 @@ class Loop:
         for place in self.carried:
             values = [place.get(), *(end.values[place.identity] for end in ends)]
             self.pieces.check_fit(self.site, values, self.may_peel)
+            self.pieces.check_containers(rounds, place.get(), values)
+        for end in ends:
+            self.pieces.check_alone(self.site, [end.returned, *(end.values[one.identity] for one in self.carried)])
         returned = [end.returned for end in ends if isinstance(end.value, Returned)]
         if returned:
             self.pieces.check_fit(self.site, returned)
+            self.pieces.check_containers(rounds, None, returned)
         self.returned = returned[0] if returned else MISSING
         self.count = sum(1 for _ in leaves_of(self.recorder, self.returned)) if returned else 0
 

@@ -76,6 +76,18 @@ def leaves_of(recorder: Recorder, value: Any) -> Iterator[Any]:
             yield from leaves_of(recorder, item)
 
 
+def containers_of(value: Any) -> Iterator[Any]:
+    """The lists and dicts in a value, which a copy of it would not share with others."""
+    if type(value) in (list, dict):
+        yield value
+    if isinstance(value, tuple) or type(value) is list:
+        for item in value:
+            yield from containers_of(item)
+    elif type(value) is dict:
+        for item in value.values():
+            yield from containers_of(item)
+
+
 def with_leaves(recorder: Recorder, value: Any, change: Callable[[Any], Any]) -> Any:
     """A value like this one, with other leaves; what holds none is the same object."""
     if is_leaf(recorder, value):

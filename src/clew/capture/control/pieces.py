@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from clew.capture.control.nests import frame_of, leaves_of
+from clew.capture.control.nests import containers_of, frame_of, leaves_of
 from clew.capture.control.paths import Paths
 from clew.capture.control.runtime import Returned
 from clew.capture.control.snapshot import Place, Snapshot
@@ -224,6 +224,23 @@ class PieceRecorder:
             if self._kinds(value) != kinds:
                 raise Abandon(site, "a variable is of another type on another way", peel)
         self.support.note_differences(site, [leaf for value in values for leaf in leaves_of(self.recorder, value)])
+
+    def check_containers(self, piece: Piece, before: Any, values: Sequence[Any]) -> None:
+        """What comes to stand in one place is copied: no list or dict in it may be held by another place too."""
+        own = {id(one) for one in containers_of(before) if not piece.snapshot.is_shared(one)}
+        rows = [list(containers_of(value)) for value in values]
+        foreign = [one for row in rows for one in row if piece.snapshot.knows(one) and id(one) not in own]
+        if not foreign:
+            return
+        same = all(list(map(id, row)) == list(map(id, rows[0])) for row in rows)
+        if not same or any(True for one in foreign for _ in leaves_of(self.recorder, one)):
+            raise Abandon(piece.site, "a variable holds a list or dict that another one holds too")
+
+    def check_alone(self, site: Site, values: Sequence[Any]) -> None:
+        """What one way leaves in different places must not be the same list or dict."""
+        found = [id(one) for value in values for one in containers_of(value)]
+        if len(set(found)) < len(found):
+            raise Abandon(site, "two variables hold the same list or dict")
 
     def _kinds(self, value: Any) -> list[Any]:
         return [self.support.kind(leaf) for leaf in leaves_of(self.recorder, value)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -75,6 +76,7 @@ class Snapshot:
         self._kept: list[tuple[Any, Contents]] = []
         self._cells: list[tuple[CellType, Any]] = []
         self._seen: dict[int, Any] = {}
+        self._holders: Counter[int] = Counter()
         self._classes: dict[type, dict[str, Any]] = {}
         self.stream: Any = None
         self._globals = [
@@ -83,6 +85,7 @@ class Snapshot:
         roots = [value for _, _, value in self._globals]
         roots += [holder for holder, _ in variables if isinstance(holder, CellType)]
         self._walk([*roots, *_locals()])
+        self._walk([value for value in _shared_locals() if id(value) not in self._seen])
 
     @property
     def is_whole(self) -> bool:
@@ -93,6 +96,8 @@ class Snapshot:
         while waiting and len(self._seen) < _MOST:
             value = waiting.pop()
             kind = type(value)
+            if kind is list or kind is dict:
+                self._holders[id(value)] += 1
             if kind in SIMPLE or isinstance(value, _INERT) or id(value) in self._seen or self._is_array(value):
                 continue
             self._seen[id(value)] = value
@@ -147,9 +152,15 @@ class Snapshot:
 
     def is_held_once(self, value: Any) -> bool:
         """Whether only one place holds this very object."""
-        cells = sum(held is value for _, held in self._cells)
-        parts = sum(part is value for _, parts in self._kept for part in parts.values())
-        return cells + parts == 1
+        return self._holders[id(value)] == 1
+
+    def is_shared(self, value: Any) -> bool:
+        """Whether a list or dict was there before, and more than one place holds it."""
+        return self._holders[id(value)] > 1
+
+    def knows(self, value: Any) -> bool:
+        """Whether this very object was there before."""
+        return id(value) in self._seen
 
     def restore(self) -> None:
         """Let everything be as it was."""
@@ -192,11 +203,25 @@ def _name_of(key: tuple[str, Any]) -> str:
 
 
 def _locals() -> Iterator[Any]:
-    """The variables of the user's functions that are running."""
-    frame: Any = sys._getframe(2)
-    while frame is not None:
+    """The variables that only one of the running functions sees, and the arguments of the program."""
+    for frame in _running(sys._getframe(2)):
+        shared = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}
+        yield from (value for name, value in frame.f_locals.items() if name not in shared)
+
+
+def _shared_locals() -> Iterator[Any]:
+    """The variables of running functions that others see too: what is in a cell was mostly found there."""
+    for frame in _running(sys._getframe(2)):
         if not is_hidden(frame.f_code):
             yield from frame.f_locals.values()
-        elif frame.f_code.co_name == _ENTRANCE and "clew" in frame.f_globals.get("__name__", ""):
+
+
+def _running(frame: Any) -> Iterator[Any]:
+    """The frames of the user's functions, and the one in which the capture calls the program."""
+    while frame is not None:
+        is_entrance = frame.f_code.co_name == _ENTRANCE and "clew" in frame.f_globals.get("__name__", "")
+        if is_entrance or not is_hidden(frame.f_code):
+            yield frame
+        if is_entrance:
             return
         frame = frame.f_back

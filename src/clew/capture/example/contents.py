@@ -203,6 +203,8 @@ def same_part(now: Any, before: Any) -> bool:
         return False
     if isinstance(now, float) and math.isnan(now):
         return math.isnan(before)
+    if isinstance(now, (float, complex)):  # a zero has a sign
+        return repr(now) == repr(before)
     return bool(now == before)
 
 
