@@ -187,7 +187,7 @@ class PieceRecorder:
             if recorder.failure is not None:
                 raise CaptureError("it catches an error of one of its calls")
             if piece.snapshot.changes_class():
-                raise CaptureError("it sets an attribute of a class")
+                raise CaptureError("it sets an attribute of a class or of an array")
         except Exception as error:
             if not is_forced:
                 raise Abandon(piece.site, f"it cannot be recorded: {error}") from error

@@ -78,6 +78,7 @@ class Snapshot:
         self._seen: dict[int, Any] = {}
         self._holders: Counter[int] = Counter()
         self._classes: dict[type, dict[str, Any]] = {}
+        self._attributes: list[tuple[Any, dict[str, Any]]] = []
         self.stream: Any = None
         self._globals = [
             (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
@@ -98,7 +99,15 @@ class Snapshot:
             kind = type(value)
             if kind is list or kind is dict:
                 self._holders[id(value)] += 1
-            if kind in SIMPLE or isinstance(value, _INERT) or id(value) in self._seen or self._is_array(value):
+            if kind in SIMPLE or id(value) in self._seen:
+                continue
+            if self._is_array(value):
+                self._seen[id(value)] = value
+                self._attributes.append((value, dict(getattr(value, "__dict__", ()))))
+                continue
+            if isinstance(value, type) and _is_own(value):
+                waiting += self._of_class(value)
+            if isinstance(value, _INERT):
                 continue
             self._seen[id(value)] = value
             waiting += self._parts(value)
@@ -120,17 +129,30 @@ class Snapshot:
         if follows(value) or is_flat(value) or isinstance(value, History):
             parts = contents(value)
             self._kept.append((value, parts))
-            self._classes.setdefault(type(value), dict(vars(type(value))))
-            return () if is_flat(value) else parts.values()
+            kind = type(value)
+            of_class = self._of_class(kind) if _is_own(kind) else ()
+            self._classes.setdefault(kind, dict(vars(kind)))
+            return () if is_flat(value) else (*parts.values(), *of_class)
         if hasattr(value, "_modules"):  # a module of a framework
-            return (vars(value),)
+            kind = type(value)
+            return (vars(value), *(self._of_class(kind) if _is_own(kind) else ()))
         if hasattr(value, "__next__"):
             self.stream = value
         return ()
 
+    def _of_class(self, kind: type) -> Iterable[Any]:
+        """What a class of the user's and those it comes from hold."""
+        found: list[Any] = []
+        for one in kind.__mro__:
+            if one not in self._classes and _is_own(one):
+                self._classes[one] = dict(vars(one))
+                found += [part for name, part in vars(one).items() if not name.startswith("__")]
+        return found
+
     def changes_class(self) -> bool:
-        """Whether a class has other attributes than it had, which no place stands for."""
-        return any(not _has(kind, before) for kind, before in self._classes.items())
+        """Whether a class or an array has other attributes than it had, which no place stands for."""
+        has_class_changed = any(not _has(kind, before) for kind, before in self._classes.items())
+        return has_class_changed or any(not _holds(array, before) for array, before in self._attributes)
 
     def changed(self) -> Iterator[tuple[Place, Any, Any]]:
         """The places that hold something else than they did, with what they held and what they hold."""
@@ -177,11 +199,29 @@ class Snapshot:
         for kind, attributes in self._classes.items():
             if not _has(kind, attributes):
                 _put_back(kind, attributes)
+        for array, attributes in self._attributes:
+            if not _holds(array, attributes):
+                vars(array).clear()
+                vars(array).update(attributes)
 
 
 def _has(kind: type, attributes: dict[str, Any]) -> bool:
     now = vars(kind)
     return len(now) == len(attributes) and all(now.get(name) is value for name, value in attributes.items())
+
+
+def _holds(array: Any, attributes: dict[str, Any]) -> bool:
+    now = getattr(array, "__dict__", attributes)
+    return len(now) == len(attributes) and all(now.get(name, MISSING) is part for name, part in attributes.items())
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_own(kind: type) -> bool:
+    """Whether a class is the user's: of no library and not of Python."""
+    name = kind.__module__.partition(".")[0]
+    module = sys.modules.get(kind.__module__)
+    is_python = name in sys.stdlib_module_names and name != "__main__"
+    return not (is_python or name == "clew" or "-packages" in (getattr(module, "__file__", None) or ""))
 
 
 def _put_back(kind: type, attributes: dict[str, Any]) -> None:

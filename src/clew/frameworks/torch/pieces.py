@@ -53,10 +53,11 @@ class TorchSupport(Support):
         return isinstance(value, torch.Tensor)
 
     def note_differences(self, site: Site, arrays: list[Any]) -> None:
-        """Whether a tensor requires a gradient may depend on the way: then the program must not ask for it."""
+        """Whether a tensor requires a gradient, and is a leaf, may depend on the way: the program must not ask then."""
         with torch._C.DisableTorchFunction():
             found = {array.requires_grad for array in arrays if isinstance(array, torch.Tensor)}
-        if len(found) > 1 and self.recorder.mixed_at is None:
+            has_leaf = any(array.requires_grad and array.is_leaf for array in arrays if isinstance(array, torch.Tensor))
+        if (len(found) > 1 or has_leaf) and self.recorder.mixed_at is None:
             self.recorder.mixed_at = site
 
     def plain_range(self, *args: Any) -> Any:
@@ -83,10 +84,12 @@ class TorchSupport(Support):
         recorder = self.recorder
         before, no_return, expected = recorder.before_write, recorder._no_return, recorder.streams.expected
         saved: dict[int, tuple[Any, Any]] = {}
+        shapes: dict[int, tuple[Any, Any]] = {}
 
         def save(tensor: torch.Tensor) -> None:
             before(tensor)
             _save(tensor, saved)
+            shapes.setdefault(id(tensor), (tensor, _geometry(tensor)))
 
         with recorder.paused():
             torch_state, other_states, modes = torch.get_rng_state(), states(), _modes()
@@ -96,6 +99,8 @@ class TorchSupport(Support):
             with recorder.paused():
                 if _modes() != modes:
                     raise CaptureError("it leaves torch in another mode")
+                if any(_geometry(tensor) != shape for tensor, shape in shapes.values()):
+                    raise CaptureError("it changes the shape of a tensor in place")
             if recorder.streams.moved_unseen():
                 raise CaptureError("random numbers of Python or NumPy are drawn in a way that cannot be recorded")
         finally:
@@ -107,6 +112,9 @@ class TorchSupport(Support):
                 torch.set_rng_state(torch_state)
                 random.setstate(other_states[0])
                 sys.modules["numpy.random"].set_state(other_states[1])
+                for tensor, shape in shapes.values():
+                    if _geometry(tensor) != shape:
+                        _reshape(tensor, shape)
                 for storage, copy in saved.values():
                     storage.copy_(copy)
 
@@ -128,6 +136,20 @@ def _modes() -> tuple[Any, ...]:
     """What decides what torch does, besides the arguments of its functions."""
     autocast = [(torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda")]
     return torch._C.is_grad_enabled(), torch.get_default_dtype(), torch.is_inference_mode_enabled(), autocast
+
+
+def _geometry(tensor: torch.Tensor) -> Any:
+    """How a tensor lies in its memory."""
+    with torch._C.DisableTorchFunction():
+        if tensor.layout is not torch.strided:
+            return None
+        return tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+
+
+def _reshape(tensor: torch.Tensor, geometry: Any) -> None:
+    """Let a tensor lie in its memory as it did."""
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        tensor.as_strided_(*geometry)
 
 
 def _save(tensor: torch.Tensor, saved: dict[int, tuple[Any, Any]]) -> None:
