@@ -85,9 +85,14 @@ class ExampleRun:
     def _follow_control_flow(self, support: Support, own: list[Any]) -> None:
         """Let loops and branches of these functions, and of those around them, be recorded."""
         progress, around = self.findings.progress, self.surroundings
-        self.regions = Regions(self.recorder, support, progress, around.cells)
+        self.regions = Regions(self.recorder, support, progress, self._variables)
         functions = [part for part in own if isinstance(part, FunctionType)]
         progress.rewrites.functions = list(dict.fromkeys([*functions, *self.functions, *around.functions]))
+
+    def _variables(self) -> Iterator[tuple[Any, str]]:
+        """The variables around the program, and the classes that it names."""
+        yield from self.surroundings.cells()
+        yield from ((kind, "") for kind in self.surroundings.classes())
 
     def _owners(self, more: tuple[Any, ...] = (), beside: tuple[type, ...] = ()) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""

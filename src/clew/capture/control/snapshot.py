@@ -84,7 +84,7 @@ class Snapshot:
             (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
         ]
         roots = [value for _, _, value in self._globals]
-        roots += [holder for holder, _ in variables if isinstance(holder, CellType)]
+        roots += [holder for holder, _ in variables if isinstance(holder, (CellType, type))]
         self._walk([*roots, *_locals()])
         self._walk([value for value in _shared_locals() if id(value) not in self._seen])
 

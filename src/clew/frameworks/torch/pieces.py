@@ -94,6 +94,7 @@ class TorchSupport(Support):
         with recorder.paused():
             torch_state, other_states, modes = torch.get_rng_state(), states(), _modes()
         recorder.before_write = save
+        steps, graded = len(recorder.undo._steps), set(recorder.undo._graded)
         try:
             yield
             with recorder.paused():
@@ -106,6 +107,7 @@ class TorchSupport(Support):
         finally:
             recorder.before_write, recorder._no_return, recorder.streams.expected = before, no_return, expected
             recorder._shapes.clear()
+            recorder.undo.run_from(steps, graded)
             with recorder.paused():
                 torch._C._set_grad_enabled(modes[0])
                 torch.set_default_dtype(modes[1])

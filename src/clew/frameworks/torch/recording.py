@@ -92,6 +92,8 @@ class TorchRecorder(Recorder):
         self.follows_arrays = False
         self.arrays: ArrayRecorder | None = None
         self.numpy_errors = numpy.geterr()
+        self._reshapes_inside = False
+        """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -337,6 +339,7 @@ class TorchRecorder(Recorder):
         if name in ("T", "mT", "H", "mH", "data", "real", "imag", "grad"):
             node, value = self.create(getattr, (self.node_of(tensor), name)), func(tensor)
             if name == "grad":
+                self.undo.keep_gradient(tensor)
                 self.guard(self.create(operator.is_, (node, None)), value is None)
             return self.result(value, node)
         if name in ("is_leaf", "grad_fn"):
@@ -351,10 +354,13 @@ class TorchRecorder(Recorder):
         if known is not None and known[0]() is tensor:
             return known[1]
         self._rank(tensor)
-        place = Pending(getattr, (self.node_of(tensor), "shape"))
+        owner = self.node_of(tensor)
+        place: Any = Pending(getattr, (owner, "shape"))
+        if self._reshapes_inside:
+            place = self.create(getattr, (owner, "shape"))
         size = self.result(tensor.shape, place)
         self._shapes[id(tensor)] = (weakref.ref(tensor), size)
-        self._asked.append((place.args[0], size))
+        self._asked.append((owner, size))
         return size
 
     def _rank(self, tensor: Any) -> int:
@@ -374,6 +380,7 @@ class TorchRecorder(Recorder):
                     self.resolve(item.place)
         self._asked.clear()
         self._shapes.clear()
+        self._reshapes_inside = self._reshapes_inside or bool(self.bodies.open)
 
     def pass_no_return(self, tensor: Any, done: str) -> None:
         """The program does to a tensor of the outside what a guard that fails later could not take back."""

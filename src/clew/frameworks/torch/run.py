@@ -192,6 +192,9 @@ class Run(ExampleRun):
             self.state.watch_variable(Variable(holder, name))
         watch_modules_around(self.state, self.parts)
         self.rollback.watch([] if self.modules is None else self.modules.tensors)
+        for _, value in self.surroundings.values():
+            if type(value) in PLAIN_TENSORS:
+                self.rollback.watch_attributes(value)
 
     def _enter(self, lifted: Iterable[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards."""

@@ -42,6 +42,13 @@ class Undo:
             values = None if gradient is None else gradient.detach().clone()
             self.add(lambda: _restore_gradient(tensor, gradient, values))
 
+    def run_from(self, first: int, graded: set[int]) -> None:
+        """Take back what came after the first steps; they stay, for it may be done again."""
+        self._graded = graded
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            for step in reversed(self._steps[first:]):
+                step()
+
     def run(self) -> None:
         """Take everything back."""
         with torch._C.DisableTorchFunction(), torch.no_grad():
