@@ -188,6 +188,8 @@ class PieceRecorder:
                 raise CaptureError("it catches an error of one of its calls")
             if piece.snapshot.changes_class():
                 raise CaptureError("it sets an attribute of a class or of an array")
+            if piece.snapshot.reorders():
+                raise CaptureError("it changes the order of a dict")
         except Exception as error:
             if not is_forced:
                 raise Abandon(piece.site, f"it cannot be recorded: {error}") from error

@@ -154,6 +154,15 @@ class Snapshot:
         has_class_changed = any(not _has(kind, before) for kind, before in self._classes.items())
         return has_class_changed or any(not _holds(array, before) for array, before in self._attributes)
 
+    def reorders(self) -> bool:
+        """Whether what a dict held before is in another order now, which no place stands for."""
+        for value, parts in self._kept:
+            if isinstance(value, dict):
+                held = contents(value)
+                if [key for key in held if key in parts] != [key for key in parts if key in held]:
+                    return True
+        return False
+
     def changed(self) -> Iterator[tuple[Place, Any, Any]]:
         """The places that hold something else than they did, with what they held and what they hold."""
         for cell, before in self._cells:

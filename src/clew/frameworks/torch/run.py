@@ -191,7 +191,8 @@ class Run(ExampleRun):
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
         watch_modules_around(self.state, self.parts)
-        self.rollback.watch([] if self.modules is None else self.modules.tensors)
+        known = self.recorder.constants.values()  # those that another run has met
+        self.rollback.watch([*([] if self.modules is None else self.modules.tensors), *known])
         for _, value in self.surroundings.values():
             if type(value) in PLAIN_TENSORS:
                 self.rollback.watch_attributes(value)
