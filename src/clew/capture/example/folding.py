@@ -61,6 +61,7 @@ class Folding:
     def fold(self, graph: Graph, store: Callable[[Any], str]) -> set[str] | None:
         """Replace constant calls by attributes, made by ``store``; the paths of the arrays around the program that
         these were computed from, or None if nothing was replaced."""
+        self._spoil_written_inside(graph)
         if not self.values:
             return None
         shared = _shared(graph)
@@ -80,6 +81,13 @@ class Folding:
             if not node.users and node not in shared:
                 graph.erase_node(node)
         return sources
+
+    def _spoil_written_inside(self, graph: Graph) -> None:
+        """What goes into a branch or loop that writes may be another after it."""
+        for node in graph.nodes if self.values else ():
+            if bodies_of(node) and effect_of(node) in (Effect.WRITE, Effect.UNKNOWN):
+                for one in node.all_input_nodes:
+                    self.spoil(one)
 
     @staticmethod
     def _sources(nodes: Iterable[Node]) -> set[str] | None:
