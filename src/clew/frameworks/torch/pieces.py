@@ -94,7 +94,7 @@ class TorchSupport(Support):
         with recorder.paused():
             torch_state, other_states, modes = torch.get_rng_state(), states(), _modes()
         recorder.before_write = save
-        steps, graded = len(recorder.undo._steps), set(recorder.undo._graded)
+        steps, graded = recorder.undo.begin()
         try:
             yield
             with recorder.paused():

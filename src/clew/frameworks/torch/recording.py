@@ -60,6 +60,8 @@ _UNUSUAL = frozenset({"__get__", "__set__", "item", "tolist", *HANDLERS, *_ESCAP
 
 
 _TRUE = id(True)
+_SWITCHES = ("inplace", "training", "use_input_stats", "max_norm")
+"""Arguments with which some functions write to a tensor that they get."""
 
 
 class TorchRecorder(Recorder):
@@ -212,7 +214,7 @@ class TorchRecorder(Recorder):
         if kwargs.get("generator") is not None:
             self._use_generator(kwargs["generator"])
         writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS or kwargs.get("out") is not None
-        if not writes and (kwargs.get("inplace") or _TRUE in map(id, args)):
+        if not writes and (_TRUE in map(id, args) or any(kwargs.get(name) for name in _SWITCHES)):
             writes = function_effect(func, args, kwargs) is Effect.WRITE
         if writes:
             if name in _RESHAPING:

@@ -42,6 +42,11 @@ class Undo:
             values = None if gradient is None else gradient.detach().clone()
             self.add(lambda: _restore_gradient(tensor, gradient, values))
 
+    def begin(self) -> tuple[int, set[int]]:
+        """Note everything anew from here on; the answer is for ``run_from``."""
+        graded, self._graded = self._graded, set()
+        return len(self._steps), graded
+
     def run_from(self, first: int, graded: set[int]) -> None:
         """Take back what came after the first steps; they stay, for it may be done again."""
         self._graded = graded
