@@ -129,7 +129,7 @@ class Snapshot:
         if follows(value) or is_flat(value) or isinstance(value, History):
             parts = contents(value)
             self._kept.append((value, parts))
-            kind = type(value)
+            kind: Any = type(value)
             of_class = self._of_class(kind) if _is_own(kind) else ()
             self._classes.setdefault(kind, dict(vars(kind)))
             return () if is_flat(value) else (*parts.values(), *of_class)
