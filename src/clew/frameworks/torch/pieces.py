@@ -114,9 +114,11 @@ class TorchSupport(Support):
                 torch.set_rng_state(torch_state)
                 random.setstate(other_states[0])
                 sys.modules["numpy.random"].set_state(other_states[1])
+                torch._C._set_grad_enabled(False)
                 for tensor, shape in shapes.values():
                     if _geometry(tensor) != shape:
                         _reshape(tensor, shape)
+                torch._C._set_grad_enabled(modes[0])
                 for storage, copy in saved.values():
                     storage.copy_(copy)
 
@@ -150,7 +152,7 @@ def _geometry(tensor: torch.Tensor) -> Any:
 
 def _reshape(tensor: torch.Tensor, geometry: Any) -> None:
     """Let a tensor lie in its memory as it did."""
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with torch._C.DisableTorchFunction():
         tensor.as_strided_(*geometry)
 
 

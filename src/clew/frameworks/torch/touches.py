@@ -50,9 +50,14 @@ class Undo:
     def run_from(self, first: int, graded: set[int]) -> None:
         """Take back what came after the first steps; they stay, for it may be done again."""
         self._graded = graded
-        with torch._C.DisableTorchFunction(), torch.no_grad():
-            for step in reversed(self._steps[first:]):
-                step()
+        is_enabled = torch._C.is_grad_enabled()
+        torch._C._set_grad_enabled(False)  # not by torch.no_grad, which is recorded
+        try:
+            with torch._C.DisableTorchFunction():
+                for step in reversed(self._steps[first:]):
+                    step()
+        finally:
+            torch._C._set_grad_enabled(is_enabled)
 
     def run(self) -> None:
         """Take everything back."""
