@@ -7,6 +7,7 @@ into ``Findings``, from which a capture starts over; what they recorded is compl
 from __future__ import annotations
 
 import dis
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
