@@ -107,8 +107,8 @@ class TorchSupport(Support):
         finally:
             recorder.before_write, recorder._no_return, recorder.streams.expected = before, no_return, expected
             recorder._shapes.clear()
-            recorder.undo.run_from(steps, graded)
             with recorder.paused():
+                recorder.undo.run_from(steps, graded)
                 torch._C._set_grad_enabled(modes[0])
                 torch.set_default_dtype(modes[1])
                 torch.set_rng_state(torch_state)
