@@ -31,7 +31,7 @@ venv: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt | check-python
 	@echo "Installing into $(VENV); the first time takes a minute or more."
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,jax,wrappers,dev]' tensorflow-cpu
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,jax,wrappers,bench,dev]' tensorflow-cpu
 	@touch $(STAMP)
 
 demo: $(STAMP)

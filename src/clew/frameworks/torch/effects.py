@@ -8,6 +8,7 @@ functions of tensors. The tables below hold what those records do not say. Every
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import types
 from typing import Any
@@ -126,7 +127,8 @@ def _pure_functions() -> frozenset[Any]:
     overridable = get_overridable_functions()
     homes = (torch, torch.functional, functional, torch.linalg, torch.fft, torch.special)
     listed = {function for home in homes for function in overridable.get(home, ()) if operator_of(function) is None}
-    listed |= {getattr(torch, name) for name in _PURE_FACTORIES.split() if hasattr(torch, name)}
+    factories = [getattr(torch, name) for name in _PURE_FACTORIES.split() if hasattr(torch, name)]
+    listed |= {inspect.unwrap(factory) for factory in factories}  # a capture may have replaced some for its time
     listed |= {getattr(functional, name) for name in _PURE_FUNCTIONALS.split() if hasattr(functional, name)}
     listed |= {getattr(torch.signal.windows, name) for name in torch.signal.windows.__all__}
     listed |= {torch.nn.Parameter, torch.fft.fftfreq, torch.fft.rfftfreq}
