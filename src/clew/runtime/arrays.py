@@ -11,11 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from clew.capture.example.guards import Variable
+from clew.capture.example.writes import refused_when_raising
 from clew.frameworks.numpy.protection import (
     acts_before_writes,
     acts_early,
     protected,
-    refused_when_raising,
     writes_late,
 )
 from clew.ir.arguments import leaves

@@ -15,7 +15,8 @@ import torch
 
 from clew.capture.example.contents import contents, follows, refill
 from clew.capture.example.guards import Guard, guards_of
-from clew.frameworks.torch.protection import Plan, plan_of, protected, refused_when_raising, writes_late
+from clew.capture.example.writes import refused_when_raising
+from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
 from clew.ir.graph import Graph
 from clew.runtime.function import GraphFunction
 from clew.runtime.module import GraphModule

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from clew.capture.example.contents import ATTRIBUTE, ITEM, MEMBER, Contents, contents, same_contents, same_part
@@ -17,6 +19,7 @@ from clew.capture.example.outputs import Outputs
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.slots import ROOT
 from clew.capture.example.state import State
+from clew.errors import ClewError, GuardError
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
@@ -127,3 +130,18 @@ class Writes:
         for name, part in now.items():
             if name not in before or not same_part(part, before[name]):
                 self.graph.call_function(setter, (owner, name, new[name]))
+
+
+@contextmanager
+def refused_when_raising() -> Iterator[None]:
+    """An error of the program's own means that the state was not written: only the program itself gets that right."""
+    try:
+        yield
+    except ClewError:
+        raise
+    except Exception as error:
+        raise GuardError(
+            f"the program raised {type(error).__name__}: {error}",
+            why="a graph sets the program's state at its end; the program may have changed it before the error",
+            fixes=("call the original with these inputs", "clew.trace(fn) without an example does so by itself"),
+        ) from error

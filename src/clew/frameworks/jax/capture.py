@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 
+from clew.capture.control.exploring import check_option
 from clew.capture.example.captured import Captured
 from clew.capture.example.contents import attributes_of, contents, follows
 from clew.capture.example.guards import Variable
@@ -98,8 +99,7 @@ def capture(
 
 
 def _check_options(leaves: Any, include_generators: bool, opaque: str) -> None:
-    if opaque not in ("call", "error"):
-        raise CaptureError(f"opaque={opaque!r} says nothing", fixes=('give "call" or "error"',))
+    check_option("opaque", opaque, ("call", "error"))
     if leaves is not None:
         raise CaptureError("JAX has no modules that could stay calls", fixes=("leave out leaves=",))
     if not include_generators:

@@ -16,7 +16,7 @@ from clew import tree
 from clew.capture.example.guards import CHECKS
 from clew.capture.example.writes import FIRST_WRITE
 from clew.codegen.blocks import blocks_of
-from clew.errors import ClewError, GuardError
+from clew.errors import GuardError
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
 from clew.ir.effects import effect_of, resolve
@@ -100,21 +100,6 @@ def writes_late(graph: Graph) -> bool:
         if node.op != "placeholder":
             before.append(node)
     return False
-
-
-@contextmanager
-def refused_when_raising() -> Iterator[None]:
-    """An error of the program's own means that the state was not written: only the program itself gets that right."""
-    try:
-        yield
-    except ClewError:
-        raise
-    except Exception as error:
-        raise GuardError(
-            f"the program raised {type(error).__name__}: {error}",
-            why="a graph sets the program's state at its end; the program may have changed it before the error",
-            fixes=("call the original with these inputs", "clew.trace(fn) without an example does so by itself"),
-        ) from error
 
 
 @contextmanager
