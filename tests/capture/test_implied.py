@@ -134,3 +134,21 @@ def test_entry_guards_name_the_line_that_asked_first():
     assert guard.source is not None and guard.source.text == "if y.dtype == torch.float32:"
     with pytest.raises(GuardError, match="if y.dtype == torch.float32"):
         captured(torch.ones(2, dtype=torch.float64))
+
+
+def test_what_adds_nothing_to_a_size_is_the_size():
+    def program(x, past=0):
+        n = x.shape[0]
+        if past + n == n and n - past == n and n * 1 == n // 1:
+            return x * 2
+        return x
+
+    assert kept(program, torch.ones(5)) == ["past == 0"]
+
+
+def test_a_long_expression_is_named():
+    def program(x):
+        scores = (x.exp() / x.exp().sum(0, True)).cumsum(0).clamp(0, 1) * x.shape[0]
+        return scores * 2 if scores.shape[0] > 3 else scores
+
+    assert kept(program, torch.ones(5)) == ["scores.shape[0] > 3"]

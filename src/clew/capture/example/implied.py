@@ -153,6 +153,10 @@ class _Known:
         one, other = map(self._range, parts)
         if one is None or other is None:
             self._numbers.add(key)
+        elif _is_neutral(target, one, other):
+            return parts[0]
+        elif _is_neutral(target, other, one) and target in (operator.add, operator.mul):
+            return parts[1]
         elif target not in (operator.floordiv, operator.mod) or not other.holds(0):
             left, right = _single(one), _single(other)
             value = None if left is None or right is None else _ARITHMETIC[target](left, right)
@@ -273,6 +277,16 @@ def _tightened(low: float, high: float, excluded: set[int]) -> _Range:
 def _single(found: _Range | None) -> int | None:
     """The value of an int of which only one is left."""
     return int(found.low) if found is not None and found.low == found.high else None
+
+
+def _is_neutral(target: Any, one: _Range, other: _Range) -> bool:
+    """Whether the other int leaves the one as it is: ``n + 0``, ``n // 1``."""
+    if one.low < one.high or other.low < other.high:  # two known ints are computed
+        return _single(other) == _NEUTRAL.get(target, math.nan)
+    return False
+
+
+_NEUTRAL = {operator.add: 0, operator.sub: 0, operator.mul: 1, operator.floordiv: 1}
 
 
 def _is_shape(value: Any) -> bool:

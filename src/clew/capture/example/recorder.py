@@ -34,7 +34,7 @@ from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
 from clew.ir.node import Node, set_source
 from clew.ir.source import source_of_frame, user_frame, user_source
-from clew.ir.types import ScalarType
+from clew.ir.types import ArrayType, ScalarType
 
 _BOOL = ScalarType("bool")
 _OWN_LISTS = ("builtins", "clew.capture.example.histories", "clew.capture.example.collected")
@@ -361,19 +361,30 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", 
           "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|"}  # fmt: skip
 
 
-def expression_of(value: Any, depth: int = 0) -> str:
-    """The expression that a node computes, as far as it is arithmetic on inputs; its name otherwise."""
+_LONGEST_ARRAY = 40
+"""An array in a guard's text whose expression is longer is better known by the name of its node."""
+
+
+def expression_of(value: Any, depth: int = 0, in_array: bool = False) -> str:
+    """The expression that a node computes, as far as it is short arithmetic on inputs; its name otherwise."""
     if not isinstance(value, Node):
         return repr(value)
     if value.op in ("placeholder", "get_attr"):
         return str(value.target).lstrip("*")
+    is_array = depth > 0 and isinstance(value.value_type, ArrayType)
+    text = _spelled(value, depth, in_array or is_array)
+    return value.name if is_array and not in_array and len(text) > _LONGEST_ARRAY else text
+
+
+def _spelled(value: Node, depth: int, in_array: bool) -> str:
+    """A call as Python would write it, in terms of the expressions of its arguments."""
     if depth > 8 or value.op not in ("call_function", "call_method"):
         return value.name
     if value.kwargs or len(value.args) > 3:
-        receiver = f"{expression_of(value.args[0], depth + 1)}." if value.op == "call_method" else ""
+        receiver = f"{expression_of(value.args[0], depth + 1, in_array)}." if value.op == "call_method" else ""
         return f"{receiver}{value.target}(...)" if receiver else value.name
     name = value.target if value.op == "call_method" else getattr(value.target, "__name__", "")
-    parts = [expression_of(item, depth + 1) for item in value.args]
+    parts = [expression_of(item, depth + 1, in_array) for item in value.args]
     if name == "getattr" and len(parts) == 2:
         return f"{_in_parentheses(parts[0])}.{value.args[1]}"
     if name == "getitem" and len(parts) == 2:

@@ -110,6 +110,10 @@ class Rollback:
 
 
 def _storage(tensor: torch.Tensor) -> int:
+    """What tells the memory of one tensor from that of others; its identity where it has none, as on meta."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # inside vmap or grad
         tensor = torch._C._functorch.get_unwrapped(tensor)
-    return id(tensor) if tensor.is_meta or tensor.layout is not torch.strided else tensor.untyped_storage().data_ptr()
+    if tensor.is_meta or tensor.layout is not torch.strided:
+        return id(tensor)
+    storage = tensor.untyped_storage()
+    return id(tensor) if storage.device.type == "meta" else storage.data_ptr()  # the storage of a fake tensor
