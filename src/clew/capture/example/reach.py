@@ -292,7 +292,8 @@ def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
         return
     holder = vars(value) if isinstance(value, ModuleType) else value
     names = attribute_names(code)
-    wanted = vars(value).keys() if names & _BY_TEXT else names & vars(value).keys()
+    by_text = names & _BY_TEXT and not (isinstance(value, type) and _INSTALLED in _file(value))
+    wanted = vars(value).keys() if by_text else names & vars(value).keys()
     for name in [name for name in wanted if not name.startswith("__")]:
         part = vars(value)[name]
         if not isinstance(part, CODE) and not hasattr(part, "__get__"):
