@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Iterable, Sequence
-from types import ModuleType
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType, NoneType
 from typing import Any
 
 from clew.capture.example.named import stateful_objects, stateful_parts, static_names
@@ -91,7 +91,22 @@ def trace(
     options |= {"include_generators": include_generators, "array_caching": array_caching}
     if args is None and kwargs is None:
         return LazyGraph(fn, lambda f, a, k, again: _capture_again(f, a, k, again, **options), limit)
-    return _capture(fn, tuple(args or ()), dict(kwargs or {}), keep=False, **options)[0]
+    return _capture(fn, *_given(args, kwargs), keep=False, **options)[0]
+
+
+def _given(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The example's arguments. A lone array is an error: it would be taken apart into its rows."""
+    if not isinstance(args, (tuple, list, NoneType)):
+        raise CaptureError(
+            f"args is a {type(args).__name__}, not a tuple of arguments",
+            fixes=("put it into a tuple: args=(x,)",),
+        )
+    if not isinstance(kwargs, (Mapping, NoneType)):
+        raise CaptureError(
+            f"kwargs is a {type(kwargs).__name__}, not a dict of named arguments",
+            fixes=('name each: kwargs={"x": x}',),
+        )
+    return tuple(args or ()), dict(kwargs or {})
 
 
 def _capture_again(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: bool, **options: Any) -> Any:
@@ -150,7 +165,7 @@ def trace_graph(
 
     if args is None and kwargs is None:
         return LazyGraph(fn, capture)
-    return capture(fn, tuple(args or ()), dict(kwargs or {}), keep=False)[0]
+    return capture(fn, *_given(args, kwargs), keep=False)[0]
 
 
 def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:

@@ -18,7 +18,10 @@ def bind(
     nests: Nests, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Make a placeholder for each parameter; the arguments to run the program with."""
-    bound = signature.bind(*args, **kwargs)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"the example does not fit {signature}: {error}") from None
     given = dict(bound.arguments)
     for name, parameter in signature.parameters.items():
         node = _placeholder(nests, name, parameter)
