@@ -277,3 +277,31 @@ def test_the_original_is_left_alone():
     assert rows(theirs.graph) == before and list(theirs.state_dict()) == state
     assert "new" not in next(iter(theirs.graph.nodes)).meta
     assert copy.deepcopy(ours).graph is not ours.graph
+
+
+def test_a_capture_with_its_guards_goes_to_torch_and_back():
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval()
+    captured = clew.trace(model, (torch.ones(2, 4),))
+    theirs = clew.to_fx(captured)
+    theirs.graph.eliminate_dead_code()
+    theirs.recompile()
+    assert torch.equal(theirs(torch.full((3, 4), 2.0)), model(torch.full((3, 4), 2.0)))
+    with pytest.raises(clew.GuardError, match="type\\(input\\) is Tensor"):
+        theirs("text")
+    assert clew.same_graph(clew.from_fx(theirs).graph, captured.graph)
+    assert theirs.state_dict().keys() == model.state_dict().keys()
+
+
+def test_a_captured_function_goes_to_torch_as_a_module():
+    scale = torch.tensor([1.0, 2.0])
+
+    def program(x, n):
+        return (x * scale + n).to(torch.float64)
+
+    captured = clew.trace(program, (torch.ones(3, 2), 2))
+    theirs = clew.to_fx(captured)
+    assert isinstance(theirs, torch.fx.GraphModule)
+    assert torch.equal(theirs(torch.ones(1, 2), 5), program(torch.ones(1, 2), 5))
+    with pytest.raises(clew.GuardError):
+        theirs(torch.ones(1, 2), "text")
+    assert clew.same_graph(clew.from_fx(theirs).graph, captured.graph)

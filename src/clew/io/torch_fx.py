@@ -8,8 +8,13 @@ knows of a node travels in its ``meta`` under one key, and only where torch's ow
 from __future__ import annotations
 
 import builtins
+import enum
 import keyword
 import re
+import warnings
+from collections.abc import Callable
+from functools import partial
+from types import EllipsisType, NoneType
 from typing import Any
 
 import torch
@@ -24,6 +29,8 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node, check_opcode
 from clew.ir.source import SourceLine
 from clew.ir.types import Type, type_of
+from clew.runtime.captured import Live
+from clew.runtime.function import GraphFunction
 from clew.runtime.module import GraphModule
 
 META_KEY = "clew"
@@ -50,11 +57,11 @@ def from_fx(source: Any) -> Any:
 
 
 def to_fx(source: Any) -> Any:
-    """The GraphModule of torch.fx for one of Clew, or the Graph of torch.fx for one of Clew."""
+    """The GraphModule of torch.fx for a GraphModule or GraphFunction of Clew, or the Graph of torch.fx for a Graph."""
     if isinstance(source, GraphModule):
-        module = torch.fx.GraphModule(source, graph_to_fx(source.graph), type(source).__name__)
-        share_rest(source, module)
-        return module
+        return _module_to_fx(source, source.graph, type(source).__name__)
+    if isinstance(source, GraphFunction) and isinstance(source.root, (torch.nn.Module, Live)):
+        return _module_to_fx(_module_of(source.root), source.graph, source.__name__)
     if isinstance(source, Graph):
         return graph_to_fx(source)
     raise _not_convertible(source, "clew")
@@ -77,10 +84,16 @@ def graph_from_fx(source: torch.fx.Graph) -> Graph:
     reserved = _WRITTEN | _builtins_in(source)
     twins: dict[Any, Node] = {}
 
+    held = {node: node.meta[META_KEY]["held"] for node in source.nodes if "held" in node.meta.get(META_KEY, ())}
+
     def translate(leaf: Any) -> Any:
-        return twins[leaf] if isinstance(leaf, torch.fx.Node) else leaf
+        if isinstance(leaf, torch.fx.Node):
+            return held[leaf] if leaf in held else twins[leaf]
+        return leaf
 
     for node in source.nodes:
+        if node in held:
+            continue
         check_opcode(node.op, node.target, node.name)
         name = _name_in_clew(graph, node.name, reserved)
         args, kwargs = map_aggregate(node.args, translate), map_aggregate(node.kwargs, translate)
@@ -178,8 +191,30 @@ def _drop_export_hooks(module: torch.nn.Module) -> None:
 # ---- to torch.fx -------------------------------------------------------------------------------------------------
 
 
-def graph_to_fx(source: Graph) -> torch.fx.Graph:
-    """A torch.fx graph with the same nodes."""
+def _module_of(root: Any) -> torch.nn.Module:
+    """A module that has what the root of a captured function has: its constants, and the parts of the original."""
+    if isinstance(root, torch.nn.Module):
+        return root
+    module = torch.nn.Module()
+    share_rest(root._self, module)
+    vars(module).update({name: value for name, value in vars(root).items() if name not in ("_self", "_state")})
+    return module
+
+
+def _module_to_fx(root: torch.nn.Module, source: Graph, name: str) -> torch.fx.GraphModule:
+    """A module of torch.fx that shares all that the root has, and holds what code of torch.fx cannot write."""
+    held: dict[str, Any] = {}
+    graph = graph_to_fx(source, held)
+    holder = torch.nn.Module()
+    vars(holder).update(vars(root) | held)
+    module = torch.fx.GraphModule(holder, graph, name)
+    share_rest(root, module)
+    return module
+
+
+def graph_to_fx(source: Graph, held: dict[str, Any] | None = None) -> torch.fx.Graph:
+    """A torch.fx graph with the same nodes. Arguments that its code could not write, classes among them, go to ``held``
+    by the name of the attribute that stands for each; without it they stay arguments, of a graph that has no code."""
     graph = torch.fx.Graph(tracer_cls=_tracer_to_fx(source), tracer_extras=_copied(source._tracer_extras))
     if source._tracer_cls is not None:
         graph._clew_tracer_cls = source._tracer_cls  # type: ignore[attr-defined]
@@ -188,14 +223,33 @@ def graph_to_fx(source: Graph) -> torch.fx.Graph:
         graph.set_codegen(codegen)
     twins: dict[Any, torch.fx.Node] = {}
     for node in source.nodes:
-        args, kwargs = _arguments_to_fx(node, twins)
+        args, kwargs = _arguments_to_fx(node, twins, None if held is None else partial(_hold, graph, held))
+        _keep_effects(node)
         twin = twins[node] = graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         _rename(graph, twin, (node._meta or {}).get(META_KEY, {}).get("name", node.name))
         _notes_to_fx(node, twin)
     return graph
 
 
-def _arguments_to_fx(node: Node, twins: dict[Any, torch.fx.Node]) -> tuple[Any, Any]:
+def _hold(graph: torch.fx.Graph, held: dict[str, Any], value: Any) -> torch.fx.Node:
+    """A node for an object that becomes an attribute of the module, the same one at each use."""
+    name = next((name for name, known in held.items() if known is value), f"_held_{len(held)}")
+    held[name] = value
+    with warnings.catch_warnings(action="ignore"):  # the attribute is there when the module is
+        node = graph.get_attr(name)
+    node.meta[META_KEY] = {"held": value}
+    return node
+
+
+def _keep_effects(node: Node) -> None:
+    """Let torch.fx's dead-code elimination keep Clew's own functions that are called for what they do, guards say."""
+    if node.op == "call_function" and str(node.target.__module__).startswith("clew.") and node.is_impure():
+        torch.fx.node.has_side_effect(node.target)
+
+
+def _arguments_to_fx(
+    node: Node, twins: dict[Any, torch.fx.Node], hold: Callable[[Any], torch.fx.Node] | None
+) -> tuple[Any, Any]:
     def translate(leaf: Any) -> Any:
         if isinstance(leaf, Graph):
             raise InteropError(
@@ -203,12 +257,20 @@ def _arguments_to_fx(node: Node, twins: dict[Any, torch.fx.Node]) -> tuple[Any, 
                 where="" if node.source is None else node.source.describe(),
                 fixes=["make it a GraphModule of the root and refer to it with get_attr"],
             )
+        if hold is not None and not isinstance(leaf, (Node, *_WRITABLE)):
+            return hold(leaf)
         return twins[leaf] if isinstance(leaf, Node) else leaf
 
     # torch.fx makes containers immutable by itself, but knows only Python's own.
     args = tuple(_plain(map_aggregate(argument, translate)) for argument in node.args)
     kwargs = {key: _plain(map_aggregate(value, translate)) for key, value in node.kwargs.items()}
     return args, kwargs
+
+
+_WRITABLE = (str, bytes, int, float, complex, NoneType, EllipsisType, slice, range, enum.Enum, torch.dtype,
+             torch.device, torch.layout, torch.memory_format, torch._ops.OpOverload,
+             torch._ops.HigherOrderOperator)  # fmt: skip
+"""What the code of torch.fx can write as an argument."""
 
 
 def _plain(value: Any) -> Any:
