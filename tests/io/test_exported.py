@@ -285,3 +285,10 @@ def test_checks_by_themselves():
     for value, constant in [(1.0, float("nan")), (float("nan"), 1.0), (True, 1), (0, None)]:
         with pytest.raises(InputMismatch):
             check_constants({"a": value}, {"a": constant})
+
+
+def test_a_capture_can_be_exported():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()).eval()
+    captured = clew.trace(model, (torch.ones(2, 4),))
+    program = torch.export.export(captured, (torch.ones(2, 4),))
+    assert torch.equal(program.module()(torch.full((2, 4), 3.0)), model(torch.full((2, 4), 3.0)))
