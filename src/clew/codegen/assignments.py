@@ -39,6 +39,11 @@ def assignment(node: Node, scope: Scope, root: str) -> str | None:
     return f"{text};  {scope.locals.name(node)} = None" if text is not None and node.users else text
 
 
+def can_assign(function: Any) -> bool:
+    """Whether some calls of a function are written as such a statement."""
+    return _lookup(_WRITERS, function) is not None or _lookup(_roots, function) is not None
+
+
 def is_assignment(node: Node) -> bool:
     """True for a node that may be written as such a statement."""
     return _lookup(_WRITERS, node.target) is not None or _is_of_root(node)

@@ -49,9 +49,10 @@ def blocks_of(nodes: Any, around: int = 0) -> Blocks:
 
 def _pairs(nodes: Any) -> list[tuple[Node, Node, int]]:
     """Calls of ``__enter__`` and the ``__exit__`` of each, and how many others are around them."""
+    methods = [node for node in nodes if node.op == "call_method"]
     open_ones: list[Node] = []
     pairs = []
-    for node in nodes:
+    for node in methods:
         if _is_entering(node):
             open_ones.append(node)
         elif _is_leaving(node):
@@ -59,7 +60,7 @@ def _pairs(nodes: Any) -> list[tuple[Node, Node, int]]:
             if place is not None:
                 pairs.append((open_ones[place], node))
                 del open_ones[place:]  # what was entered inside and is still open crosses this block
-    return _with_depths(nodes, dict(pairs))
+    return _with_depths(nodes, dict(pairs)) if pairs else []
 
 
 def _with_depths(nodes: Any, ends: dict[Node, Node]) -> list[tuple[Node, Node, int]]:
@@ -76,12 +77,12 @@ def _with_depths(nodes: Any, ends: dict[Node, Node]) -> list[tuple[Node, Node, i
 
 
 def _is_entering(node: Node) -> bool:
-    if node.op != "call_method" or node.target != "__enter__" or node.kwargs:
+    if node.target != "__enter__" or node.kwargs:
         return False
     return len(node.args) == 1 and isinstance(node.args[0], Node)
 
 
 def _is_leaving(node: Node) -> bool:
-    if node.op != "call_method" or node.target != "__exit__" or node.kwargs or node.users:
+    if node.target != "__exit__" or node.kwargs or node.users:
         return False
     return len(node.args) == 4 and isinstance(node.args[0], Node) and node.args[1:] == (None, None, None)

@@ -6,7 +6,7 @@ line knows the node it comes from, at any depth, and belongs to the node of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from clew.codegen.comments import Commentator
@@ -37,11 +37,11 @@ class ControlWriter:
     def skipped(self, nodes: Any, finish: Finish) -> set[Node]:
         """The nodes that have no statement of their own, because they are written inside of another one."""
         plan = self.plan
-        heads = [plan.inside[node] for node in nodes if node in plan.layouts]
+        heads = [plan.inside[node] for node in nodes if node in plan.layouts] if plan.layouts else []
         last = next(iter(reversed(nodes)), None)
         if last is not None and last.op == "output" and last not in plan.silent:
             heads.append(self._tree_at_end(last, finish))
-        return plan.silent.union(plan.blocks.inline, *heads)
+        return among(nodes, plan.silent, plan.blocks.inline).union(*heads)
 
     def _tree_at_end(self, output: Node, finish: Finish) -> list[Node]:
         """What is written in the condition at the end of a block, which is the last thing that is computed there."""
@@ -51,10 +51,10 @@ class ControlWriter:
             return []
         return tree_before(output, flag, self.plan.bound)
 
-    def lines_of(self, node: Node, text: str) -> Iterator[Line]:
+    def lines_of(self, node: Node, text: str) -> list[Line]:
         """A statement with its comments."""
-        for written in self.comments.around(node, self.scope.locals.name(node), text):
-            yield from (Line(line, node, node) for line in written.split("\n"))
+        around = self.comments.around(node, self.scope.locals.name(node), text)
+        return [Line(line, node, node) for written in around for line in written.split("\n")]
 
     def free(self, node: Node, freed: list[Node]) -> Iterator[Line]:
         """A line that sets locals free."""
@@ -63,6 +63,8 @@ class ControlWriter:
 
     def freeing(self, freed: list[Node]) -> str:
         """What stands behind a statement to set locals free."""
+        if len(freed) == 1 and freed[0] not in self.scope.special:
+            return f";  {freed[0].name} = None"
         return f";  {' = '.join(map(self.scope.locals.name, freed))} = None" if freed else ""
 
     def end(self, node: Node, finish: Finish) -> Iterator[Line]:
@@ -162,6 +164,11 @@ class ControlWriter:
             return f"while {self._head(value)}:", []
         before = [line._replace(node=node) for line in self.block(test.nodes, Test())]
         return "while True:", before
+
+
+def among(nodes: Iterable[Node], *groups: Collection[Node]) -> set[Node]:
+    """Those of the nodes that belong to one of the groups, most of which are empty in most code."""
+    return {node for group in groups if group for node in nodes if node in group}
 
 
 def _leaves(body: Any, finish: Finish) -> bool:

@@ -7,6 +7,7 @@ other stays a call. Graphs that are handed to other functions become functions o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from clew.codegen.blocks import DEEPEST, Blocks, blocks_of
@@ -17,9 +18,9 @@ from clew.codegen.locals import needs_name
 from clew.codegen.plan import Block, BranchLayout, Context
 from clew.codegen.variables import ControlPlanner, wanted_values
 from clew.ir.arguments import Body, leaves
-from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, is_control
+from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of
 from clew.ir.interpreter import last_uses
-from clew.ir.nested import bodies_of
+from clew.ir.nested import with_bodies
 from clew.ir.node import Node
 
 _MOST_INDENTED = 80
@@ -33,7 +34,7 @@ Controls = dict[Node, tuple[Branch | Loop, int]]
 class Planner(ControlPlanner):
     """Plans functions; the names of their nodes go to ``local_names``."""
 
-    def function(self, nodes: Any) -> None:
+    def function(self, nodes: Sequence[Node]) -> None:
         """Plan a function over ``nodes`` and all that is inside it."""
         self.locals.add_function(nodes)
         context = Context(set(), 0, 0, Return(), set())
@@ -50,7 +51,7 @@ class Planner(ControlPlanner):
         """Plan the function for a graph that is handed to another one; once, wherever it appears."""
         if id(body) not in self._functions:
             self._functions.add(id(body))
-            self.function(body.nodes)
+            self.function(list(body.nodes))
 
     def block(self, nodes: Any, context: Context) -> None:
         """Plan the statements of a side of a branch, or of one round of a loop."""
@@ -74,21 +75,20 @@ class Planner(ControlPlanner):
                 self.lay_out_loop(block, node, control, depth)
         self._note_frees(block)
 
-    def _controls(self, nodes: Any, blocks: Blocks, context: Context) -> Controls:
+    def _controls(self, nodes: Iterable[Node], blocks: Blocks, context: Context) -> Controls:
         """The branches and loops that become statements, each with its depth; all other bodies become functions."""
         found = {}
-        within = 0
-        for node in nodes:
-            if blocks.ends:
-                within += (node in blocks.ends) - (node in blocks.closing)
-            if node.op in ("placeholder", "get_attr") and not node.args:
-                continue
-            control = control_of(node) if is_control(node) else None
+        having = with_bodies(nodes)
+        around = _blocks_around(nodes, blocks) if having and blocks.ends else {}
+        for node, bodies in having:
+            within = around.get(node, 0)
+            control = control_of(node)
             depth = context.depth + within
             if control is not None and depth < DEEPEST and _is_written_out(control, context.indent + within):
                 found[node] = (control, depth)
             else:
-                for body in bodies_of(node):
+                self.plan.handing.add(node)
+                for body in bodies:
                     self._inner_function(body)
         return found
 
@@ -124,6 +124,16 @@ class Planner(ControlPlanner):
             return layout.sides[0].finish.names()
         used = block.lifetimes.items.get(node, {}).values()
         return {self.locals.name(value) for value in (node, *used)}
+
+
+def _blocks_around(nodes: Iterable[Node], blocks: Blocks) -> dict[Node, int]:
+    """In how many ``with`` blocks each node stands."""
+    around = {}
+    within = 0
+    for node in nodes:
+        within += (node in blocks.ends) - (node in blocks.closing)
+        around[node] = within
+    return around
 
 
 def _is_written_out(control: Branch | Loop, indent: int) -> bool:

@@ -57,6 +57,8 @@ class Plan:
     """For each branch and loop the nodes that are written in its head."""
     silent: set[Node] = field(default_factory=set)
     """Nodes without a statement of their own."""
+    handing: set[Node] = field(default_factory=set)
+    """Nodes that hand graphs to other functions."""
     bound: set[Node] = field(default_factory=set)
     """Those of them whose variables the head of a ``for`` sets."""
 

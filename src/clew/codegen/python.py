@@ -25,6 +25,7 @@ from clew.codegen.locals import Locals
 from clew.codegen.plan import Plan
 from clew.codegen.scope import Scope
 from clew.codegen.writer import Writer
+from clew.ir.collector import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.guests import present
 from clew.ir.names import Namespace
@@ -89,35 +90,45 @@ class CodeGen:
 
     def python_code(self, graph: Graph, root_module: str = "self", **options: Any) -> PythonCode:
         """The whole function; ``verbose=True`` adds comments that tell types and source lines."""
-        return self._gen_python_code(graph.nodes, root_module, Namespace(), **options)
+        with CollectorPaused():
+            return self._gen_python_code(graph.nodes, root_module, Namespace(), **options)
 
     def _gen_python_code(self, nodes: Any, root_module: str, namespace: Namespace, **options: Any) -> PythonCode:
+        nodes = list(nodes)
         scope, plan = self._scope(nodes, root_module, namespace)
         draft = self._draft(nodes, root_module, scope, plan, Commentator(**options))
-        body = [f"{line.text}\n" for line in draft.lines] or ["pass\n"]
-        owners: list[Line | None] = [*draft.lines]
-        if self._body_transformer is not None:
-            body = self._body_transformer(body)
-            owners = _owners_after(draft.lines, body)
+        texts, owners = self._body(draft)
         extra = _accepted(self.gen_fn_def, expanded_def=options.get("expanded_def", False))
         definition = self.gen_fn_def(draft.signature(), draft.returns, **extra)
-        text = "".join(body)
-        skipped = len(text) - len(text.lstrip("\n"))
-        indented = "\n".join(f"    {line}" if line else "" for line in text.strip("\n").split("\n"))
+        indented = "\n".join([f"    {text}" if text else "" for text in texts])
         constants = tuple(f"{name} = {made}" for name, made in scope.constants.items())
         blank = [""] if scope.imports and constants else []
         head = "".join(f"{line}\n" for line in (*scope.imports, *blank, *constants)) + "\n\n"
-        prologue = head.count("\n")
         source = f"{head}{definition}\n{indented}\n"
         first = definition.count("\n") + 1
         places = {node: place for place, node in enumerate(nodes)}
-        lines = {first + number: line and places[line.node] for number, line in enumerate(owners[skipped:])}
-        code = PythonCode(source, scope.globals, lines, prologue + 1, self._func_name, tuple(scope.imports))
+        lines = {number: line and places[line[1]] for number, line in enumerate(owners, first)}
+        code = PythonCode(source, scope.globals, lines, head.count("\n") + 1, self._func_name, tuple(scope.imports))
         code._constants = constants
-        for number, line in enumerate(owners[skipped:], first):
-            if line is not None and line.is_inner:
-                code._origins[number] = line.origin.source
+        code._origins = {
+            number: line.origin.source
+            for number, line in enumerate(owners, first)
+            if line is not None and line[1] is not line[2]
+        }
         return code
+
+    def _body(self, draft: Draft) -> tuple[list[str], list[Line | None]]:
+        """The lines of the body, without empty ones around it, and the line of ours that each of them is."""
+        owners: list[Line | None] = [*draft.lines]
+        body = [line.text for line in draft.lines] or ["pass"]
+        if self._body_transformer is not None:
+            transformed = self._body_transformer([f"{text}\n" for text in body])
+            owners = _owners_after(draft.lines, transformed)
+            body = "".join(transformed).split("\n")
+        while len(body) > 1 and not body[-1]:
+            body.pop()
+        skipped = next((place for place, text in enumerate(body) if text), 0)
+        return body[skipped:], owners[skipped:]
 
     def _scope(self, nodes: Any, root: str, namespace: Namespace) -> tuple[Scope, Plan]:
         extra = [*self._names_for_users(), *self.additional_globals()]

@@ -9,6 +9,7 @@ inject code. A global never has the name of a local.
 from __future__ import annotations
 
 import builtins
+import functools
 import keyword
 import sys
 import types
@@ -37,6 +38,12 @@ def is_private(name: str) -> bool:
     return name.startswith("__") and not name.endswith("__")
 
 
+@functools.lru_cache(maxsize=8192)
+def can_stand_bare(name: str) -> bool:
+    """True for the name of an attribute or a keyword that can stand in code as it is and mean the same everywhere."""
+    return is_plain_identifier(name) and not is_private(name)
+
+
 class Scope:
     """The globals and imports of one piece of generated code, over the locals that it has."""
 
@@ -48,6 +55,10 @@ class Scope:
         self.constants: dict[str, str] = {}
         shadowed = any(name in names for name in _SPELLED_WITH.values())
         self.speller = (_CarefulSpeller if shadowed else Speller)(self.name_of, self._value)
+        self.special = local_names.special
+        """All nodes whose value is perhaps not written as their name; every other one simply is."""
+        self.forms: dict[int, Any] = {}
+        """How calls of functions are written, by the identity of the function."""
         self._inline: dict[Node, str] = {}
         self._enclosed: set[Node] = set()
         self._known: dict[int, tuple[str, Any]] = {}
@@ -55,7 +66,9 @@ class Scope:
 
     def spell(self, value: Any) -> str:
         """Any argument as an expression."""
-        return self._value(value) if type(value) is Node else self.speller.spell(value)
+        if type(value) is not Node:
+            return self.speller.spell(value)
+        return self._value(value) if value in self.special else value.name
 
     def resolve(self, value: Any) -> Any:
         """The plain value that a node stands for everywhere, if it is an operand of that kind; else the same again."""
@@ -69,6 +82,7 @@ class Scope:
     def write_inline(self, node: Node, text: str, in_parentheses: bool) -> None:
         """From now on the value of ``node`` is written as this expression, where it is used."""
         self._inline[node] = f"({text})" if in_parentheses else text
+        self.special.add(node)
         if in_parentheses:
             self._enclosed.add(node)
 
@@ -80,7 +94,7 @@ class Scope:
     def attribute(self, base: str, name: str) -> str:
         """``base.name``, or a ``getattr`` call for a name that cannot stand there."""
         name = plain(name)
-        if is_plain_identifier(name) and not is_private(name):
+        if can_stand_bare(name):
             return f"{base}.{name}"
         return f"{self.name_of(getattr)}({base}, {quoted(name)})"
 

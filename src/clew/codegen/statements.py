@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.codegen.annotations import annotation
-from clew.codegen.assignments import assignment, is_assignment
+from clew.codegen.assignments import assignment, can_assign, is_assignment
 from clew.codegen.locals import is_plain_identifier, plain
-from clew.codegen.scope import Scope, is_private, quoted
+from clew.codegen.scope import Scope, can_stand_bare, quoted
 from clew.codegen.subscripts import subscript
 from clew.errors import CodegenError
 from clew.ir.node import Node
@@ -34,8 +34,9 @@ _IN_PLACE = {
 
 _IDENTITY = {operator.is_: "is", operator.is_not: "is not"}
 _SIGNS: dict[Any, str] = {**_BINARY, **_UNARY, **_IDENTITY}
-_WRITTEN: dict[Any, str] = {**_SIGNS, operator.getitem: "[]", getattr: "."}
-"""All functions that are written in another way than as a call."""
+
+_LARGE = 10**15
+"""Integers below are surely short enough to be written in base 10."""
 
 _COMPARING = frozenset({"==", "!=", "<", "<=", ">", ">="})
 COMPARING = frozenset(function for function, sign in _BINARY.items() if sign in _COMPARING)
@@ -60,15 +61,19 @@ inplace_methods = {
 
 def statement(node: Node, scope: Scope, root: str) -> str:
     """The statement of a node that is neither placeholder nor output, without annotation and without a line end."""
-    if node.op == "call_function" and not node.kwargs and not is_operator(node):
-        special = _in_place(node, scope) or assignment(node, scope, root)
-        if special is not None:
-            return special
-    text = expression(node, scope, root)
+    if node.op == "call_function":
+        form = scope.forms.get(id(node.target)) or form_of(node.target, scope)
+        if form.may_assign and not node.kwargs:
+            special = _in_place(node, scope) or assignment(node, scope, root)
+            if special is not None:
+                return special
+        text = _called(node, form, scope)
+    else:
+        text = _EXPRESSIONS[node.op](node, scope, root)
     if not node.users:
         return text
-    kind = "" if node.type is None else f" : {annotation(node.type, scope)}"
-    return f"{scope.locals.name(node)}{kind} = {text}"
+    name = scope.locals.name(node) if node in scope.special else node.name
+    return f"{name} = {text}" if node.type is None else f"{name} : {annotation(node.type, scope)} = {text}"
 
 
 def _in_place(node: Node, scope: Scope) -> str | None:
@@ -128,19 +133,66 @@ def _call_method(node: Node, scope: Scope, root: str) -> str:
 
 
 def _call_function(node: Node, scope: Scope, root: str) -> str:
-    target, args = node.target, node.args
-    if not node.kwargs and _lookup(_WRITTEN, target) is not None:
-        sign = _lookup(_BINARY, target) or _lookup(_IDENTITY, target)
-        if sign is not None and len(args) == 2:
-            return f"{operand(args[0], scope)} {sign} {operand(args[1], scope)}"
-        sign = _lookup(_UNARY, target)
-        if sign is not None and len(args) == 1:
-            return f"{sign}{operand(args[0], scope)}"
-        if target is operator.getitem and len(args) == 2:
-            return f"{operand(args[0], scope)}[{subscript(args[1], scope)}]"
-        if target is getattr and len(args) == 2 and isinstance(args[1], str):
-            return scope.attribute(owner(args[0], scope), args[1])
-    return f"{scope.name_of(target)}({arguments(args, node.kwargs, scope)})"
+    return _called(node, form_of(node.target, scope), scope)
+
+
+def _called(node: Node, form: Form, scope: Scope) -> str:
+    """The call of a function, in the form that it has."""
+    if form.write is not None and not node.kwargs:
+        text = form.write(node.args, form.sign, scope)
+        if text is not None:
+            return text
+    return f"{scope.name_of(node.target)}({arguments(node.args, node.kwargs, scope)})"
+
+
+def _binary(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
+    return f"{operand(args[0], scope)} {sign} {operand(args[1], scope)}" if len(args) == 2 else None
+
+
+def _unary(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
+    return f"{sign}{operand(args[0], scope)}" if len(args) == 1 else None
+
+
+def _item(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
+    return f"{operand(args[0], scope)}[{subscript(args[1], scope)}]" if len(args) == 2 else None
+
+
+def _attribute(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
+    if len(args) != 2 or not isinstance(args[1], str):
+        return None
+    return scope.attribute(owner(args[0], scope), args[1])
+
+
+class Form(NamedTuple):
+    """How calls of a function are written, if they have no keyword arguments."""
+
+    may_assign: bool
+    """Whether they may be statements rather than expressions."""
+    write: Callable[[tuple[Any, ...], str, Scope], str | None] | None
+    """Writes the arguments with a sign; None for a call like any other."""
+    sign: str
+    target: Any
+    """The function, kept so that its identity stays its own."""
+
+
+def form_of(target: Any, scope: Scope) -> Form:
+    """How calls of ``target`` are written, found out once for all its calls."""
+    form: Form | None = scope.forms.get(id(target))
+    if form is None:
+        form = scope.forms[id(target)] = _form(target)
+    return form
+
+
+def _form(target: Any) -> Form:
+    may_assign = can_assign(target) or _lookup(_IN_PLACE, target) is not None
+    sign = _lookup(_BINARY, target) or _lookup(_IDENTITY, target)
+    if sign is not None:
+        return Form(may_assign, _binary, sign, target)
+    sign = _lookup(_UNARY, target)
+    if sign is not None:
+        return Form(may_assign, _unary, sign, target)
+    written = _item if target is operator.getitem else _attribute if target is getattr else None
+    return Form(may_assign, written, "", target)
 
 
 _EXPRESSIONS: dict[str, Callable[[Node, Scope, str], str]] = {
@@ -153,6 +205,11 @@ _EXPRESSIONS: dict[str, Callable[[Node, Scope, str], str]] = {
 
 def operand(value: Any, scope: Scope) -> str:
     """An operand of an operator, in parentheses unless it is a name or a plain literal."""
+    kind = type(value)
+    if kind is Node and value not in scope.special:
+        return value.name
+    if kind is int and 0 <= value < _LARGE:
+        return repr(value)
     value = scope.resolve(value)
     text = scope.spell(value)
     if type(value) is Node:
@@ -169,10 +226,11 @@ def owner(value: Any, scope: Scope) -> str:
 
 def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], scope: Scope) -> str:
     """The arguments of a call, in order; keywords that are no identifiers go through a dict."""
-    parts = [scope.spell(value) for value in args]
+    special, spell = scope.special, scope.spell
+    parts = [value.name if type(value) is Node and value not in special else spell(value) for value in args]
     for key, value in kwargs.items():
         key = plain(key)
-        if is_plain_identifier(key) and not is_private(key):
+        if can_stand_bare(key):
             parts.append(f"{key} = {scope.spell(value)}")
         else:
             parts.append(f"**{{{quoted(key)}: {scope.spell(value)}}}")

@@ -110,7 +110,7 @@ class ControlPlanner:
                 if block.lifetimes.value(value) not in free:
                     context.kept.add(node)
             elif is_leaf(value):
-                self.locals.literals[node] = value
+                self.locals.stand_for(node, value)
                 context.kept.add(node)
             else:
                 self.locals.claim(node, context.taken)
@@ -200,7 +200,7 @@ class ControlPlanner:
         self.plan.silent.update(inputs)
         for node, value in zip(inputs, values, strict=True):
             if value in self.locals.literals:
-                self.locals.literals[node] = self.locals.literals[value]
+                self.locals.stand_for(node, self.locals.literals[value])
             self.locals.rename(node, self.locals.name(value))
         context = Context(around.taken, around.depth, around.indent, Test(), set(inputs))
         self.block(test.nodes, context)

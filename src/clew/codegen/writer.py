@@ -8,14 +8,14 @@ their last use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clew.codegen.annotations import annotation
 from clew.codegen.assignments import unread_roots
 from clew.codegen.blocks import Blocks
 from clew.codegen.checks import inlined_into, is_check, write_check
-from clew.codegen.control import ControlWriter
+from clew.codegen.control import ControlWriter, among
 from clew.codegen.finish import Finish, Return, Returning
 from clew.codegen.lines import Draft, Line
 from clew.codegen.statements import expression, statement
@@ -38,14 +38,18 @@ class Writer(ControlWriter):
 
     def block(self, nodes: Any, finish: Finish, draft: Draft | None = None) -> list[Line]:
         """The statements of a function, or of a part of it that ``finish`` ends."""
+        nodes = nodes if isinstance(nodes, list) else list(nodes)
         blocks, frees = self.plan.blocks, self.plan.frees
-        checks = {node: inlined_into(node, self.plan.bound) for node in nodes if is_check(node)}
+        checks = {node: inlined_into(node, self.plan.bound) for node in nodes if not node.users and is_check(node)}
         roots = unread_roots(nodes)
         skipped = self.skipped(nodes, finish).union(roots, *checks.values())
+        special = among(nodes, blocks.ends, blocks.closing, checks, self.plan.layouts, self.plan.handing, skipped)
         lines: list[Line] = []
         outside = []
         for node in nodes:
-            if node in blocks.ends:
+            if node not in special:
+                lines += self._plain(node, draft, finish, roots)
+            elif node in blocks.ends:
                 lines += self._head_of_block(node, blocks)
                 outside.append(lines)
                 lines = list(self.free(node, frees.get(node.args[0], []) if node.args[0] in blocks.inline else []))
@@ -58,7 +62,8 @@ class Writer(ControlWriter):
             elif node in self.plan.layouts:
                 lines += self.control(node, finish)
             elif node not in skipped:
-                lines += self._plain(node, draft, finish, [one for one in frees.get(node, ()) if one not in roots])
+                lines += self._inner_functions(node) if node.op != "placeholder" else ()
+                lines += self._plain(node, draft, finish, roots)
         return lines
 
     def _check(self, node: Node, inlined: list[Node], frees: dict[Node, list[Node]]) -> Iterator[Line]:
@@ -69,18 +74,23 @@ class Writer(ControlWriter):
         used = [value for part in (*reversed(inlined), node) for value in frees.get(part, [])]
         yield from self.free(node, [value for value in used if value not in inlined])
 
-    def _plain(self, node: Node, draft: Draft | None, finish: Finish, freed: list[Node]) -> Iterator[Line]:
-        """A statement on its own, after the functions that it hands over, with the locals that it sets free."""
+    def _plain(self, node: Node, draft: Draft | None, finish: Finish, roots: set[Node]) -> Iterable[Line]:
+        """A statement on its own, with the locals that it sets free: all but the ``roots``, which have no locals."""
+        if node.op == "output":
+            return self.end(node, finish)
         if node.op == "placeholder":
             assert draft is not None
             text = self._parameter(node, draft)
-            yield from self.lines_of(node, text + self.freeing(freed)) if text is not None else ()
-            return
-        yield from self._inner_functions(node)
-        if node.op == "output":
-            yield from self.end(node, finish)
+            if text is None:
+                return ()
         else:
-            yield from self.lines_of(node, statement(node, self.scope, self.root) + self.freeing(freed))
+            text = statement(node, self.scope, self.root)
+        freed = self.plan.frees.get(node)
+        if freed:
+            text += self.freeing([used for used in freed if used not in roots] if roots else freed)
+        if self.comments.verbose or "\n" in text:
+            return self.lines_of(node, text)
+        return (Line(text, node, node),)
 
     def _head_of_block(self, node: Node, blocks: Blocks) -> Iterator[Line]:
         """The ``with`` for a call of ``__enter__``."""

@@ -23,12 +23,11 @@ from clew.ir.names import Namespace, snake_case
 from clew.ir.nested import bodies_of, nested_graphs
 from clew.ir.node import (
     Node,
-    NodeFields,
     check_opcode,
     drop_inputs,
     make_node,
-    set_erased,
     set_next,
+    set_position,
     set_prev,
 )
 from clew.ir.pickling import pack, unpack
@@ -61,7 +60,7 @@ class NodeList:
         root = self.graph._root
         node = root._next
         while node is not root:
-            if not node._erased:
+            if node._position:  # else it was erased while somebody stood on the node before it
                 yield node
             node = node._next
 
@@ -69,7 +68,7 @@ class NodeList:
         root = self.graph._root
         node = root._prev
         while node is not root:
-            if not node._erased:
+            if node._position:
                 yield node
             node = node._prev
 
@@ -123,6 +122,7 @@ class Graph(Body):
         self._listeners: list[Callable[[], None]] = []
         self._index: dict[str, dict[Node, None]] | None = None
         self._numbered = False
+        self._free_attributes: dict[Node, dict[str, Any]] = {}
         self._owning_module = owning_module
         self._tracer_cls = tracer_cls
         self._tracer_extras = tracer_extras
@@ -172,9 +172,8 @@ class Graph(Body):
     def _number_nodes(self) -> None:
         """Let every node know its place; done anew only when the order has changed since."""
         if not self._numbered:
-            put = NodeFields._position.__set__  # type: ignore[attr-defined]
             for position, node in enumerate(self.nodes, start=1):
-                put(node, position)
+                set_position(node, position)
             self._numbered = True
 
     # ---- changing ------------------------------------------------------------------------------------------------
@@ -280,7 +279,7 @@ class Graph(Body):
             return
         set_next(to_erase._prev, to_erase._next)
         set_prev(to_erase._next, to_erase._prev)
-        set_erased(to_erase, True)
+        set_position(to_erase, 0)
         if self._anchor is to_erase:
             self._anchor = to_erase._prev if self._after else to_erase._next
         if self._watchers is not None:

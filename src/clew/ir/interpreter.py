@@ -177,8 +177,8 @@ def last_uses(nodes: Any) -> dict[Node, list[Node]]:
     seen: set[Node] = set()
     frees: dict[Node, list[Node]] = {}
     for node in reversed(nodes):
-        for used in node._inputs:
-            if used not in seen:
-                seen.add(used)
-                frees.setdefault(node, []).append(used)
+        last = [used for used in node._inputs if used not in seen]
+        if last:
+            seen.update(last)
+            frees[node] = last
     return frees

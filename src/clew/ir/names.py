@@ -2,6 +2,7 @@
 
 A candidate of any shape comes in; out comes an ASCII identifier that is neither a keyword nor a builtin and that this
 namespace has never given before. Cost is constant per name: numbering continues where the last number was given.
+Names that are only reserved, often all those of a large graph, are taken apart when the first number depends on them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import builtins
 import functools
 import keyword
 import re
+from collections.abc import Iterable
 from typing import Any
 
 _NOT_IN_IDENTIFIER = re.compile(r"[^0-9a-zA-Z_]+")
-_NUMBERED = re.compile(r"(.*?)_(\d+)$", re.DOTALL)
 _HUMP = re.compile(r"(?<=[a-z])([A-Z])")
 
 _WRITTEN = ("inf", "nan", "NoneType", "torch", "device", "pytree", "tree")
@@ -32,19 +33,20 @@ def _take_apart(candidate: str) -> tuple[str, str, int | None]:
     legal = _NOT_IN_IDENTIFIER.sub("_", candidate) or "_unnamed"
     if legal[0].isdigit():
         legal = f"_{legal}"
-    numbered = _NUMBERED.match(legal)
-    if numbered is None or not numbered[1]:
+    stem, _, number = legal.rpartition("_")
+    if not stem or not number.isdigit():
         return legal, legal, None
-    return legal, numbered[1], int(numbered[2])
+    return legal, stem, int(number)
 
 
 class Namespace:
     """Gives every object a name of its own; a name once given is never given again."""
 
-    __slots__ = ("_counts", "_names", "_used")
+    __slots__ = ("_counts", "_names", "_reserved", "_used")
 
     def __init__(self) -> None:
         self._used: set[str] = set()
+        self._reserved: list[str] = []
         self._counts: dict[str, int] = {}
         self._names: dict[int, tuple[str, Any]] = {}
 
@@ -54,6 +56,8 @@ class Namespace:
             return self._names[id(obj)][0]
         name, stem, number = _take_apart(candidate)
         used = self._used
+        if self._reserved and (number is not None or name in used or name in RESERVED):
+            self._count_reserved()
         if number is None or name in used:
             number = self._counts.get(stem, 0)
             if name in RESERVED and not self._is_itself(name, obj):
@@ -78,12 +82,24 @@ class Namespace:
 
     def reserve(self, name: str) -> None:
         """Mark ``name`` as given; numbering goes on behind it."""
-        if name in self._used:
-            return
-        self._used.add(name)
-        _, stem, number = _take_apart(name)
-        if number is not None and number > self._counts.get(stem, 0):
-            self._counts[stem] = number
+        if name not in self._used:
+            self._used.add(name)
+            self._reserved.append(name)
+
+    def reserve_all(self, names: Iterable[str]) -> None:
+        """Mark many names as given."""
+        fresh = [name for name in names if name not in self._used]
+        self._used.update(fresh)
+        self._reserved += fresh
+
+    def _count_reserved(self) -> None:
+        """Let the numbering of each stem go on behind the names that were reserved since the last time."""
+        counts = self._counts
+        for name in self._reserved:
+            _, stem, number = _take_apart(name)
+            if number is not None and number > counts.get(stem, 0):
+                counts[stem] = number
+        self._reserved.clear()
 
     def __contains__(self, name: object) -> bool:
         return name in self._used
@@ -92,6 +108,7 @@ class Namespace:
         """A namespace that has given the same names, and goes on by itself."""
         twin = Namespace()
         twin._used = set(self._used)
+        twin._reserved = list(self._reserved)
         twin._counts = dict(self._counts)
         twin._names = dict(self._names)
         return twin

@@ -6,20 +6,23 @@ itself: its arguments are its own nodes, and only its attributes are those of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clew.ir.arguments import Body, Reference, leaves
 
-_FLAT = frozenset({int, float, bool, str, type(None)})
+FLAT: set[type] = {int, float, bool, str, type(None)}
+"""Classes of arguments that hold no graph for certain; the class of nodes is added where it is defined."""
 
 
 def bodies_of(node: Any) -> list[Any]:
     """The graphs among the arguments of a node, each once, in order."""
-    found: list[Any] = []
     args, kwargs = node.args, node.kwargs
-    for argument in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(argument, Reference) or type(argument) in _FLAT:
+    if FLAT.issuperset(map(type, args)) and not kwargs:
+        return []
+    found: list[Any] = []
+    for argument in (*args, *kwargs.values()):
+        if isinstance(argument, Reference) or type(argument) in FLAT:
             continue
         for leaf in leaves(argument):
             if isinstance(leaf, Body) and not any(leaf is body for body in found):
@@ -27,13 +30,21 @@ def bodies_of(node: Any) -> list[Any]:
     return found
 
 
+def with_bodies(nodes: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
+    """The nodes that have graphs among their arguments, in order, and these graphs; a quick walk, as they are few."""
+    is_flat = FLAT.issuperset
+    candidates = [node for node in nodes if node.kwargs or not is_flat(map(type, node.args))]
+    found = [(node, bodies_of(node)) for node in candidates]
+    return [(node, bodies) for node, bodies in found if bodies]
+
+
 def nested_graphs(graph: Any) -> Iterator[Any]:
     """All graphs inside a graph, at any depth, each once."""
     seen: set[int] = set()
     waiting = [graph]
     while waiting:
-        for node in waiting.pop().nodes:
-            for body in bodies_of(node):
+        for _, bodies in with_bodies(waiting.pop().nodes):
+            for body in bodies:
                 if id(body) not in seen:
                     seen.add(id(body))
                     waiting.append(body)

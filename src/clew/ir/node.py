@@ -24,7 +24,9 @@ from clew.errors import BadArgument, BadTarget, ErasedNode, ForeignNode, Unknown
 from clew.ir.arguments import EMPTY_DICT, Reference, immutable_dict, immutable_list, rebuilt_tuple
 from clew.ir.effects import is_impure
 from clew.ir.format import format_node, format_target
+from clew.ir.free import FreeAttributes
 from clew.ir.guests import guest_of, module_guest
+from clew.ir.nested import FLAT
 from clew.ir.source import SourceLine
 
 if TYPE_CHECKING:
@@ -52,9 +54,7 @@ class NodeFields(Reference):
     """The fields of a node, without the announcing of changes; a node is born as this and then becomes a Node."""
 
     __slots__ = (
-        "__dict__",
         "__weakref__",
-        "_erased",
         "_inputs",
         "_meta",
         "_next",
@@ -86,7 +86,7 @@ class NodeFields(Reference):
     _prev: Node
     _next: Node
     _position: int
-    _erased: bool
+    """The place in the graph, from 1, when it was last numbered; 0 for a node that was erased."""
 
 
 _put: dict[str, Callable[[Any, Any], None]] = {
@@ -94,7 +94,7 @@ _put: dict[str, Callable[[Any, Any], None]] = {
 }
 set_args, set_kwargs, set_inputs = _put["args"], _put["kwargs"], _put["_inputs"]
 set_source, set_type, set_meta = _put["source"], _put["value_type"], _put["_meta"]
-set_prev, set_next, set_erased = _put["_prev"], _put["_next"], _put["_erased"]
+set_prev, set_next, set_position = _put["_prev"], _put["_next"], _put["_position"]
 
 
 def make_node(
@@ -116,7 +116,7 @@ def make_node(
     node.type = annotation
     node.users = {}
     node.value_type = node.source = node._meta = None
-    node._erased = False
+    node._position = 1
     inputs: dict[Node, None] = {}
     node.args = args = freeze_tuple(args, inputs)
     node.kwargs = freeze(kwargs, inputs) if kwargs else EMPTY_DICT
@@ -137,7 +137,7 @@ def make_node(
     return result
 
 
-class Node(NodeFields):
+class Node(NodeFields, FreeAttributes):
     """One step of a graph. Assign ``args``, ``kwargs``, ``target``, ``op``, ``name`` freely: all accounts follow."""
 
     __slots__ = ()
@@ -165,7 +165,10 @@ class Node(NodeFields):
         else:
             if field in _ANNOUNCED:
                 self.graph._before_change(self, field, value)
-            object.__setattr__(self, field, value)
+            if hasattr(type(self), field):
+                object.__setattr__(self, field, value)
+            else:
+                self.__dict__[field] = value
 
     def __repr__(self) -> str:
         return self.name
@@ -181,6 +184,10 @@ class Node(NodeFields):
 
     def __ge__(self, other: Node) -> bool:
         return self._sort_key >= other._sort_key
+
+    @property
+    def _erased(self) -> bool:
+        return not self._position
 
     @property
     def _sort_key(self) -> int:
@@ -348,6 +355,9 @@ class Node(NodeFields):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _node_at, (self.graph, self._sort_key - 1)
+
+
+FLAT.add(Node)
 
 
 class BadArgumentIndex(BadArgument, AssertionError):

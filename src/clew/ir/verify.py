@@ -24,7 +24,7 @@ from clew.errors import (
 )
 from clew.ir.control_rules import check_control
 from clew.ir.guests import guest_of
-from clew.ir.nested import bodies_of
+from clew.ir.nested import with_bodies
 from clew.ir.node import Node, check_opcode
 
 if TYPE_CHECKING:
@@ -36,34 +36,53 @@ def verify(graph: Graph, root: Any = None) -> None:
 
     ``root`` has the attributes that a graph inside another one refers to; for one on its own that is its owner.
     """
-    seen: set[Node] = set()
-    names: set[str] = set()
-    output: Node | None = None
-    uses = users = 0
-    for node in graph.nodes:
-        if node.op != "call_function" or not callable(node.target):
-            check_opcode(node.op, node.target, node.name)
-        if output is not None:
-            _raise_after_output(node, output)
-        for used in node._inputs:
-            if used not in seen or node not in used.users:
-                _raise_for_argument(graph, node, used, seen)
-        if node.name in names:
-            raise DuplicateName(f"Node redefined name {node.name}!", where=_place(node))
-        names.add(node.name)
-        seen.add(node)
-        uses += len(node._inputs)
-        users += len(node.users)
-        output = node if node.op == "output" else None
-    if uses != users:
-        _raise_for_false_user(graph)
+    nodes = list(graph.nodes)
+    _check_targets(nodes)
+    _check_output(nodes)
+    _check_uses(graph, nodes)
+    _check_names(nodes)
     root = graph.owning_module if root is None else root
-    for node in graph.nodes:
-        for body in bodies_of(node):
+    for node, bodies in with_bodies(nodes):
+        for body in bodies:
             verify(body, root)
         check_control(node)
     if root is not None:
-        _check_attributes(graph, root)
+        _check_attributes(nodes, root)
+
+
+def _check_targets(nodes: list[Node]) -> None:
+    """Whether a target fits depends on its class alone, and of opcodes and classes there are few."""
+    for node in {(node.op, type(node.target)): node for node in nodes}.values():
+        check_opcode(node.op, node.target, node.name)
+
+
+def _check_output(nodes: list[Node]) -> None:
+    outputs = [place for place, node in enumerate(nodes) if node.op == "output"]
+    if outputs and outputs[0] != len(nodes) - 1:
+        _raise_after_output(nodes[outputs[0] + 1], nodes[outputs[0]])
+
+
+def _check_uses(graph: Graph, nodes: list[Node]) -> None:
+    """Inputs come earlier and know their users; and there are no users besides these."""
+    seen: set[Node] = set()
+    see = seen.add
+    for node in nodes:
+        for used in node._inputs:
+            if used not in seen or node not in used.users:
+                _raise_for_argument(graph, node, used, seen)
+        see(node)
+    if sum([len(node._inputs) for node in nodes]) != sum([len(node.users) for node in nodes]):
+        _raise_for_false_user(graph)
+
+
+def _check_names(nodes: list[Node]) -> None:
+    if len({node.name for node in nodes}) == len(nodes):
+        return
+    names: set[str] = set()
+    for node in nodes:
+        if node.name in names:
+            raise DuplicateName(f"Node redefined name {node.name}!", where=_place(node))
+        names.add(node.name)
 
 
 def _place(node: Node) -> str:
@@ -141,8 +160,8 @@ def _raise_for_false_user(graph: Graph) -> None:
                 )
 
 
-def _check_attributes(graph: Graph, root: Any) -> None:
-    for node in graph.nodes:
+def _check_attributes(nodes: list[Node], root: Any) -> None:
+    for node in nodes:
         if node.op in ("get_attr", "call_module"):
             _check_path(node, root)
 
