@@ -7,6 +7,7 @@ is run again is captured with guards on what it branches on.
 
 from __future__ import annotations
 
+import contextvars
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,14 +74,14 @@ def explore_ways(
     """Run a program once for each way that it can go; None if it must be started over with what was found."""
     paths = Paths() if control_flow == "capture" else None
     first = new_run(paths, None, ())
-    if not first.run(args, kwargs):
+    if not _run_apart(first, args, kwargs):
         return None
     runs = [first]
     stopping: tuple[type[BaseException], ...] = (Diverged, *passing)
     for answers in () if paths is None else paths.ways():
         run = new_run(paths, first, answers)
         try:
-            done = run.run(args, kwargs)
+            done = _run_apart(run, args, kwargs)
         except stopping:
             raise
         except Exception:  # a way that cannot be recorded is guarded against
@@ -93,6 +94,22 @@ def explore_ways(
     for run in runs:
         run.state.forget()
     return captured
+
+
+def _run_apart(run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """One run, in a context of its own: what it sets in context variables is gone after it, unless the run counts."""
+    context = contextvars.copy_context()
+    try:
+        done: bool = context.run(run.run, args, kwargs)
+    finally:
+        for variable in context if run.stays else ():
+            value = context[variable]
+            if variable.get(_NO_VALUE) is not value:
+                variable.set(value)
+    return done
+
+
+_NO_VALUE = object()
 
 
 @contextmanager

@@ -69,6 +69,7 @@ class ExampleRun:
         self.first = first
         self.islands = findings.islands
         self.raised = False
+        self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []
 
     def _connect(self, recorder: Recorder, answers: tuple[bool, ...]) -> None:

@@ -19,7 +19,9 @@ from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
-ITEM, ATTRIBUTE, MEMBER = "item", "attribute", "member"
+from clew.ir.effects import pure
+
+ITEM, ATTRIBUTE, MEMBER, VALUE = "item", "attribute", "member", "value"
 Key = tuple[str, Any]
 Contents = dict[Key, Any]
 
@@ -34,6 +36,17 @@ _FOREIGN = frozenset(
 _AMBIENT = (contextvars.ContextVar, threading.local)
 _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
 _MOST = 20_000
+UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>"})()
+"""What a context variable holds that has no value."""
+
+
+@pure
+def value_of(variable: contextvars.ContextVar[Any]) -> Any:
+    """What a context variable holds here."""
+    try:
+        return variable.get()
+    except LookupError:
+        return UNSET
 
 
 def follows(value: Any) -> bool:
@@ -144,7 +157,7 @@ def contents(value: Any) -> Contents:
     elif isinstance(value, set):
         found = {(MEMBER, id(part)): part for part in value}
     elif isinstance(value, contextvars.ContextVar):
-        found = {(ITEM, "value"): value.get(None)}
+        found = {(VALUE, ""): value_of(value)}
     elif is_flat(value):
         return {(ITEM, "value"): _flat_contents(value)}
     else:
@@ -167,7 +180,9 @@ def refill(value: Any, parts: Contents) -> None:
         set.clear(value)
         set.update(value, [part for (way, _), part in parts.items() if way == MEMBER])
     elif isinstance(value, contextvars.ContextVar):
-        value.set(parts[ITEM, "value"])
+        held = parts[VALUE, ""]
+        if held is not UNSET and value_of(value) is not held:  # nothing can take a value away again
+            value.set(held)
     elif is_flat(value):
         _refill_flat(value, parts[ITEM, "value"])
         return
@@ -307,9 +322,23 @@ class Memory:
         """Whether any of it is not as it was."""
         return added[0] != added[1] and next(self.changes(added), None) is not None
 
+    def all_changes(self) -> Iterator[Any]:
+        """All that is not as it was."""
+        return (value for value, parts in self._kept if not _is_as_before(value, parts))
+
     def has_changed(self) -> bool:
         """Whether anything is not as it was."""
-        return any(not _is_as_before(value, parts) for value, parts in self._kept)
+        return next(self.all_changes(), None) is not None
+
+    def everything(self) -> Iterator[Any]:
+        """All that is remembered."""
+        return (value for value, _ in self._kept)
+
+    def of(self, value: Any) -> Contents | None:
+        """What a container or object held; None if it is not remembered."""
+        if self._seen.get(id(value)) is not value:
+            return None
+        return next((parts for kept, parts in self._kept if kept is value), None)
 
     def other_class(self) -> Any:
         """An object that has another class than it had; None if there is none."""

@@ -13,7 +13,7 @@ from types import CellType
 from typing import Any
 
 from clew.capture.example import inline
-from clew.capture.example.contents import SIMPLE, Memory, attributes_of
+from clew.capture.example.contents import SIMPLE, Memory, attributes_of, same_part
 from clew.codegen.checks import written_as_test
 from clew.errors import GuardError
 from clew.ir.effects import pure
@@ -194,6 +194,54 @@ def require_variable(variable: Variable, name: str, assumption: str) -> None:
         )
 
 
+class Remembered:
+    """What a call shares with the program, as it is before the call."""
+
+    def __init__(self, territory: Any, objects: tuple[Any, ...]) -> None:
+        ends = territory.ends
+        self.values = [(variable, variable.get()) for variable in territory.shared]
+        self.memory = Memory(lambda value: isinstance(value, ends), most=_MOST_OBJECTS)
+        for value in (*(value for _, value in self.values), *objects):
+            self.memory.remember(value, _DEPTH)
+
+    def changed(self) -> str:
+        """The name of a variable, or the class of an object, that is not what it was; an empty text if all are."""
+        for variable, before in self.values:
+            now = variable.get()
+            if now is not before and not same_part(now, before):
+                return variable.name
+        touched = next(self.memory.all_changes(), None)
+        return "" if touched is None else f"a {type(touched).__name__}"
+
+    def put_back(self) -> None:
+        """Let all of it be as it was."""
+        for variable, before in self.values:
+            if variable.get() is not before:
+                variable.put(before)
+        self.memory.put_back()
+
+
+_MOST_OBJECTS, _DEPTH = 500, 4
+
+
+def remember(territory: Any, *objects: Any) -> Remembered:
+    """Note what a call that follows shares with the program."""
+    return Remembered(territory, objects)
+
+
+def require_untouched(before: Remembered, name: str, assumption: str, place: str = "") -> None:
+    """Raise if a call has changed what it shares with the program, after taking that back."""
+    changed = before.changed()
+    if changed:
+        before.put_back()
+        raise GuardError(
+            f"the graph assumed {assumption}, but it changes {changed}",
+            where=place,
+            why=f"{name} stays one call of the graph, and did not do so in the example",
+            fixes=("capture again with this input", "call the original with it"),
+        )
+
+
 @pure
 def are_distinct(*values: Any) -> bool:
     """Whether no object is given twice."""
@@ -213,7 +261,7 @@ def write_variable(variable: Variable, value: Any) -> None:
 
 CHECKS = (
     require, require_same, require_type, require_length, require_keys, require_attributes, require_other_attributes,
-    require_array, require_variable,
+    require_array, require_variable, require_untouched,
 )  # fmt: skip
 """The functions that a guard may be in a graph."""
 

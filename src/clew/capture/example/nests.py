@@ -21,11 +21,14 @@ from clew.capture.example.contents import (
     ITEM,
     MEMBER,
     SIMPLE,
+    UNSET,
+    VALUE,
     Contents,
     contents,
     follows,
     has_attributes,
     refill,
+    value_of,
 )
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Pending, Recorder, expression_of
@@ -165,8 +168,17 @@ class Nests:
             if not isinstance(part, SIMPLE):
                 raise _cannot_follow(name, part)
             return part
+        if way == VALUE:
+            return self._value(part, Pending(value_of, (place,)), name)
         reader = getattr if way == ATTRIBUTE else operator.getitem
         return self.enter(part, Pending(reader, (place, inner)), name)
+
+    def _value(self, value: Any, place: Any, name: str) -> Any:
+        """What a context variable holds; that it holds nothing is guarded too."""
+        if value is not UNSET:
+            return self.enter(value, place, name)
+        self.checks.append((guards.require_same, place, value))
+        return value
 
     def constant(self, value: Any, place: Any, name: str) -> Any:
         """A value that is the same in every call that the capture is good for."""

@@ -27,8 +27,9 @@ _MOST_FUNCTIONS = 1000
 class Reach:
     """The functions that can be reached from some start; more starts may be added at any time."""
 
-    def __init__(self) -> None:
+    def __init__(self, without: Iterable[FunctionType] = ()) -> None:
         self.functions: dict[FunctionType, None] = {}
+        self._without = frozenset(without)
         self._packages: set[str] = set()
         self._classes: set[type] = set()
         self._own: set[type] = set()
@@ -115,7 +116,7 @@ class Reach:
     def _follow(self) -> None:
         while self._waiting and len(self.functions) < _MOST_FUNCTIONS:
             function = self._waiting.pop()
-            if function in self.functions or not self._is_own(function):
+            if function in self.functions or function in self._without or not self._is_own(function):
                 continue
             self.functions[function] = None
             names = attribute_names(function.__code__)
@@ -211,6 +212,16 @@ _MOST_ITEMS = 256
 
 def _file(kind: type) -> str:
     return str(getattr(sys.modules.get(kind.__module__), "__file__", ""))
+
+
+def is_installed(function: FunctionType) -> bool:
+    """Whether a function is of a package that was installed."""
+    return _INSTALLED in function.__code__.co_filename
+
+
+def package_of(thing: Any) -> str:
+    """The name of the package that a function, a class or a Python module is in."""
+    return _package(thing)
 
 
 def _package(thing: Any) -> str:

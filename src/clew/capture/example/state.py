@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import SIMPLE, Memory, same_part
+from clew.capture.example.contents import SIMPLE, Memory, contents, same_contents, same_part
 from clew.capture.example.guards import MISSING, Variable, require, require_length, require_type
 from clew.capture.example.histories import History, is_held_once
 from clew.capture.example.nests import Nests
@@ -34,6 +34,10 @@ def arrays_of(module: Any) -> Iterator[Any]:
     for name in ("parameters", "buffers"):
         if hasattr(module, name):
             yield from getattr(module, name)()
+
+
+def _key(variable: Variable) -> tuple[int, str]:
+    return id(variable.holder), variable.name
 
 
 class _Group(NamedTuple):
@@ -87,6 +91,8 @@ class State:
         self._is_clean = False
         self._wanted: dict[tuple[int, str], Slot] = {}
         self._homes: dict[int, tuple[Any, Slot]] | None = None
+        self.own: frozenset[tuple[int, str]] = frozenset()
+        """Variables that calls which stay one node read and set, and nobody else."""
 
     # ---- before the run ------------------------------------------------------------------------------------------
 
@@ -203,9 +209,24 @@ class State:
     def _changed_variables(self) -> Iterator[Slot]:
         yield from (Slot(Variable(kind, name)) for kind, name in self._new_class_attributes())
         for variable, before, below in self._variables:
+            if _key(variable) in self.own:
+                continue
             now = variable.get()
             if (now is not before and not same_part(now, before)) or self.memory.changed(below):
                 yield Slot(variable)
+
+    def is_touched(self, values: Iterable[Any], variables: Iterable[Variable]) -> bool:
+        """Whether the run has changed one of these containers and objects, or set one of these variables, by now."""
+        entered = {id(held.value): held for held in self.nests.held}
+        for value in values:
+            held = entered.get(id(value))
+            before = self.memory.of(value) if held is None else held.entered
+            if before is not None and not same_contents(contents(value), before):
+                return True
+        lifted = {entry.slot.key: entry.entered for entry in self.entries}
+        known = lifted | {(id(one.holder), one.name): before for one, before, _ in self._variables}
+        now = [(lifted.get(_key(one), known.get(_key(one), one)), one) for one in variables]
+        return any(before is not one and not same_part(one.get(), before) for before, one in now)
 
     def check_entered(self) -> None:
         """Raise if something below a lifted place has changed that did not enter: nobody would write it."""

@@ -10,10 +10,11 @@ import builtins
 import functools
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextvars import ContextVar
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat
+from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, value_of
 from clew.capture.example.guards import MISSING, Variable
 from clew.capture.example.reach import Reach, global_names, names_all_globals, stored_names, variables
 from clew.errors import CaptureError
@@ -119,7 +120,8 @@ class Surroundings:
         self, functions: list[Any], kinds: Iterable[type] = (), held: Iterable[tuple[dict[str, Any], str]] = ()
     ) -> None:
         self._streams: list[tuple[str, Any, Any]] = []
-        known, values = _look(tuple(functions), frozenset(kinds))
+        self.program: tuple[list[Any], frozenset[type]] = (list(functions), frozenset(kinds))
+        known, values = _look(tuple(functions), self.program[1])
         self._reach, self._near, self._stored, self._seen = known.reach, known.near, known.stored, known.keys
         self._cells = [(holder, name, value) for (holder, name, _), value in zip(known.around, values, strict=True)]
         for (_, name, function), value in zip(known.around, values, strict=True):
@@ -130,6 +132,7 @@ class Surroundings:
 
     def add(self, function: FunctionType) -> list[tuple[Any, str]]:
         """Look at the variables around one more function, and around those that it may call; the new ones."""
+        self.program[0].append(function)
         self._reach, known = self._reach.copy(), len(self._cells)
         reached = self._reach.add(function)
         self._stored = self._stored | _stored(reached)
@@ -347,4 +350,6 @@ def _contains(value: Any, wanted: Any, depth: int) -> bool:
         return any(_contains(item, wanted, depth - 1) for item in value)
     if isinstance(value, ModuleType):
         return False
+    if isinstance(value, ContextVar):
+        return _contains(value_of(value), wanted, depth - 1)
     return any(_contains(part, wanted, depth - 1) for part in attributes_of(value).values())

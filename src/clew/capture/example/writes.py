@@ -10,9 +10,10 @@ import operator
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from clew.capture.example.contents import ATTRIBUTE, ITEM, MEMBER, Contents, contents, same_contents, same_part
+from clew.capture.example.contents import ATTRIBUTE, ITEM, MEMBER, VALUE, Contents, contents, same_contents, same_part
 from clew.capture.example.guards import MISSING, are_distinct, require
 from clew.capture.example.nests import Held
 from clew.capture.example.outputs import Outputs
@@ -94,6 +95,8 @@ class Writes:
         elif isinstance(value, set) and ways[MEMBER][0].keys() != ways[MEMBER][1].keys():
             self.graph.call_method("clear", (owner,))
             self.graph.call_method("update", (owner, sorted(ways[MEMBER][2].values(), key=repr)))
+        elif isinstance(value, ContextVar):
+            self.graph.call_method("set", (owner, new[VALUE, ""]))
         self._write_attributes(owner, type(value), *ways[ATTRIBUTE])
 
     def _write_items(self, owner: Node, before: dict[Any, Any], now: dict[Any, Any], new: dict[Any, Any]) -> None:
@@ -140,8 +143,13 @@ def refused_when_raising() -> Iterator[None]:
     except ClewError:
         raise
     except Exception as error:
-        raise GuardError(
-            f"the program raised {type(error).__name__}: {error}",
-            why="a graph sets the program's state at its end; the program may have changed it before the error",
-            fixes=("call the original with these inputs", "clew.trace(fn) without an example does so by itself"),
-        ) from error
+        raise refused(error) from error
+
+
+def refused(error: Exception) -> GuardError:
+    """What a graph that writes state at its end says when the program raises an error of its own before."""
+    return GuardError(
+        f"the program raised {type(error).__name__}: {error}",
+        why="a graph sets the program's state at its end; the program may have changed it before the error",
+        fixes=("call the original with these inputs", "clew.trace(fn) without an example does so by itself"),
+    )

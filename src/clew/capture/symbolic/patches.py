@@ -34,7 +34,7 @@ class _Place:
 _places: dict[Key, _Place] = {}
 
 
-def _read(owner: Any, name: str) -> Any:
+def held_at(owner: Any, name: str) -> Any:
     """What a dict, a class, a function or a cell itself holds under a name."""
     if isinstance(owner, dict):
         return owner.get(name, _MISSING)
@@ -103,7 +103,7 @@ class Stock:
             return False
         if not all(group.is_as_found() for group in self._groups):
             return False
-        if any(_read(place.owner, place.name) is not place.original for place in self._single):
+        if any(held_at(place.owner, place.name) is not place.original for place in self._single):
             return False
         for place in self.places.values():
             place.count = 1
@@ -191,7 +191,7 @@ class Patches:
             if place is not None:
                 place.count += 1
             else:
-                original = _read(owner, name)
+                original = held_at(owner, name)
                 if original is _MISSING and default is None:
                     return
                 replacement = make(default if original is _MISSING else original)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy
 
+from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.contents import Memory
 from clew.capture.example.guards import CHECKS
 from clew.capture.example.writes import FIRST_WRITE
@@ -28,6 +29,10 @@ from clew.ir.nested import all_nodes, bodies_of
 _STREAMS = (numpy.random.Generator, numpy.random.RandomState)
 
 
+_RAISING = (*CHECKS, attempt, attempt_method)
+"""Functions of a graph by which a guard may fail."""
+
+
 def acts_early(graph: Graph) -> bool:
     """Whether a graph does anything before its last guard."""
     blocks = blocks_of(graph.nodes)
@@ -35,10 +40,11 @@ def acts_early(graph: Graph) -> bool:
     acted = False
     for node in graph.nodes:
         is_check = node.op == "call_function" and node.target in CHECKS
-        inner = any(part.target in CHECKS for body in bodies_of(node) for part in all_nodes(body))
+        is_raising = node.op == "call_function" and node.target in _RAISING
+        inner = any(part.target in _RAISING for body in bodies_of(node) for part in all_nodes(body))
         acts = node.op not in ("placeholder", "output") and node not in undone and not is_check
         acts = acts and effect_of(node) is not Effect.NONE
-        if (acted and (is_check or inner)) or (inner and acts):
+        if (acted and (is_raising or inner)) or (inner and acts):
             return True
         acted = acted or acts
     return False
@@ -46,11 +52,11 @@ def acts_early(graph: Graph) -> bool:
 
 def writes_late(graph: Graph) -> bool:
     """Whether the graph sets state at its end: an error of the program's own then leaves state unset that was set."""
-    return any(node.meta.get(FIRST_WRITE) for node in graph.nodes)
+    return any(node.meta.get(FIRST_WRITE) for node in all_nodes(graph))
 
 
 def acts_before_writes(graph: Graph) -> bool:
-    """Whether the graph does anything before it sets the state."""
+    """Whether the graph does anything before it sets the state; a body that sets it may have acted before."""
     for node in graph.nodes:
         if node.meta.get(FIRST_WRITE):
             return False

@@ -23,6 +23,7 @@ from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.operators import Form
 from clew.capture.example.recorder import Pending, Recorder
+from clew.capture.example.territory import Territory, WholeCall
 from clew.errors import CaptureError
 from clew.frameworks.numpy import facts
 from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, with_named_out
@@ -38,6 +39,7 @@ _NUMBERS = (bool, int, float, complex)
 _OPERANDS = frozenset({*_NUMBERS, numpy.ndarray})
 _ARRAY_OPERANDS = _OPERANDS | {list, tuple, str, bytes, type(None)}
 STREAMS = (numpy.random.Generator, numpy.random.RandomState)
+_ENDS = (numpy.ndarray, numpy.generic, numpy.dtype, *STREAMS)
 _MOST_KEPT = 1 << 20
 _asarray = numpy.asarray  # by its own name, because a recorder stands in its place during a capture
 
@@ -57,6 +59,7 @@ class NumpyRecorder(Recorder):
         self.finishing = False
         self.refuses_opaque = False
         self.depth = 0
+        self.territories: dict[Any, Territory] = {}
         self.standing: dict[int, tuple[Any, Any]] = {}
         self.raised: Exception | None = None
         self.errors = numpy.geterr()
@@ -74,7 +77,7 @@ class NumpyRecorder(Recorder):
 
     def is_end(self, value: Any) -> bool:
         """True for arrays, stand-ins and dtypes: what is in them is followed by other means."""
-        return is_traced(value) or isinstance(value, (numpy.ndarray, numpy.generic, numpy.dtype, *STREAMS))
+        return is_traced(value) or isinstance(value, _ENDS)
 
     def enter(self, value: Any, place: Any) -> Any:
         """The stand-in of an array from outside, one for each array."""
@@ -308,7 +311,9 @@ class NumpyRecorder(Recorder):
         self.check_used()
         self.check_opaque(target, opaque)
         facts.check_arguments(self, (args, kwargs), ())
-        node_args, node_kwargs = self.argument(args), self.argument(kwargs)
+        border = WholeCall(self, target, _ENDS)
+        node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
+        border.begin()
         for leaf in leaves((args, kwargs)):
             if isinstance(leaf, Traced) and type(leaf.plain) is numpy.ndarray:
                 self._check_unlisted(leaf.plain)
@@ -322,6 +327,7 @@ class NumpyRecorder(Recorder):
         if changed:
             raise cannot_follow(f"a {changed} that {target.__qualname__}, one call of the graph, is given and changes,")
         node = self._create("call_function", target, node_args, node_kwargs, is_result=True)
+        border.end()
         node.meta["opaque"] = opaque
         guard_kind(self, value, node)
         return self._given_back(value, node, args, [])

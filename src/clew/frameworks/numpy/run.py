@@ -173,6 +173,7 @@ class Run(ExampleRun):
 
     def _leave(self, stays: bool) -> None:
         """Put everything back, or let what the run did stay done."""
+        self.stays = stays
         if stays:
             settled = partial(plain, self.recorder)
             self.state.settle(settled)

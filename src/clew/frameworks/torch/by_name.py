@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable
+from types import CellType
 from typing import Any
 
-from clew.capture.symbolic.patches import Patches
+from clew.capture.symbolic.patches import Patches, held_at
 
 Make = Callable[[Any], Any]
 
@@ -34,8 +35,11 @@ def noted(make: Make, everywhere: bool = False) -> Make:
     return make_and_note
 
 
-def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]]) -> None:
-    """Replace all that is noted where the globals of the program's modules hold it."""
+def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]], cells: Iterable[Any]) -> None:
+    """Replace all that is noted where the globals of the program's modules, other dicts, or closures hold it."""
+    for cell in cells:
+        if type(cell) is CellType and id(held_at(cell, "")) in _standing:
+            patches.in_cell(cell, _replacement)
     for names in namespaces:
         if not _standing.keys().isdisjoint(map(id, names.values())):
             for name in [name for name, value in names.items() if id(value) in _standing]:

@@ -231,7 +231,7 @@ def _of_tensors(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[
     else:
         with recorder.streams.followed():
             why = "its cache remembers tensors by identity"
-            result = recorder.whole("call_function", cached, cached, args, kwargs, tensors, why)
+            result = recorder.whole("call_function", cached, cached, args, kwargs, tensors, why, cached)
     _freeze(recorder, result)
     return result
 

@@ -28,6 +28,8 @@ from clew.ir.source import user_frame
 
 Current = Callable[[], Any]
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
+_CALENDAR = {"localtime": 0, "gmtime": 0, "ctime": 0, "asctime": 0, "strftime": 1}
+"""Functions that take a time, each with the place of that argument."""
 
 
 @pure
@@ -40,6 +42,8 @@ def install(patches: Patches, current: Current) -> None:
     """Let clocks report to the capture that ``current`` names, if one is recording; let it refuse entropy."""
     for name in [name + suffix for name in _CLOCKS for suffix in ("", "_ns")]:
         patches.in_dict(vars(time), name, noted(functools.partial(_reading, name=name, current=current)))
+    for name, place in _CALENDAR.items():
+        patches.in_dict(vars(time), name, noted(functools.partial(_dating, place=place, current=current)))
     for home, name in ((os, "urandom"), (random, "_urandom")):
         make = functools.partial(_refusing, name="entropy of the system", current=current, seeded=False)
         patches.in_dict(vars(home), name, noted(make))
@@ -58,6 +62,20 @@ def _reading(original: Callable[[], Any], name: str, current: Current) -> Callab
         if recorder is None or id(sys._getframe(1).f_globals) not in recorder.surroundings.namespaces:
             return original()
         return recorder.result(original(), recorder.create(clock, (name,)))
+
+    return read
+
+
+def _dating(original: Callable[..., Any], place: int, current: Current) -> Callable[..., Any]:
+    """A function that takes a time, or the time of now if there is no argument at ``place``."""
+
+    @functools.wraps(original)
+    def read(*args: Any) -> Any:
+        recorder = current()
+        is_now = len(args) <= place or (place == 0 and args[0] is None)
+        if recorder is not None and is_now and id(sys._getframe(1).f_globals) in recorder.surroundings.namespaces:
+            raise refusal("the date of today", "it is another one at another call")
+        return original(*args)
 
     return read
 

@@ -22,7 +22,7 @@ from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
-from clew.frameworks.torch.places import OWN
+from clew.frameworks.torch.places import OWN, ModulesAround, are_as_they_were
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -140,7 +140,7 @@ class EntryGuards:
     def _variables(self) -> None:
         lifted = {entry.slot.key for entry in self.state.entries}
         for holder, name, value in self.surroundings.variables(self.recorder.executed.values()):
-            if (id(holder), name) in lifted:
+            if (id(holder), name) in lifted or (id(holder), name) in self.state.own:
                 continue
             if isinstance(value, logging.Logger):
                 self._level(name, value)
@@ -190,7 +190,7 @@ class EntryGuards:
                 value = vars(kind)[name]
                 plain = type(value) in SIMPLE or (follows(value) and not callable(value))
                 plain = plain and not name.startswith("__") and self.surroundings.may_vary(kind)
-                if plain and (id(kind), name) not in lifted:
+                if plain and (id(kind), name) not in lifted | self.state.own:
                     self._variable(kind, name, value, f"{kind.__name__}.{name}")
 
     def _modules_around(self, names: set[str]) -> None:
@@ -205,15 +205,19 @@ class EntryGuards:
                 self._module_around(name, module, names)
 
     def _module_around(self, name: str, module: torch.nn.Module, names: set[str]) -> None:
-        mode = self.graph.call_function(getattr, (module, "training"))
-        self._require(mode, module.training, f"{name}.training is {module.training}")
+        lifted = {entry.slot.key for entry in self.state.entries}
+        if (id(module), "training") not in lifted:
+            mode = self.graph.call_function(getattr, (module, "training"))
+            self._require(mode, module.training, f"{name}.training is {module.training}")
+        same = self.graph.call_function(are_as_they_were, (ModulesAround(module, lifted),))
+        self._require(same, True, f"the modes, parts and settings of {name} are what they were")
         self._parameters_of(name, module)
         for path, part in module.named_modules():
             if type(part).__module__.startswith("torch."):
                 continue
             for key in names & vars(part).keys() - OWN:
                 value = vars(part)[key]
-                if type(value) in SIMPLE or follows(value):
+                if (type(value) in SIMPLE or follows(value)) and (id(part), key) not in lifted:
                     self._variable(part, key, value, ".".join(filter(None, (name, path, key))))
 
     def _different_objects(self) -> None:

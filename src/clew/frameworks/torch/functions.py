@@ -24,7 +24,7 @@ def apply(recorder: Any, cls: Any, function: Any, args: tuple[Any, ...], kwargs:
     if _is_entered(cls, args) and not kwargs:
         return _entered(recorder, cls, args)
     why = "it has a backward of its own"
-    return recorder.whole("call_function", function, function, args, kwargs, leaves((args, kwargs)), why)
+    return recorder.whole("call_function", function, function, args, kwargs, leaves((args, kwargs)), why, function)
 
 
 def _is_entered(cls: Any, args: tuple[Any, ...]) -> bool:

@@ -17,6 +17,8 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.clocks import is_importing
@@ -35,6 +37,17 @@ _ACTS = {
     "rmdir": "the removal of a folder",
     "truncate": "a file being cut",
     "ftruncate": "a file being cut",
+    "link": "a file getting another name",
+    "symlink": "a file getting another name",
+    "chdir": "a change of the working folder",
+    "fchdir": "a change of the working folder",
+    "umask": "a change of the rights of new files",
+    "chmod": "a change of the rights of a file",
+    "chown": "a change of the owner of a file",
+    "utime": "a file being written",
+    "mkfifo": "a pipe being made",
+    "kill": "a signal being sent",
+    "fork": "a process being started",
     "system": "a process being started",
     "posix_spawn": "a process being started",
     "posix_spawnp": "a process being started",
@@ -49,6 +62,8 @@ def install(patches: Patches, current: Current) -> None:
     for home in (builtins, io, _io):
         patches.in_dict(vars(home), "open", noted(functools.partial(_opening, current=current), True))
         patches.in_dict(vars(home), "FileIO", functools.partial(_file_class, current=current))
+    saving = functools.partial(_refusing, what="a file being written", current=current)
+    patches.on_class(torch.serialization._open_zipfile_writer_file, "__init__", saving)
     patches.in_dict(vars(os), "open", noted(functools.partial(_opening, current=current), True))
     starting, connecting = "a process being started", "a connection being made"
     patches.on_class(subprocess.Popen, "__init__", functools.partial(_refusing, what=starting, current=current))

@@ -6,8 +6,9 @@ that call's own affair. What a graph cannot do again, a module put into another 
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from types import FunctionType
 from typing import Any
 
@@ -17,9 +18,12 @@ from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.guards import Variable
 from clew.capture.example.state import State
 from clew.errors import CaptureError
+from clew.ir.effects import pure
 
 OWN = frozenset(vars(torch.nn.Module()))
 """The attributes that every module has for itself."""
+_MODE = "training"
+_BESIDE_MODE = OWN - {_MODE}
 
 
 def _check_hooks(module: torch.nn.Module) -> None:
@@ -144,7 +148,45 @@ def watch_modules_around(state: State, parts: Iterable[torch.nn.Module]) -> None
         for part in module.modules():
             if part not in known:
                 known.add(part)
-                if not type(part).__module__.startswith("torch.nn.modules"):
-                    state.watch(part, vars(part), skip=OWN)
-                for holder in (part._buffers, part._parameters):
+                state.watch(part, vars(part), skip=_BESIDE_MODE)
+                for holder in (part._buffers, part._parameters, part._modules):
                     state.watch(None, holder)
+
+
+class ModulesAround:
+    """What modules around a program were when it was captured: their parts, their modes, and the settings of torch's
+    own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
+
+    def __init__(self, module: torch.nn.Module, lifted: Container[tuple[int, str]]) -> None:
+        self._kept: list[tuple[dict[str, Any], Any, Any]] = []
+        for part in module.modules():
+            children = part._modules
+            self._keep(children, [name for name in children if (id(children), name) not in lifted])
+            names = [_MODE]
+            if type(part).__module__.startswith("torch."):
+                names += [name for name, value in vars(part).items() if name not in OWN and type(value) in _SETTINGS]
+            self._keep(vars(part), [name for name in names if (id(part), name) not in lifted])
+
+    def _keep(self, holder: dict[str, Any], names: list[str]) -> None:
+        if names:
+            read = operator.itemgetter(*names)
+            self._kept.append((holder, read, read(holder)))
+
+    def is_as_before(self) -> bool:
+        """Whether all of it is what it was."""
+        try:
+            return all(read(holder) == before for holder, read, before in self._kept)
+        except KeyError:  # one of them is gone
+            return False
+
+    def __repr__(self) -> str:
+        return "modules as they were"
+
+
+_SETTINGS = frozenset({*SIMPLE, tuple})
+
+
+@pure
+def are_as_they_were(modules: ModulesAround) -> bool:
+    """Whether modules around a program are what they were."""
+    return modules.is_as_before()

@@ -1,7 +1,8 @@
 """A guard that fails leaves no mark: what the graph had done by then is undone.
 
 Most graphs check all their guards before they act, and need nothing. For the others it is worked out, once for each
-state of the code, what may have been written by the time of the last guard; only that is copied before a call.
+state of the code, what may have been written by the time of the last guard; only that is copied before a call. The same
+is done where an error of the program's own comes after such an act and before the graph writes the program's state.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any, NamedTuple
 import torch
 
 from clew import tree
+from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.guards import CHECKS
-from clew.capture.example.writes import FIRST_WRITE
+from clew.capture.example.writes import FIRST_WRITE, refused
 from clew.codegen.blocks import blocks_of
-from clew.errors import GuardError
+from clew.errors import ClewError, GuardError
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
 from clew.ir.effects import effect_of, resolve
@@ -29,6 +31,10 @@ _SEVERAL = (torch.broadcast_tensors, torch.meshgrid, torch.atleast_1d, torch.atl
 """Functions whose results may share memory with any of their arguments, not only with the first."""
 
 
+_RAISING = (*CHECKS, attempt, attempt_method)
+"""Functions of a graph by which a guard may fail."""
+
+
 class Plan(NamedTuple):
     """What may be written before the last guard: attributes by path, arguments, or anything at all."""
 
@@ -36,34 +42,74 @@ class Plan(NamedTuple):
     arguments: bool
     everything: bool
     gradients: bool
+    late: bool = False
+    optional: bool = False
+    """``late``: errors of the program's own are undone too; ``optional``: unless that would copy very much."""
 
 
 def plan_of(graph: Graph) -> Plan | None:
-    """The plan for a graph; None if it does not act before its last guard."""
+    """The plan for a graph; None if it acts neither before its last guard nor before it writes state."""
+    before_guard, before_writes = _before_guard(graph), _before_writes(graph)
+    acting = list(dict.fromkeys([*before_guard, *(before_writes or ())]))
+    if not acting:
+        return None
+    plan = _plan_for(acting, graph)
+    return plan._replace(late=before_writes is not None, optional=not before_guard)
+
+
+def _before_guard(graph: Graph) -> list[Node]:
+    """The nodes that act before the last guard."""
     blocks = blocks_of(graph.nodes)
     undone = {*blocks.ends, *blocks.closing, *blocks.inline}  # a ``with`` block undoes itself when an error leaves it
     acting: list[Node] = []
     before_guard: list[Node] = []
     for node in graph.nodes:
-        if node.op == "call_function" and node.target in CHECKS:
+        if node.op == "call_function" and node.target in _RAISING:
             before_guard = list(acting)
+        if node.op == "call_function" and node.target in CHECKS:
             continue
         if node.op not in ("placeholder", "output") and node not in undone and effect_of(node) is not Effect.NONE:
             acting.append(node)
-        if any(inner.target in CHECKS for body in bodies_of(node) for inner in all_nodes(body)):
+        if any(inner.target in _RAISING for body in bodies_of(node) for inner in all_nodes(body)):
             before_guard = list(acting)
-    if not before_guard:
-        return None
-    effects = [effect_of(node) for node in before_guard]
-    sources = {source for node in before_guard if effect_of(node) is not Effect.RANDOM for source in _written(node)}
+    return before_guard
+
+
+def _before_writes(graph: Graph) -> list[Node] | None:
+    """The nodes that act before the graph, or one of the bodies in it, begins to write state; None if none writes."""
+    blocks = blocks_of(graph.nodes)
+    undone = {*blocks.ends, *blocks.closing, *blocks.inline}
+    acting: list[Node] = []
+    inside: list[list[Node]] = []
+    for node in graph.nodes:
+        if node.meta.get(FIRST_WRITE):
+            return [*acting, *(one for part in inside for one in part)]
+        if node.op in ("placeholder", "output") or node.target in CHECKS:
+            continue
+        below = [found for body in bodies_of(node) if (found := _before_writes(body)) is not None]
+        if below:
+            inside += below
+        elif node not in undone and effect_of(node) is not Effect.NONE:
+            acting.append(node)
+    return [*acting, *(one for part in inside for one in part)] if inside else None
+
+
+def _plan_for(acting: list[Node], graph: Graph) -> Plan:
+    """What these nodes may write; a node of a body knows its operands only by the names they have there."""
+    outer = [node for node in acting if node.graph is graph]
+    sources = {source for node in outer if effect_of(node) is not Effect.RANDOM for source in _written(node)}
     return Plan(
         tuple(sorted(str(source.target) for source in sources if source.op != "placeholder")),
         any(source.op == "placeholder" for source in sources),
-        any(
-            (effect is Effect.UNKNOWN and node.op != "call_module") or (bodies_of(node) and effect is not Effect.RANDOM)
-            for node, effect in zip(before_guard, effects, strict=True)
-        ),
-        any(map(_sets_gradients, before_guard)),
+        any(map(_may_write_anything, acting)) or any(effect_of(node) is Effect.WRITE for node in acting[len(outer) :]),
+        any(map(_sets_gradients, acting)),
+    )
+
+
+def _may_write_anything(node: Node) -> bool:
+    effect = effect_of(node)
+    return (effect is Effect.UNKNOWN and node.op != "call_module") or (
+        bool(bodies_of(node)) and effect is not Effect.RANDOM
     )
 
 
@@ -93,18 +139,13 @@ def _written(node: Node) -> Iterator[Node]:
 def writes_late(graph: Graph) -> bool:
     """Whether an error of the program's own would leave state as it was that the original would have changed by then:
     the graph sets it at its end, and does nothing before that would have to be undone."""
-    before: list[Node] = []
-    for node in graph.nodes:
-        if node.meta.get(FIRST_WRITE):
-            return all(one.target in CHECKS or effect_of(one) is Effect.NONE for one in before)
-        if node.op != "placeholder":
-            before.append(node)
-    return False
+    return _before_writes(graph) == []
 
 
 @contextmanager
 def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
-    """If a guard fails inside, what the plan names and the random state are put back."""
+    """If a guard fails inside, or the program where it writes state late, what the plan names and the random state are
+    put back."""
     rollback = Rollback()
     everything = plan.everything or plan.gradients
     given = tree.flatten((args, kwargs))[0] if plan.arguments or everything else []
@@ -114,6 +155,9 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
     for path in plan.attributes:
         found = resolve(root, path)
         tensors += [found] if isinstance(found, torch.Tensor) else list(getattr(found, "buffers", list)())
+    if plan.optional and sum(tensor.nbytes for tensor in tensors if not tensor.is_sparse) > _MOST_BYTES:
+        yield
+        return
     rollback.watch(tensors)
     undo = Undo()
     for tensor in tensors:
@@ -122,7 +166,13 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
             undo.keep_gradient(tensor)
     try:
         yield
-    except GuardError:
+    except (GuardError, *((Exception,) if plan.late else ())) as error:
         undo.run()
         rollback.put_back()
-        raise
+        if isinstance(error, ClewError):
+            raise
+        raise refused(error) from error
+
+
+_MOST_BYTES = 1 << 24
+"""More is not copied at each call only for the case that the program raises an error of its own."""

@@ -24,6 +24,7 @@ from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Pending, Recorder, Scalar
+from clew.capture.example.territory import Territory, WholeCall
 from clew.errors import CaptureError
 from clew.frameworks.torch import touches
 from clew.frameworks.torch.answers import HANDLERS
@@ -83,6 +84,7 @@ class TorchRecorder(Recorder):
         self.finishing = False
         self.streams = Streams()
         self.frozen: list[torch.Tensor] = []
+        self.territories: dict[Any, Territory] = {}
         self.undo = touches.Undo()
         self._no_return = ""
         self._asked: list[tuple[Any, Any]] = []
@@ -112,7 +114,7 @@ class TorchRecorder(Recorder):
 
     def is_end(self, value: Any) -> bool:
         """True for tensors and modules: what is in them is followed by other means."""
-        return isinstance(value, (torch.Tensor, torch.nn.Module))
+        return isinstance(value, _ENDS)
 
     def note_type(self, node: Node, array: Any) -> None:
         """Note dtype, shape and device of a tensor on its node, past all that watches edits: the graph is new."""
@@ -288,12 +290,28 @@ class TorchRecorder(Recorder):
         return result(value, node)
 
     def whole(
-        self, op: str, target: Any, call: Any, args: Any, kwargs: Any, written: Iterable[Any], opaque: str = ""
+        self,
+        op: str,
+        target: Any,
+        call: Any,
+        args: Any,
+        kwargs: Any,
+        written: Iterable[Any],
+        opaque: str = "",
+        inside: Any = None,
     ) -> Any:
-        """Make a call that stays one node; ``written`` it may write to, ``opaque`` says why nobody looks inside."""
+        """Make a call that stays one node; ``written`` it may write to, ``opaque`` says why nobody looks inside.
+
+        ``inside`` is the user's function or module that runs, if one does.
+        """
         if opaque:
             self.check_opaque(target, opaque)
-        node_args, node_kwargs = self.argument(args), self.argument(kwargs)
+        border = None if inside is None else WholeCall(self, inside, _ENDS, _parts(inside))
+        if border is None:
+            node_args, node_kwargs = self.argument(args), self.argument(kwargs)
+        else:
+            node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
+            border.begin()
         written = [value for value in written if isinstance(value, torch.Tensor)]
         self._check_frozen(written)
         for value in written:
@@ -306,6 +324,8 @@ class TorchRecorder(Recorder):
             name = getattr(target, "__qualname__", str(target))
             raise _refusal(f"{name}, one call of the graph, changes a {changed} that it is given, which")
         node = self._create(op, target, node_args, node_kwargs, is_result=True)
+        if border is not None:
+            border.end()
         if opaque:
             node.meta["opaque"] = opaque
         return self.result(value, node)
@@ -416,6 +436,12 @@ class TorchRecorder(Recorder):
 
 
 _MOST_ELEMENTS = 1 << 20
+_ENDS = (torch.Tensor, torch.nn.Module)
+
+
+def _parts(inside: Any) -> Iterable[Any]:
+    """The modules whose attributes a call of the user's may set."""
+    return inside.modules() if isinstance(inside, torch.nn.Module) else ()
 
 
 def can_be_kept(value: Any) -> bool:

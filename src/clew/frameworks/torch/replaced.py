@@ -36,11 +36,13 @@ def install(patches: Patches, current: Current) -> None:
 
 
 def install_in(
-    patches: Patches, current: Current, surroundings: Surroundings, parts: Iterable[Any], met: Iterable[caches.Place]
+    patches: Patches, current: Current, surroundings: Surroundings, parts: list[Any], met: Iterable[caches.Place]
 ) -> None:
     """Replace what the modules and functions of a program hold; ``parts`` are the modules of torch it consists of,
     ``met`` the caches of other packages that an earlier run came to."""
-    by_name.replace_in(patches, surroundings.namespaces.values())
+    holders = [holder for holder, _ in surroundings.everything()]
+    attributes = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
+    by_name.replace_in(patches, [*surroundings.namespaces.values(), *attributes], holders)
     ambient.install_in(patches, surroundings)
     numbers.install_in(patches, current, surroundings)
     caches.install_in(patches, current, surroundings, parts, met)

@@ -223,6 +223,7 @@ class Run(ExampleRun):
 
     def _leave(self, stays: bool) -> None:
         """Put everything back, or let what the run did stay done."""
+        self.stays = stays
         if stays:
             settled = partial(plain, self.recorder)
             self.state.settle(settled)
@@ -288,7 +289,7 @@ class Run(ExampleRun):
             return function(*args, **kwargs)
         with self.recorder.streams.followed():
             why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
-            return self.recorder.whole("call_function", function, function, args, kwargs, given, why)
+            return self.recorder.whole("call_function", function, function, args, kwargs, given, why, function)
 
     def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""
@@ -306,7 +307,7 @@ class Run(ExampleRun):
         if type(module).__module__.startswith("torch."):
             return self.recorder.whole("call_module", path, call, args, kwargs, written, why)
         with self.recorder.streams.followed():
-            return self.recorder.whole("call_module", path, call, args, kwargs, written, why)
+            return self.recorder.whole("call_module", path, call, args, kwargs, written, why, module)
 
     def _is_lent(self, module: torch.nn.Module) -> bool:
         """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""
