@@ -37,9 +37,8 @@ class Territory(NamedTuple):
 def functions_in(target: Any) -> list[FunctionType]:
     """The Python functions that run when a target is called: itself, what it wraps, or those of its class."""
     if isinstance(target, MethodType):
-        owner = target.__self__
-        kind = owner if isinstance(owner, type) else type(owner)
-        return [function for _, functions in methods_of(kind) for function in functions]
+        owner: Any = target.__self__
+        return _methods(owner if isinstance(owner, type) else type(owner))
     if isinstance(target, FunctionType):
         return [target, *functions_in(getattr(target, "__wrapped__", None))]
     wrapped = getattr(target, "__wrapped__", None)
@@ -47,7 +46,11 @@ def functions_in(target: Any) -> list[FunctionType]:
         return functions_in(wrapped)
     if target is None or isinstance(target, CODE):
         return []
-    return [function for _, functions in methods_of(type(target)) for function in functions]
+    return _methods(type(target))
+
+
+def _methods(kind: Any) -> list[FunctionType]:
+    return [function for _, functions in methods_of(kind) for function in functions]
 
 
 def territory_of(

@@ -164,9 +164,10 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
         rollback.save(tensor)
         if plan.gradients:
             undo.keep_gradient(tensor)
+    undone = Exception if plan.late else GuardError
     try:
         yield
-    except (GuardError, *((Exception,) if plan.late else ())) as error:
+    except undone as error:
         undo.run()
         rollback.put_back()
         if isinstance(error, ClewError):
