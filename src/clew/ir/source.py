@@ -10,6 +10,7 @@ import linecache
 import os
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
 PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -67,11 +68,20 @@ _kept_code: dict[int, CodeType] = {}
 """All code that is known here by its identity, which therefore stays its own; its hash would be of all it holds."""
 
 
+_forgotten: list[dict[Any, Any]] = [_hidden_code]
+
+
+def forgotten_with_folders(known: dict[Any, Any]) -> None:
+    """What is known here depends on which folders are hidden: it is forgotten when one more is."""
+    _forgotten.append(known)
+
+
 def hide_folder(folder: str) -> None:
     """Frames of files under ``folder`` are no user's: a framework names its own folder here when it wakes."""
     if folder not in _hidden_folders:
         _hidden_folders.append(folder)
-        _hidden_code.clear()
+        for known in _forgotten:
+            known.clear()
 
 
 def is_hidden(code: CodeType) -> bool:

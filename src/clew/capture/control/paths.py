@@ -55,11 +55,14 @@ class PathGraph(Graph):
     ) -> Node:
         """Add a node, or give back the one that an earlier run has added here."""
         paths = self.paths
-        args, kwargs = paths.bodies.localized((args or (), kwargs or {}), self)
-        node = paths.repeated(op, target, args or (), kwargs or {})
-        if node is None:
-            node = super().create_node(op, target, args, kwargs, name, type_expr)
-            paths.note(node)
+        if paths.bodies.is_used:
+            args, kwargs = paths.bodies.localized((args or (), kwargs or {}), self)
+        segment = paths._segment
+        paths._count += 1
+        if segment.is_complete:
+            return paths.repeated(op, target, args or (), kwargs or {})
+        node = Graph.create_node(self, op, target, args, kwargs, name, type_expr)
+        segment.nodes.append(node)
         return node
 
 
@@ -128,12 +131,9 @@ class Paths:
         self._places: Counter[Any] = Counter()
         self._count = 0
 
-    def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node | None:
-        """The node that an earlier run has made here; None where this run is the first."""
+    def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+        """The node that an earlier run has made here."""
         segment = self._segment
-        self._count += 1
-        if not segment.is_complete:
-            return None
         if self._cursor >= len(segment.nodes):
             raise self._diverged()
         node = segment.nodes[self._cursor]
@@ -142,10 +142,6 @@ class Paths:
         if not same:
             raise self._diverged()
         return node
-
-    def note(self, node: Node) -> None:
-        """A node is new."""
-        self._segment.nodes.append(node)
 
     def _diverged(self) -> Diverged:
         source = user_source(3)

@@ -77,13 +77,37 @@ _functions: dict[int, _Function] = {}
 """By the identity of their code, which is kept, so that it stays its own."""
 
 
-def is_tried(frame: FrameType | None, executed: dict[int, CodeType], errors: Errors | None = None) -> bool:
+class Gate:
+    """A frame that stays where it is while the program runs inside of it: what is further out is looked at once."""
+
+    __slots__ = ("frame", "outer", "tried")
+
+    def __init__(self, frame: FrameType, outer: Gate | None) -> None:
+        self.frame: FrameType | None = frame
+        self.outer = outer
+        self.tried: dict[Errors | None, bool] = {}
+
+    def is_tried(self, executed: dict[int, CodeType], errors: Errors | None) -> bool:
+        """Whether a frame further out would catch one of these errors."""
+        known = self.tried.get(errors)
+        if known is None:
+            back = None if self.frame is None else self.frame.f_back
+            known = self.tried[errors] = is_tried(back, executed, errors, self.outer)
+        return known
+
+
+def is_tried(
+    frame: FrameType | None, executed: dict[int, CodeType], errors: Errors | None = None, gate: Gate | None = None
+) -> bool:
     """True when this frame, or one that called it, would catch an error raised now; ``executed`` learns their code.
 
-    ``errors`` are those that can be raised, any if it is None.
+    ``errors`` are those that can be raised, any if it is None. ``gate`` is the innermost one.
     """
     found = False
+    gate_frame = None if gate is None else gate.frame
     while frame is not None:
+        if frame is gate_frame and gate is not None:
+            return gate.is_tried(executed, errors) or found
         code = frame.f_code
         key = id(code)
         known = _functions.get(key)

@@ -41,7 +41,7 @@ class Bodies:
     def __init__(self, graph: Graph) -> None:
         self.outermost = graph
         self.open: list[OpenBody] = []
-        self._used = False
+        self.is_used = False  # whether there was a body: until then all nodes are of one graph
 
     @property
     def current(self) -> Graph:
@@ -50,7 +50,7 @@ class Bodies:
 
     def localized(self, value: Any, graph: Graph) -> Any:
         """The arguments of a node of ``graph``: nodes of the graphs around it become parameters of the bodies."""
-        return map_arg(value, lambda node: self._local(node, graph)) if self._used else value
+        return map_arg(value, lambda node: self._local(node, graph)) if self.is_used else value
 
     def is_open(self, graph: Graph) -> bool:
         """Whether nodes can be added to a graph: the outermost one, or a body that has not ended."""
@@ -62,7 +62,7 @@ class Bodies:
 
     def enter(self, body: OpenBody) -> OpenBody:
         """From now on new nodes go into this body."""
-        self._used = True
+        self.is_used = True
         self.open.append(body)
         return body
 

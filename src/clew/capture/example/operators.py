@@ -60,7 +60,11 @@ def as_written(form: Form, frame: FrameType | None, args: tuple[Any, ...]) -> Wr
 
     ``frame`` is the one that makes the call.
     """
-    found = None if frame is None else operation_at(frame.f_code, frame.f_lasti)
+    return None if frame is None else written_at(form, operation_at(frame.f_code, frame.f_lasti), args)
+
+
+def written_at(form: Form, found: Operation | None, args: tuple[Any, ...]) -> Written | None:
+    """The same, where the operator that stands in the program is known."""
     if found is None:
         return None
     if found.function is not form.function:

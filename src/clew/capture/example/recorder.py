@@ -22,17 +22,18 @@ from types import (
 )
 from typing import Any
 
-from clew.capture.example.attempts import FRAMEWORK, Errors, attempt, attempt_method, is_tried
+from clew.capture.example.attempts import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.collected import Collected
 from clew.capture.example.guards import CHECKS, require
 from clew.capture.example.operators import Form, as_written
+from clew.capture.example.sites import Site
 from clew.capture.example.standing import Standing, look_out
 from clew.capture.example.variables import variable_for
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
-from clew.ir.node import Node, set_source
+from clew.ir.node import Node, set_meta, set_source
 from clew.ir.source import source_of_frame, user_frame, user_source
 from clew.ir.types import ArrayType, ScalarType
 
@@ -112,6 +113,8 @@ class Recorder:
         self._guarded: set[tuple[Node, Any]] = set()
         self.executed: dict[int, CodeType] = {}
         self.module_stack: dict[str, tuple[str, Any]] = {}
+        self.gate: Gate | None = None
+        self._stack_now: dict[str, tuple[str, Any]] | None = None  # a copy of it that all nodes made now share
 
     @property
     def graph(self) -> Graph:
@@ -215,16 +218,63 @@ class Recorder:
         if errors is None and is_call and _is_of_framework(op, target):
             errors = FRAMEWORK
         never_fails = never_fails or _is_fact(target, args)
-        if is_call and is_tried(frame, self.executed, errors) and not never_fails:
+        if is_call and is_tried(frame, self.executed, errors, self.gate) and not never_fails:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
-        graph = self.graph if graph is None else graph
-        args, kwargs = self.bodies.localized((args, kwargs), graph)
+        graph = self.bodies.current if graph is None else graph
+        if self.bodies.is_used:
+            args, kwargs = self.bodies.localized((args, kwargs), graph)
         node = graph.create_node(op, target, args, kwargs, name)
         set_source(node, source)
         if self.module_stack:
-            node.meta["nn_module_stack"] = dict(self.module_stack)
+            self._note_modules(node)
         return node
+
+    def create_at(
+        self,
+        site: Site,
+        frame: FrameType,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        errors: Errors,
+    ) -> Node:
+        """Add a call that the user's program makes at a known place, whose frame this is; there are no bodies yet."""
+        if is_tried(frame, self.executed, errors, self.gate):
+            wrapper = attempt if op == "call_function" else attempt_method
+            op, target, args = "call_function", wrapper, (target, *args)
+        node = self.bodies.outermost.create_node(op, target, args, kwargs, site.variable)
+        set_source(node, site.source)
+        if self.module_stack:
+            self._note_modules(node)
+        return node
+
+    def _note_modules(self, node: Node) -> None:
+        """Note on a node the modules inside of which the program is."""
+        if self._stack_now is None:
+            self._stack_now = dict(self.module_stack)
+        if node._meta is None:
+            set_meta(node, {"nn_module_stack": self._stack_now})
+        else:
+            node._meta["nn_module_stack"] = self._stack_now
+
+    def enter_module(self, key: str, path: str, kind: type, frame: FrameType) -> str:
+        """What is recorded from now on is inside of a module, called by a frame that waits; the key to leave it."""
+        while key in self.module_stack:
+            key += "@"
+        self.module_stack[key] = (path, kind)
+        self._stack_now = None
+        self.gate = Gate(frame, self.gate)
+        return key
+
+    def leave_module(self, key: str) -> None:
+        """The call of the innermost module is over."""
+        del self.module_stack[key]
+        self._stack_now = None
+        if self.gate is not None:
+            self.gate.frame = None
+            self.gate = self.gate.outer
 
     def argument(self, value: Any) -> Any:
         """What a node holds for a value: nodes for arrays and traced numbers, all else as it is."""

@@ -22,7 +22,7 @@ _BINARY = {
     "eq": operator.eq, "ne": operator.ne,
 }  # fmt: skip
 _DUNDERS = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
-_FORMS = {
+FORMS = {
     **{name: Form(function) for name, function in _BINARY.items()},
     **{f"__{name.strip('_')}__": Form(getattr(operator, name)) for name in [*_DUNDERS, *"lt le gt ge eq ne".split()]},
     **{f"__r{name.strip('_')}__": Form(getattr(operator, name), is_reflected=True) for name in _DUNDERS},
@@ -37,13 +37,9 @@ _FORMS = {
 _NUMBERS = frozenset({int, float, bool, complex})
 
 
-def form_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Form | None:
-    """The operator that a method does the work of, between tensors and plain numbers; None for all others."""
-    form = _FORMS.get(name)
-    if form is None or kwargs:
-        return None
+def takes_operands(form: Form, args: tuple[Any, ...]) -> bool:
+    """Whether these are operands of such an operator: tensors and plain numbers, or the index of one."""
     if len(args) == 2 and form.function is not operator.getitem:
         other = args[1]
-        if type(other) not in _NUMBERS and not isinstance(other, (torch.Tensor, Scalar)):
-            return None
-    return form
+        return type(other) in _NUMBERS or isinstance(other, (torch.Tensor, Scalar))
+    return True

@@ -7,8 +7,8 @@ cannot be recorded faithfully is refused with an error: never a graph that is si
 
 from __future__ import annotations
 
-import functools
 import operator
+import sys
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,43 +26,33 @@ from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.territory import Territory, WholeCall
 from clew.errors import CaptureError
-from clew.frameworks.torch import touches
+from clew.frameworks.torch import touches, usual
 from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.arrays import ArrayRecorder
-from clew.frameworks.torch.effects import WRITING_DUNDERS, function_effect
-from clew.frameworks.torch.forms import form_of
+from clew.frameworks.torch.effects import function_effect
+from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.scalars import TracedSize, is_data, traced
 from clew.frameworks.torch.streams import Streams
+from clew.frameworks.torch.traits import (
+    ESCAPES,
+    FACT_METHODS,
+    FACTS,
+    RANKED,
+    REFUSED,
+    RESHAPING,
+    SWITCHES,
+    UNUSUAL,
+    VARYING,
+    traits_of,
+)
 from clew.frameworks.torch.types import tensor_type
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
 from clew.ir.source import SourceLine, user_source
 
-_FACTS = frozenset(
-    "dtype device layout is_cuda is_cpu is_meta is_sparse is_quantized is_mkldnn is_mps is_xla is_xpu is_nested "
-    "itemsize names is_sparse_csr is_vulkan is_ipu is_maia is_mtia is_ort".split()
-)
-_FACT_METHODS = frozenset("is_floating_point is_complex element_size is_signed type get_device".split())
-_VARYING = frozenset(
-    "unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk".split()
-)
-_RANKED = frozenset({"squeeze", "squeeze_", "flatten", "tensordot"})
-_ESCAPES = frozenset(
-    "numpy __array__ data_ptr untyped_storage storage __dlpack__ _typed_storage __cuda_array_interface__".split()
-)
-_RESHAPING = frozenset(
-    "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ set_ as_strided_ apply_ map_".split()
-)
-_REFUSED = frozenset("share_memory_".split())
-_UNUSUAL = frozenset({"__get__", "__set__", "item", "tolist", *HANDLERS, *_ESCAPES, *_REFUSED, *_FACT_METHODS})
-"""What is not simply recorded."""
-
-
 _TRUE = id(True)
-_SWITCHES = ("inplace", "training", "use_input_stats", "max_norm")
-"""Arguments with which some functions write to a tensor that they get."""
 
 
 class TorchRecorder(Recorder):
@@ -183,7 +173,7 @@ class TorchRecorder(Recorder):
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call for real and record it."""
         name = getattr(func, "__name__", "")
-        if name not in _UNUSUAL:
+        if name not in UNUSUAL:
             return self._record(func, name, args, kwargs)
         if name == "__get__":
             return self._get(func.__self__.__name__, func, args[0])
@@ -196,11 +186,11 @@ class TorchRecorder(Recorder):
             return handler(self, func, args, kwargs)
         if name == "numpy" and self.follows_arrays and len(args) == 1 and not kwargs:
             return self.border().taken(args[0])
-        if name in _ESCAPES:
+        if name in ESCAPES:
             raise _refusal(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
-        if name in _REFUSED:
+        if name in REFUSED:
             raise _refusal(f"{name} inside the captured program")
-        if name in _FACT_METHODS and len(args) == 1 and not kwargs:
+        if name in FACT_METHODS and len(args) == 1 and not kwargs:
             self.rely("dtype")
             self.rely("device")
             return func(*self.concrete(args), **self.concrete(kwargs))
@@ -215,33 +205,42 @@ class TorchRecorder(Recorder):
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
         if kwargs.get("generator") is not None:
             self._use_generator(kwargs["generator"])
-        writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS or kwargs.get("out") is not None
-        if not writes and (_TRUE in map(id, args) or any(kwargs.get(name) for name in _SWITCHES)):
+        traits = traits_of(func)
+        writes = traits.writes or kwargs.get("out") is not None
+        if not writes and (_TRUE in map(id, args) or (kwargs and any(kwargs.get(name) for name in SWITCHES))):
             writes = function_effect(func, args, kwargs) is Effect.WRITE
         if writes:
-            if name in _RESHAPING:
+            if name in RESHAPING:
                 touches.before_reshaping(self, name, args[0])
             for tensor in leaves((args, kwargs)):
                 if isinstance(tensor, torch.Tensor):
                     self._is_written(tensor)
             self._check_frozen((args[:1], kwargs.get("out")))
         value = self._perform(func, args, kwargs)
-        if is_method(func):
-            form = form_of(name, args, kwargs)
+        if traits.is_method:
+            form = traits.form if not kwargs and traits.form and takes_operands(traits.form, args) else None
             node = self._create("call_method", name, node_args, node_kwargs, is_result=True, form=form)
         else:
             node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
             self._shapes.clear()
-        if name in _RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
+        if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
-        if name in _VARYING:  # and so does the number of parts here
+        if name in VARYING:  # and so does the number of parts here
             self.guard(self.create(len, (node,)), len(value))
+        if not writes and not self.bodies.open and self.folding.is_constant(node):
+            self.fold_later(node, value)
+        return self.settle(node, value, args, writes)
+
+    def settle(self, node: Node, value: Any, args: tuple[Any, ...], writes: bool = False) -> Any:
+        """What a recorded call gave, as the program shall see it."""
         if type(value) is list:
             self._guard_lengths(node, value)
-        if not writes and not self.bodies.open and self.folding.is_constant(node):
-            self.folding.add(node, value if can_be_kept(value) else None)
         return self._aliased(self.result, value, node, args, writes)
+
+    def fold_later(self, node: Node, value: Any) -> None:
+        """A call on constants alone was made."""
+        self.folding.add(node, value if can_be_kept(value) else None)
 
     def _is_written(self, tensor: torch.Tensor) -> None:
         """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""
@@ -351,7 +350,7 @@ class TorchRecorder(Recorder):
             return self.shape(tensor)
         if name == "ndim":
             return self._rank(tensor)
-        if name in _FACTS:
+        if name in FACTS:
             self.rely("dtype" if name in ("dtype", "itemsize") else "device")
             self.rely("layout")
             return func(tensor)
@@ -482,12 +481,6 @@ def _refusal(what: str, why: str = "the capture cannot follow it, and guessing c
     return CannotFollow(f"{what} cannot be captured", where=_where(), why=why, fixes=(fix,))
 
 
-@functools.lru_cache(maxsize=4096)
-def is_method(func: Any) -> bool:
-    """True for methods of tensors; remembered, because torch's own answer takes long."""
-    return torch.overrides.is_tensor_method_or_property(func)
-
-
 class RecordingMode(TorchFunctionMode):
     """Hands every call of torch to the recorder; inside a call, and inside leaf modules, it is off."""
 
@@ -496,6 +489,12 @@ class RecordingMode(TorchFunctionMode):
         self.recorder = recorder
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self.recorder.depth:
+        recorder = self.recorder
+        if recorder.depth:
             return func(*args, **(kwargs or {}))
-        return self.recorder.call(func, args, kwargs or {})
+        traits = traits_of(func)
+        if traits.is_usual:
+            value = usual.record(recorder, traits, func, args, kwargs or {}, sys._getframe(1))
+            if value is not usual.UNUSUAL:
+                return value
+        return recorder.call(func, args, kwargs or {})

@@ -8,6 +8,7 @@ afterwards. State that the program changed enters the next run as an input and i
 from __future__ import annotations
 
 import contextvars
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -316,15 +317,12 @@ class Run(ExampleRun):
         return any(_tensors_held(part) != self._held.get(part) for part in module.modules())
 
     def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
-        stack = self.recorder.module_stack
-        key = path if path is not None else f"<{type(module).__name__}>"
-        while key in stack:
-            key += "@"
-        stack[key] = (path or "", type(module))
+        name = path if path is not None else f"<{type(module).__name__}>"
+        key = self.recorder.enter_module(name, path or "", type(module), sys._getframe())
         try:
             return original(module, *args, **kwargs)
         finally:
-            del stack[key]
+            self.recorder.leave_module(key)
 
     def _finish_way(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""

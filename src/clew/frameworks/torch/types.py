@@ -40,6 +40,14 @@ def tensor_type(tensor: torch.Tensor) -> Type:
     return ArrayType(_dtype_name(tensor.dtype), tuple(map(_dimension, shape)), _device_name(tensor.device))
 
 
+def ordinary_type(tensor: torch.Tensor) -> Type | None:
+    """The type of a tensor of torch's own class, read at once where no mode of torch listens; None anywhere else."""
+    if _count_modes() or tensor.is_nested:
+        return None
+    return _array_type(tensor.dtype, tensor.shape, tensor.device)
+
+
+_count_modes = torch._C._len_torch_function_stack
 _ORDINARY = (torch.Tensor, torch.nn.Parameter)
 """Classes whose sizes are plain numbers."""
 

@@ -1,0 +1,63 @@
+"""What is known of a function of torch from the function alone, whatever it is called with; looked at once for each.
+
+Comes in: a function, method or property as torch hands it to a mode. Goes out: its name, whether it is a method, which
+of Python's operators it does the work of, and whether recording a call of it takes nothing but the call.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType
+from typing import Any
+
+import torch
+
+from clew.capture.example.operators import Form
+from clew.frameworks.torch.answers import HANDLERS
+from clew.frameworks.torch.effects import WRITING_DUNDERS
+from clew.frameworks.torch.forms import FORMS
+
+FACTS = frozenset(
+    "dtype device layout is_cuda is_cpu is_meta is_sparse is_quantized is_mkldnn is_mps is_xla is_xpu is_nested "
+    "itemsize names is_sparse_csr is_vulkan is_ipu is_maia is_mtia is_ort".split()
+)
+FACT_METHODS = frozenset("is_floating_point is_complex element_size is_signed type get_device".split())
+VARYING = frozenset(
+    "unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk".split()
+)
+RANKED = frozenset({"squeeze", "squeeze_", "flatten", "tensordot"})
+ESCAPES = frozenset(
+    "numpy __array__ data_ptr untyped_storage storage __dlpack__ _typed_storage __cuda_array_interface__".split()
+)
+RESHAPING = frozenset(
+    "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ set_ as_strided_ apply_ map_".split()
+)
+REFUSED = frozenset("share_memory_".split())
+UNUSUAL = frozenset({"__get__", "__set__", "item", "tolist", *HANDLERS, *ESCAPES, *REFUSED, *FACT_METHODS})
+"""What is not simply recorded."""
+SWITCHES = frozenset({"inplace", "training", "use_input_stats", "max_norm"})
+"""Arguments with which some functions write to a tensor that they get."""
+LEADING = SWITCHES | {"generator", "out"}
+"""Arguments by name that decide what a call does besides computing."""
+_COMPILED = frozenset({BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType})
+
+
+class Traits:
+    """What is known of one function; ``is_usual`` if a call that only computes is recorded with no more ado."""
+
+    __slots__ = ("form", "is_method", "is_usual", "name", "writes")
+
+    def __init__(self, func: Any) -> None:
+        name: str = getattr(func, "__name__", "")
+        self.name = name
+        self.is_method = bool(torch.overrides.is_tensor_method_or_property(func))
+        self.form: Form | None = FORMS.get(name) if self.is_method else None
+        self.writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS
+        special = self.writes or name in UNUSUAL or name in RANKED or name in VARYING
+        self.is_usual = type(func) in _COMPILED and not special
+
+
+@functools.lru_cache(maxsize=4096)
+def traits_of(func: Any) -> Traits:
+    """The traits of a function; remembered, because torch's own answer takes long."""
+    return Traits(func)
