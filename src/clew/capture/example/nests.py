@@ -77,6 +77,8 @@ class Nests:
             return self.wrap_number(value, place)
         if isinstance(value, tuple):
             return self._tuple(value, place, name)
+        if type(value) is slice:
+            return self._slice(value, place, name)
         if type(value).__module__ == "clew.ir.arguments":
             return self._frozen(value, place, name)
         if follows(value) and not self.recorder.is_end(value):
@@ -111,6 +113,11 @@ class Nests:
         if type(value).__module__ == "torch":
             return self.recorder.result(value, place)  # a shape, whose sizes are traced
         return type(value)(self._items(value, place, name))
+
+    def _slice(self, value: Any, place: Any, name: str) -> Any:
+        self.checks.append((guards.require_type, place, slice))
+        parts = ("start", "stop", "step")
+        return slice(*(self.enter(getattr(value, part), Pending(getattr, (place, part)), name) for part in parts))
 
     def _frozen(self, value: Any, place: Any, name: str) -> Any:
         """The immutable lists and dicts of graphs, when a graph itself is captured."""

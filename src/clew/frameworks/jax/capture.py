@@ -16,20 +16,21 @@ from typing import Any
 import jax
 
 from clew.capture.control.exploring import check_option
+from clew.capture.example.cached import CachedResults
 from clew.capture.example.captured import Captured
 from clew.capture.example.contents import attributes_of, contents, follows
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.programs import behind, signature_of
-from clew.capture.example.reach import asks_for_identity, global_names
+from clew.capture.example.reach import asks_for_identity, compares_objects, global_names
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
 from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
-from clew.frameworks.jax import control  # fills the table of handlers
+from clew.frameworks.jax import caches, control  # fills the table of handlers
 from clew.frameworks.jax.entry_guards import EntryGuards
 from clew.frameworks.jax.importer import HANDLERS, Importer
 from clew.frameworks.jax.printing import Printing
@@ -140,10 +141,12 @@ class _Capture:
         check_names(self.surroundings.functions)
         codes = [function.__code__ for function in self.surroundings.functions]
         self.asks_for_types = any("type" in global_names(code) or asks_for_identity(code) for code in codes)
-        self.nests.plain_kinds = (bool, int, float) if self.asks_for_types else plain
+        is_plain = self.asks_for_types or any(map(compares_objects, codes))
+        self.nests.plain_kinds = (bool, int, float) if is_plain else plain
         self.owners = [*programs, *self.functions, *stateful]
         self.state = State(self.nests)
         self.printing = Printing(self.recorder)
+        self.cached = CachedResults(self.recorder.is_end)
         self.found: list[Slot] = []
         self.result: Any = None
 
@@ -181,6 +184,7 @@ class _Capture:
     ) -> Captured | None:
         closed = self._trace(args, kwargs, lifted.values(), arrays, standing, failure)
         failure.check()
+        self.cached.check()
         self.surroundings.check_streams()
         self.found = self.state.changed()
         if self.found or set(self.recorder.taken) - set(standing):
@@ -241,6 +245,7 @@ class _Capture:
             watch_errors(patches, failure)
             self.printing.install(patches)
             self.state.install(patches)
+            caches.install(patches, self, self.surroundings.functions, self.surroundings.classes())
             token = current.set(self.state)
             try:
                 with no_random_numbers():

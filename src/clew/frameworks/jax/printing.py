@@ -41,6 +41,9 @@ class Printing:
 
         return note
 
+    def __len__(self) -> int:
+        return len(self._calls)
+
     def values(self) -> list[Any]:
         """All that is printed."""
         return [value for args, _, _ in self._calls for value in args]

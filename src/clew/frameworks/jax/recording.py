@@ -88,7 +88,9 @@ class JaxNests(Nests):
             return self.wrap_number(value, place)
         if isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject:
             self.hosts.append((value, place))
-            return host_array(value, place, self.recorder)
+            made = host_array(value, place, self.recorder)
+            self.recorder.objects[id(made)] = (made, place)  # a program that gives it back gives the array itself
+            return made
         return super().enter(value, place, name)
 
     def resolve_all(self) -> None:

@@ -1,41 +1,37 @@
 """Functions with ``functools.lru_cache`` in a program: during a capture their bodies run, and no stand-in is kept.
 
 A cache that an earlier call has filled gives arrays that nobody saw being made, and one that is filled during a capture
-would keep stand-ins for ever. So such a function is called past its cache. Its result is new at each call of the graph.
+would keep stand-ins for ever. So such a function is called past its cache, and its result is new at each call of the
+graph. That is the same only if the body has no effects and nobody writes to the result, so these are refused.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from clew.capture.example.reach import attribute_names
+import numpy
+
+from clew.capture.example import cached
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.numpy.traced import is_traced
+from clew.ir.arguments import leaves
 
-Current = Callable[[], Any]
-_CACHED = type(functools.lru_cache(lambda: None))
 
-
-def install(patches: Patches, current: Current, functions: Iterable[Any]) -> None:
+def install(patches: Patches, current: Callable[[], Any], functions: Iterable[Any], kinds: Iterable[type]) -> None:
     """Let cached functions that the program names be called past their caches."""
-    for function in functions:
-        names = attribute_names(function.__code__)
-        for name in names & function.__globals__.keys():
-            if isinstance(function.__globals__[name], _CACHED):
-                patches.in_dict(function.__globals__, name, functools.partial(_past, current=current))
-        for cell in function.__closure__ or ():
-            try:
-                held = cell.cell_contents
-            except ValueError:  # a cell that is not filled yet
-                continue
-            if isinstance(held, _CACHED):
-                patches.in_cell(cell, functools.partial(_past, current=current))
+
+    def how() -> cached.Call | None:
+        recorder = current()
+        return None if recorder is None else lambda function, args, kwargs: _past(recorder, function, args, kwargs)
+
+    cached.install(patches, how, functions, kinds)
 
 
-def _past(original: Any, current: Current) -> Any:
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return original(*args, **kwargs) if current() is None else original.__wrapped__(*args, **kwargs)
-
-    return call
+def _past(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    with cached.without_effects(function, recorder.is_end):
+        result = function.__wrapped__(*args, **kwargs)
+    recorder.cached.remember(function, result)
+    arrays = [leaf.plain for leaf in leaves(result) if is_traced(leaf) and type(leaf.plain) is numpy.ndarray]
+    recorder.unwritten += [(array, function) for array in arrays]
+    return result

@@ -17,6 +17,7 @@ from typing import Any
 import numpy
 
 from clew.capture.control.runtime import before_guard
+from clew.capture.example.cached import CachedResults, refusal
 from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
@@ -67,6 +68,9 @@ class NumpyRecorder(Recorder):
         self._thread = threading.get_ident()
         self.listed: list[Any] = []
         """Arrays whose items were taken out for a loop: they must not be written to."""
+        self.cached = CachedResults(self.is_end)
+        self.unwritten: list[tuple[Any, Any]] = []
+        """Arrays that caches of the program hold, and the cached functions: they must not be written to either."""
         self._memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
     # ---- values --------------------------------------------------------------------------------------------------
@@ -291,6 +295,9 @@ class NumpyRecorder(Recorder):
                 why="the items were taken out before",
                 fixes=("walk over a copy of the array", "capture without dynamic=True"),
             )
+        for kept, function in self.unwritten:
+            if numpy.may_share_memory(array, kept):
+                raise refusal(function, "the program writes to what its cache holds, and the next call would see it")
 
     def _given_back(self, value: Any, node: Node, args: tuple[Any, ...], written: list[Any]) -> Any:
         """The result; what a call wrote to and gave back is the stand-in that it was."""

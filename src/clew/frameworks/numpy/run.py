@@ -94,6 +94,8 @@ class Run(ExampleRun):
         recorder.needs_identity = recorder.compares_objects or any(map(asks_for_identity, codes))
         if any(map(asks_for_identity, codes)):
             self.nests.plain_kinds = (bool,)
+        if recorder.compares_objects:  # equal numbers may be one object, two stand-ins never are
+            self.nests.plain_kinds = (bool, int, float)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Record one run; False if the program must be run again with what was found out."""
@@ -168,6 +170,7 @@ class Run(ExampleRun):
                 fixes=("pass the random value as an argument", "use numpy.random or a Generator"),
             )
         self.rollback.check_unseen()
+        self.recorder.cached.check()
         self.surroundings.check_streams(self.streams.followed_ones)
         self.state.check_entered()
 
@@ -214,7 +217,7 @@ class Run(ExampleRun):
                 makers.install(patches, _current_recorder, functions)
                 streams.install(patches, _current_recorder, functions)
                 numbers.install(patches, functions)
-                caches.install(patches, _current_recorder, functions)
+                caches.install(patches, _current_recorder, functions, self.surroundings.classes())
                 self.findings.progress.rewrites.install(patches)
                 sites.install(patches, _current_recorder, functions)
                 yield

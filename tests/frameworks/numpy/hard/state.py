@@ -198,3 +198,48 @@ def python_random(x):
 def shuffled_in_place(x):
     np.random.shuffle(x)
     return x
+
+
+@made("state", (A,), (B,), (A,))
+def cached_body_with_effect():
+    calls = []
+
+    @functools.lru_cache
+    def table(size):
+        calls.append(size)
+        return np.arange(float(size))
+
+    return lambda x: x * table(x.shape[0])
+
+
+@made("state", (A,), (B,), (A,))
+def cached_array_written_to():
+    table = functools.lru_cache(lambda size: np.zeros(size))
+
+    def step(x):
+        kept = table(4)
+        kept += x
+        return kept.copy()
+
+    return step
+
+
+@made("state", (A,), (B,), (A,))
+def cached_list_extended():
+    table = functools.lru_cache(lambda size: [])
+
+    def step(x):
+        table(4).append(x.sum())
+        return list(table(4))
+
+    return step
+
+
+@program("arguments", (A, 2, 3), (A, 3, 2), (A, 2, 2))
+def numbers_compared_as_objects(x, a, b):
+    return x if a == b else x * (a - b), a is b
+
+
+@program("arguments", (A, slice(0, 2)), (A, slice(1, 4)), (A, slice(None)))
+def slice_as_argument(x, part):
+    return x[part], part.stop

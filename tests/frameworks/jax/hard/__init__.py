@@ -1,0 +1,9 @@
+"""Hard programs of JAX: what a trace does not show, or shows once only."""
+
+from __future__ import annotations
+
+from tests.frameworks.jax.hard import effects, numbers, state, structure, transforms
+from tests.frameworks.jax.hard.ledger import PROGRAMS
+
+assert effects and numbers and state and structure and transforms
+__all__ = ["PROGRAMS"]
