@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from clew.capture.control.branches import Tying
@@ -25,6 +25,10 @@ from clew.ir.control import for_loop, while_loop
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
+
+
+Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""The variables that a loop sets, those that are read after it, and those that are read after it or in a next round."""
 
 
 class Iteration:
@@ -47,7 +51,7 @@ class Loop:
         site: Site,
         test: Callable[[], Any] | None,
         body: Callable[..., Any],
-        names: Iterable[str],
+        names: Sets,
         items: Iteration | None = None,
     ) -> None:
         self.pieces = pieces
@@ -56,9 +60,10 @@ class Loop:
         self.test = test
         self.body = body
         self.items = items
-        names = tuple(names)
+        self.live, self.again = map(frozenset, names[1:])
         cells = cells_of(body) | ({} if test is None else cells_of(test))
-        self.places = [Place(name, cells[name], None) for name in names if name in cells]
+        self.places = [Place(name, cells[name], None) for name in names[0] if name in cells]
+        self.own = {place.identity for place in self.places if place.name not in self.again}
         self.item_name = _target_of(body) if items is not None else ""
         self.carried: list[Place] = []
         self.lists: list[Place] = []
@@ -66,9 +71,9 @@ class Loop:
         self.counts: dict[Any, int] = {}
         self.inputs: dict[int, list[Node]] = {}
 
-    def record(self, live: Iterable[str], wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
+    def record(self, wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
         """Make the node, and run the loop plainly."""
-        self.live, self.wants_broke, self.may_peel, self.snapshot = set(live), wants_broke, may_peel, snapshot
+        self.wants_broke, self.may_peel, self.snapshot = wants_broke, may_peel, snapshot
         rounds, tests = self._pieces()
         ends, tested = rounds[1], [] if tests is None else tests[1]
         self._check(ends, rounds[0])
@@ -102,7 +107,8 @@ class Loop:
         missing = [place for place in self.places if place.get() is MISSING and place.name in self.live]
         if missing:
             raise Abandon(self.site, f"{missing[0].name} is set in the loop and read after it", self.may_peel)
-        self.carried = [place for place in self.places if place.get() is not MISSING]
+        known = [place for place in self.places if place.get() is not MISSING]
+        self.carried = [place for place in known if place.identity not in self.own]
         self.befores = {place.identity: place.get() for place in self.carried}
         self.before_lists = {place.identity: place.get() for place in self.lists}
         self.counts.clear()

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from clew.capture.control.branches import Branch
-from clew.capture.control.loops import Iteration, Loop
+from clew.capture.control.loops import Iteration, Loop, Sets
 from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Abandon, Piece, PieceRecorder, Site, Support
 from clew.capture.control.rewrites import Rewrites
@@ -196,13 +196,11 @@ class Regions:
         (end,) = self.pieces.ends(piece, most=1)
         return piece.paths.has_questions or self.support.is_data(end.value)
 
-    def loop(
-        self, number: int, test: Any, body: Any, names: Iterable[str], live: Iterable[str], wants_broke: bool
-    ) -> Outcome:
+    def loop(self, number: int, test: Any, body: Any, names: Sets, wants_broke: bool) -> Outcome:
         """A ``while`` on data becomes one node."""
         site = self._site(number)
         loop = Loop(self.pieces, site, test, body, names)
-        return loop.record(live, wants_broke, site not in self.progress.peeled, self._snapshot(site))
+        return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))
 
     def iterate(self, function: Any, args: tuple[Any, ...]) -> Any:
         """``range``, ``enumerate`` or ``zip``; of traced numbers, or of what is open ended, so is it."""
@@ -263,9 +261,7 @@ class Regions:
         self.recorder.guard(self.recorder.create(len, (found,)), len(iterable.items))
         return self.recorder.result(iterable.items, found)
 
-    def loop_over(
-        self, number: int, items: Iteration, body: Any, names: Iterable[str], live: Iterable[str], wants_broke: bool
-    ) -> Outcome:
+    def loop_over(self, number: int, items: Any, body: Any, names: Sets, wants_broke: bool) -> Outcome:
         """A ``for`` over what is open ended becomes one node."""
         site = self._site(number)
         if type(items) is range:
@@ -285,4 +281,4 @@ class Regions:
                 return outcome
             items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)
         loop = Loop(self.pieces, site, None, body, names, items)
-        return loop.record(live, wants_broke, site not in self.progress.peeled, self._snapshot(site))
+        return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))

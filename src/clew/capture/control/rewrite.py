@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from clew.capture.control.scopes import Variables, breaks, jumps, may_read_first, returns
+from clew.capture.control.liveness import Liveness
+from clew.capture.control.scopes import Variables, breaks, jumps, returns
 
 _RUNTIME = "the runtime of clew's control flow"
 _BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
@@ -166,7 +167,6 @@ class _Writer(ast.NodeTransformer):
     def __init__(self, definition: Any) -> None:
         self.count = 0
         self.inside = ""  # of which kind of body the statement at hand is a part: "", "loop" or "branch"
-        self.depth = 0
         body = [definition.body] if isinstance(definition, ast.Lambda) else definition.body
         self.variables = Variables(body)
         self.first = next((one.arg for one in (*definition.args.posonlyargs, *definition.args.args)), "")
@@ -177,7 +177,9 @@ class _Writer(ast.NodeTransformer):
         if isinstance(definition, ast.Lambda):
             body: list[ast.stmt] = [ast.Return(self.visit(_copy(definition.body)), lineno=definition.lineno)]
         else:
-            body = self._block([_copy(one) for one in definition.body])
+            copies = [_copy(one) for one in definition.body]
+            self.liveness = Liveness(copies)
+            body = self._block(copies)
         own = sorted(self.shared - self.variables.outer.keys())
         if own:
             names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in own]
@@ -210,27 +212,21 @@ class _Writer(ast.NodeTransformer):
         made = ast.FunctionDef(name, arguments, [*head, *body] or [ast.Pass()], [], None)
         return ast.copy_location(made, at)
 
-    def _names(self, *blocks: list[Any]) -> tuple[ast.Tuple, ast.Tuple]:
-        """The variables that a piece sets, and those of them that are read elsewhere, or in another round."""
-        found = Variables([node for block in blocks for node in block])
-        stored = {name for name in found.stored if self.variables.outer.get(name) != "global"}
-        elsewhere = self.variables.loaded - found.loaded
-        again = {name for name in stored if self.depth and any(may_read_first(block, name) for block in blocks)}
-        live = again | {name for name in stored if elsewhere[name]}
-        live |= {name for name in stored if name in self.variables.outer}
-        return _texts(stored), _texts(live)
+    def _names(self, node: ast.If | ast.While | ast.For, parts: list[ast.AST]) -> list[ast.expr]:
+        """The variables that a piece sets, and those of them that are read after it; of a loop, in a next round too."""
+        stored = {name for name in Variables(parts).stored if self.variables.outer.get(name) != "global"}
+        found = [stored, stored & self.liveness.after[node]]
+        return [*map(_texts, found if isinstance(node, ast.If) else [*found, stored & self.liveness.again[node]])]
 
     def _inner(self, kind: str, body: list[ast.stmt]) -> list[ast.stmt]:
         before, self.inside = self.inside, kind
-        self.depth += kind == "loop"
         try:
             return self._block(body)
         finally:
-            self.depth -= kind == "loop"
             self.inside = before
 
     def visit_While(self, node: ast.While) -> Any:
-        number, names = self._number(), self._names([node.test, *node.body])
+        number, names = self._number(), self._names(node, [node.test, *node.body])
         result = f"{_OWN}loop_{number}"
         has_return, has_break = returns(node.body), breaks(node.body)
         test = self._function(f"{_OWN}test_{number}", [ast.Return(self._truth(node.test))], node)
@@ -242,7 +238,7 @@ class _Writer(ast.NodeTransformer):
         return self._located([test, body, start, *self._after(result, node.orelse, has_return, has_break)], node)
 
     def visit_For(self, node: ast.For) -> Any:
-        number, names = self._number(), self._names([node.target, *node.body])
+        number, names = self._number(), self._names(node, [node.target, *node.body])
         result, item = f"{_OWN}loop_{number}", f"{_OWN}item"
         has_return, has_break = returns(node.body), breaks(node.body)
         iterable = self.visit(node.iter)
@@ -280,7 +276,7 @@ class _Writer(ast.NodeTransformer):
             return node
         if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not):
             node.test, node.body, node.orelse = node.test.operand, node.orelse, node.body
-        number, names = self._number(), self._names(node.body, node.orelse)
+        number, names = self._number(), self._names(node, [*node.body, *node.orelse])
         test = self._truth(node.test)
         then = self._function(f"{_OWN}then_{number}", self._inner("branch", node.body), node)
         other = self._function(f"{_OWN}else_{number}", self._inner("branch", node.orelse), node)

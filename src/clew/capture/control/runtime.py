@@ -15,6 +15,8 @@ from typing import Any
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_regions", default=None)
 """The regions of the capture that is recording in this context."""
 
+Names = tuple[str, ...]
+
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge, "Eq": operator.eq,
     "NotEq": operator.ne, "Is": operator.is_, "IsNot": operator.is_not, "In": lambda one, other: one in other,
@@ -69,30 +71,26 @@ class Runtime:
         return Returned(value)
 
     @staticmethod
-    def while_(
-        number: int, test: Any, body: Any, names: tuple[str, ...], live: tuple[str, ...], wants: bool
-    ) -> Outcome:
-        """A ``while``."""
+    def while_(number: int, test: Any, body: Any, names: Names, live: Names, again: Names, wants: bool) -> Outcome:
+        """A ``while``: it sets ``names``; of these ``live`` may be read after it, ``again`` in a next round or then."""
         regions = current.get()
         outcome = Outcome()
         rounds = 0
         while True:
             if regions is not None and regions.is_loop_on_data(number, test, rounds):
-                return regions.loop(number, test, body, names, live, wants)  # type: ignore[no-any-return]
+                return regions.loop(number, test, body, (names, live, again), wants)  # type: ignore[no-any-return]
             with unrolled(regions, number):
                 if not test() or outcome.take(body()):
                     return outcome
             rounds += 1
 
     @staticmethod
-    def for_(
-        number: int, iterable: Any, body: Any, names: tuple[str, ...], live: tuple[str, ...], wants: bool
-    ) -> Outcome:
+    def for_(number: int, iterable: Any, body: Any, names: Names, live: Names, again: Names, wants: bool) -> Outcome:
         """A ``for``."""
         regions = current.get()
         outcome = Outcome()
         if regions is not None and regions.is_open_ended(number, iterable):
-            return regions.loop_over(number, iterable, body, names, live, wants)  # type: ignore[no-any-return]
+            return regions.loop_over(number, iterable, body, (names, live, again), wants)  # type: ignore[no-any-return]
         with unrolled(regions, number, iterable):
             for item in iterable if regions is None else regions.walked(iterable):
                 if outcome.take(body(item)):
@@ -100,7 +98,7 @@ class Runtime:
         return outcome
 
     @staticmethod
-    def if_(number: int, test: Any, then: Any, other: Any, names: tuple[str, ...], live: tuple[str, ...]) -> None:
+    def if_(number: int, test: Any, then: Any, other: Any, names: Names, live: Names) -> None:
         """An ``if`` that is left at its end."""
         regions = current.get()
         if regions is not None and regions.is_branch_on_data(number, test):

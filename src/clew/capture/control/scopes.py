@@ -87,16 +87,6 @@ class Variables(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def may_read_first(block: list[ast.AST], name: str) -> bool:
-    """Whether some statements may read a variable before they set it."""
-    for statement in block:
-        if Variables([statement]).loaded[name]:
-            return True
-        if isinstance(statement, ast.Assign) and name in Variables(statement.targets).stored:
-            return False
-    return False
-
-
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of some statements, without those of functions and classes inside of them."""
     for node in nodes:
