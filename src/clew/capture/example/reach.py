@@ -130,7 +130,7 @@ class Reach:
     def _is_own(self, function: FunctionType) -> bool:
         """Whether a function is the program's: of one of its packages, or no installed one."""
         package = _package(function)
-        if package in _FOREIGN or is_hidden(function.__code__):
+        if is_hidden(function.__code__) or (package in _FOREIGN and not is_generated(function.__code__)):
             return False
         return package in self._packages or _INSTALLED not in function.__code__.co_filename
 
@@ -392,11 +392,16 @@ def stored_names(code: CodeType) -> tuple[str, ...]:
     return _scan(code).stored
 
 
+def is_generated(code: CodeType) -> bool:
+    """Whether a graph's code was generated: it is a program like any other, whose guards look at objects as such."""
+    return code.co_filename.startswith("<clew ")
+
+
 def asks_for_identity(code: CodeType) -> bool:
     """Whether a function asks ``is True`` or ``is False``, which only the plain values answer rightly."""
-    return _scan(code).asks_for_identity
+    return _scan(code).asks_for_identity and not is_generated(code)
 
 
 def compares_objects(code: CodeType) -> bool:
     """Whether a function asks if two values are the same object, which may be two of its arguments."""
-    return _scan(code).compares_objects
+    return _scan(code).compares_objects and not is_generated(code)
