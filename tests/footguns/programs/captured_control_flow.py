@@ -250,3 +250,85 @@ def _():
         return rows.detach(), norm.running_mean * 2, before
 
     return _case(f, lambda: [buffer.clone() for buffer in norm.buffers()])
+
+
+@program("truth_of_an_item_asked_with_is", kind="captured_control_flow")
+def _():
+    def f(x):
+        flag = (x > 0).all().item()
+        return x + 1 if flag is True else x - 1
+
+    return _case(f)
+
+
+@program("comparison_of_items_asked_with_is", kind="captured_control_flow")
+def _():
+    def f(x):
+        return describe(x, x.sum().item() > x.max().item())
+
+    def describe(x, grows):
+        match grows:
+            case True:
+                return x * 2
+            case False:
+                return x * 3
+
+    return _case(f)
+
+
+@program("branch_frees_what_another_way_reads", kind="captured_control_flow")
+def _():
+    def f(x):
+        y = x * 2
+        if x.sum() > 0:
+            z = y + 1
+            y = None
+        else:
+            z = y
+        return z if y is None else z + y
+
+    return _case(f)
+
+
+@program("handler_reads_what_a_branch_set", kind="captured_control_flow")
+def _():
+    def f(x):
+        step = "before"
+        try:
+            if x.sum() > 0:
+                step = "positive"
+            else:
+                step = "negative"
+            raise ValueError(step)
+        except ValueError:
+            return step, x
+
+    return _case(f)
+
+
+@program("generator_reads_what_a_branch_set_later", kind="captured_control_flow")
+def _():
+    def f(x):
+        scale = 1.0
+        scaled = (part * scale for part in (x, x))
+        if x.sum() > 0:
+            scale = 2.0
+        else:
+            scale = 3.0
+        return list(scaled)
+
+    return _case(f)
+
+
+@program("loop_reads_its_variable_of_the_round_before", kind="captured_control_flow")
+def _():
+    def f(x):
+        last = x * 0
+        while x.sum() < 50 and x.sum() > -50:
+            if x[0] > 1:
+                x = x + last
+            last = x
+            x = x * 2
+        return x
+
+    return _case(f)

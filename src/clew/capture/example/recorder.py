@@ -99,6 +99,7 @@ class Recorder:
         self.paths: Any = None
         self.refuses_questions = False
         self.needs_identity = False  # whether the program asks which object a value is: then no other may stand for it
+        self.plain_truths = False  # whether the program asks for True or False as such, which nothing can stand for
         self.dynamic = False  # whether sizes and numbers given are data too: the graph shall hold for others
         self.constants: dict[str, Any] = {}
         self.aliases: dict[int, tuple[Any, Any]] = {}

@@ -161,7 +161,8 @@ class NumpyRecorder(Recorder):
             while isinstance(owner.base, numpy.ndarray):
                 owner = owner.base
             self._memory[id(owner)] = owner
-        return stand_in(value, place, self)
+        number = stand_in(value, place, self)
+        return bool(number) if type(value) is bool and self.plain_truths and self.open else number
 
     def memory(self) -> list[Any]:
         """The arrays that hold what the program's arrays are, of those that are still in use."""

@@ -91,8 +91,9 @@ class Run(ExampleRun):
         self._follow_control_flow(NumpySupport(recorder), programs)
         codes = [function.__code__ for function in self.surroundings.functions]
         recorder.compares_objects = any(map(compares_objects, codes))
-        recorder.needs_identity = recorder.compares_objects or any(map(asks_for_identity, codes))
-        if any(map(asks_for_identity, codes)):
+        recorder.plain_truths = any(map(asks_for_identity, codes))
+        recorder.needs_identity = recorder.compares_objects or recorder.plain_truths
+        if recorder.plain_truths:
             self.nests.plain_kinds = (bool,)
         if recorder.compares_objects:  # equal numbers may be one object, two stand-ins never are
             self.nests.plain_kinds = (bool, int, float)

@@ -105,7 +105,8 @@ class Run(ExampleRun):
             self.nests.plain_kinds = (bool,)
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
-        self.recorder.needs_identity = any(asks_for_identity(code) or compares_objects(code) for code in codes)
+        self.recorder.plain_truths = any(map(asks_for_identity, codes))
+        self.recorder.needs_identity = self.recorder.plain_truths or any(map(compares_objects, codes))
         named = any("type" in global_names(code) for code in codes)  # which would tell a stand-in from an array
         self.recorder.follows_arrays = findings.follows_arrays and not named
         if self.module is not None:

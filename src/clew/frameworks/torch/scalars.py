@@ -40,7 +40,7 @@ def traced(value: Any, place: Any, recorder: Recorder) -> Any:
         object.__setattr__(place, "value_type", _TYPES[kind])
     number: Any = object.__new__(cls)
     number.plain, number.place, number.recorder = value, place, recorder
-    return number
+    return bool(number) if kind is bool and recorder.plain_truths and recorder.open else number
 
 
 def _plain(value: Any) -> Any:
