@@ -13,7 +13,7 @@ from typing import Any
 from clew.capture.control.nests import with_leaves
 from clew.capture.control.paths import Paths, arrange
 from clew.capture.control.pieces import End, Piece, PieceRecorder, Site
-from clew.capture.control.snapshot import Place, Snapshot, cells_of
+from clew.capture.control.snapshot import Place, Snapshot, cells_of, in_order
 from clew.capture.example.recorder import Pending, Scalar
 from clew.ir.control import cond
 from clew.ir.node import Node
@@ -62,7 +62,7 @@ class Branch:
                 kept.append(place)
         for end in ends:
             self.pieces.check_alone(self.site, [end.value, *(end.values.get(place.identity) for place in kept)])
-        return kept
+        return in_order(kept)
 
     def _given(self, end: End, places: list[Place]) -> tuple[Any, ...]:
         """What one way gives: its value, then what it left in each place, or what was there before."""

@@ -84,8 +84,8 @@ def explore_ways(
             done = _run_apart(run, args, kwargs)
         except stopping:
             raise
-        except Exception:  # a way that cannot be recorded is guarded against
-            paths.give_up()  # type: ignore[union-attr]
+        except Exception as error:  # a way that cannot be recorded is guarded against
+            paths.give_up(error)  # type: ignore[union-attr]
             continue
         if not done:
             return None

@@ -17,7 +17,7 @@ from clew.capture.control.nests import is_leaf, leaves_of, with_leaves
 from clew.capture.control.paths import Paths, arrange
 from clew.capture.control.pieces import Abandon, End, Piece, PieceRecorder, Site
 from clew.capture.control.runtime import RUNTIME, Outcome, Returned
-from clew.capture.control.snapshot import Place, Snapshot, cells_of
+from clew.capture.control.snapshot import Place, Snapshot, cells_of, in_order, order_of
 from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING, require
 from clew.capture.example.histories import History
@@ -26,6 +26,8 @@ from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
+
+_BROKE = "broke"
 
 Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 """The variables that a loop sets, those that are read after it, and those that are read after it or in a next round."""
@@ -108,7 +110,7 @@ class Loop:
         if missing:
             raise Abandon(self.site, f"{missing[0].name} is set in the loop and read after it", self.may_peel)
         known = [place for place in self.places if place.get() is not MISSING]
-        self.carried = [place for place in known if place.identity not in self.own]
+        self.carried = in_order([place for place in known if place.identity not in self.own])
         self.befores = {place.identity: place.get() for place in self.carried}
         self.before_lists = {place.identity: place.get() for place in self.lists}
         self.counts.clear()
@@ -215,8 +217,8 @@ class Loop:
     # ---- the node ------------------------------------------------------------------------------------------------
 
     def _node(self, rounds: Any, tests: Any, ends: list[End], tested: list[End]) -> Node:
-        initial = [*itertools.chain(*(self.pieces.arguments(place.get()) for place in self.carried))]
-        initial += self._flags(False, False, (None,) * self.count)
+        initial = self._row([self.pieces.arguments(place.get()) for place in self.carried], False)
+        initial += self._returning(False, (None,) * self.count)
         for end in ends:
             rounds[0].paths.write_end(end.levels, self._given(end))
         outputs = sum(self.counts.values())
@@ -240,23 +242,40 @@ class Loop:
 
     def _given(self, end: End) -> tuple[Any, ...]:
         """What one way of a round gives to the next."""
-        carried = itertools.chain(*(end.left[place.identity] for place in self.carried))
-        is_return = isinstance(end.value, Returned)
-        value = end.arguments if is_return else (None,) * self.count
-        flags = self._flags(end.value is not None, is_return, value)
-        return (*carried, *flags, *self._appended(end), *((end.value is not None,) if self.breaks else ()))
+        broke, is_return = end.value is not None, isinstance(end.value, Returned)
+        carried = self._row([end.left[place.identity] for place in self.carried], broke)
+        returned = self._returning(is_return, end.arguments if is_return else (None,) * self.count)
+        return (*carried, *returned, *self._appended(end), *((broke,) if self.breaks else ()))
 
-    def _flags(self, broke: bool, is_return: bool, value: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What is carried besides the program's own: whether the loop broke, whether it returned, and what."""
-        first = (broke,) if self.wants_broke and self.breaks else ()
-        return first if self.returned is MISSING else (*first, is_return, *value)
+    @property
+    def _flag(self) -> int | None:
+        """The number of places before the flag that says whether the loop broke; None if nobody asks for it.
+
+        It stands where a variable of that name does, which it is in generated code.
+        """
+        if not self.wants_broke or not self.breaks:
+            return None
+        return sum(order_of(place.name) < _BROKE for place in self.carried)
+
+    def _row(self, parts: list[tuple[Any, ...]], broke: bool) -> list[Any]:
+        """What is carried, and among it the flag."""
+        if self._flag is not None:
+            parts = [*parts[: self._flag], (broke,), *parts[self._flag :]]
+        return list(itertools.chain(*parts))
+
+    def _returning(self, is_return: bool, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What is carried for a ``return`` inside: whether there was one, and what it gives."""
+        return () if self.returned is MISSING else (is_return, *value)
 
     def _pad(self, piece: Piece, count: int, is_round: bool) -> None:
         """Let a body have as many inputs as values are carried; the item of a ``for`` comes after them."""
         inputs = self.inputs[id(piece.paths)]
         item = [inputs.pop()] if is_round and self.items is not None else []
-        inputs += [Graph.create_node(piece.body.graph, "placeholder", "flag") for _ in range(count - len(inputs))]
-        inputs += item
+        flags = [Graph.create_node(piece.body.graph, "placeholder", "flag") for _ in range(count - len(inputs))]
+        if self._flag is not None:
+            before = [self.befores[place.identity] for place in self.carried[: self._flag]]
+            inputs.insert(sum(1 for _ in leaves_of(self.recorder, before)), flags.pop(0))
+        inputs += flags + item
 
     # ---- afterwards ----------------------------------------------------------------------------------------------
 
@@ -285,14 +304,17 @@ class Loop:
     def _left(self, node: Node, outcome: Outcome) -> Outcome:
         """Let the program see what came out of the loop."""
         tie = Tying(self.pieces, node)
-        for place in self.carried:
-            self.pieces.check_fit(self.site, [self.befores[place.identity], place.get()], self.may_peel)
-            place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
+        broke: Any = outcome.broke
+        for index in range(len(self.carried) + 1):
+            if index == self._flag:
+                broke = tie.named(_BROKE)(bool(outcome.broke))
+            for place in self.carried[index : index + 1]:
+                self.pieces.check_fit(self.site, [self.befores[place.identity], place.get()], self.may_peel)
+                place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
         for place in self.places:
             if place not in self.carried:
                 place.put(MISSING)
         self._collect(node)
-        broke = tie.named("broke")(bool(outcome.broke)) if self.wants_broke and self.breaks else outcome.broke
         if self.returned is MISSING:
             return Outcome(broke)
         returned = tie.named("returned")(bool(outcome.returned))

@@ -9,16 +9,17 @@ bodies are the two sides of a branch. So a branch may return early, change state
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clew.capture.control.runtime import current
 from clew.capture.example.bodies import Bodies, OpenBody
-from clew.capture.example.guards import Variable, require
+from clew.capture.example.guards import Variable, require_way
 from clew.capture.example.recorder import describe
 from clew.errors import CaptureError
-from clew.ir.control import cond
+from clew.ir.control import cond, ends_of, output_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import SourceLine, user_frame, user_source
@@ -85,7 +86,8 @@ class _Question:
         self.answer = answer
         self.source = source
         self.sides: dict[bool, _Segment] = {}
-        self.refused: set[bool] = set()
+        self.refused: dict[bool, str] = {}
+        """Why there is nothing for an answer."""
 
 
 class Paths:
@@ -125,6 +127,7 @@ class Paths:
         if self.body is not None:
             bodies.enter(self.body)
         self._segment = self._first
+        self._latest: tuple[_Question, bool] | None = None
         self._cursor = 0
         self._given: list[bool] = []
         self._known: dict[Node, bool] = {}
@@ -186,7 +189,7 @@ class Paths:
             side = question.sides[chosen] = _Segment(OpenBody(self._new_graph(), is_branch=True))
         assert side.body is not None
         self.bodies.enter(side.body)
-        self._segment, self._cursor = side, 0
+        self._segment, self._cursor, self._latest = side, 0, (question, chosen)
         return chosen
 
     def _is_worth_it(self) -> bool:
@@ -210,10 +213,13 @@ class Paths:
         """Whether the run has come past the last question that it was told the answer of."""
         return len(self._given) >= len(self.answers)
 
-    def give_up(self) -> None:
-        """The way of this run cannot be recorded: it will be guarded against."""
+    def give_up(self, error: BaseException) -> None:
+        """The way of this run cannot be recorded because of an error: it will be guarded against."""
         if not self.is_ahead:
             raise self._diverged()
+        if self._latest is not None:
+            question, answer = self._latest
+            question.refused[answer] = f"on the example this way could not be run: {said(error)}"
         self._segment.is_complete, self._segment.ends = True, False
         self._segment.question = None
 
@@ -267,6 +273,8 @@ class Paths:
         vars(graph).pop("paths", None)
         graph.__class__ = Graph
         if question is None:
+            if self.body is not None:
+                _shorten_end(graph)
             return
         sides = {}
         for answer in (True, False):
@@ -290,9 +298,36 @@ class Paths:
         graph.output(node)
 
 
+def said(error: BaseException) -> str:
+    """An error in one line."""
+    text = (str(error).splitlines() or [""])[0]
+    return text if isinstance(error, CaptureError) else f"{type(error).__name__}: {text}"
+
+
 def _inside(node: Node, body: OpenBody) -> Node:
     """A node as it is known inside a body: itself if it was made there, a parameter otherwise."""
     return node if node.graph is body.graph else body.parameter(node)
+
+
+def _shorten_end(graph: Graph) -> None:
+    """Let a body that takes apart what a branch gives, to give back the same, give back that itself."""
+    output = output_of(graph)
+    items = None if output is None else output.args[0]
+    if output is None or not isinstance(items, tuple) or not items or not all(map(_is_item, items)):
+        return
+    branch = items[0].args[0]
+    if branch.target is not cond or branch.graph is not graph:
+        return
+    count = next((len(end) for end in ends_of(branch.args[1]) if isinstance(end, tuple)), -1)
+    same = all(item.args == (branch, place) and len(item.users) == 1 for place, item in enumerate(items))
+    if same and count == len(items) == len(branch.users):
+        output.args = (branch,)
+        for item in items:
+            graph.erase_node(item)
+
+
+def _is_item(value: Any) -> bool:
+    return isinstance(value, Node) and value.target is operator.getitem and isinstance(value.args[0], Node)
 
 
 def arrange(body: OpenBody, outer: list[Node], own: Sequence[Node] = ()) -> None:
@@ -307,10 +342,10 @@ def arrange(body: OpenBody, outer: list[Node], own: Sequence[Node] = ()) -> None
 def _refusing(question: _Question, answer: bool, result: Any) -> OpenBody:
     """A body for a way that was not recorded: it raises that the graph has assumed the other one."""
     body = OpenBody(Graph(), is_branch=True)
-    value = body.parameter(question.node)
     where = "" if question.source is None else question.source.describe()
-    truth = body.graph.call_function(bool, (value,))
-    guard = body.graph.call_function(require, (truth, answer, describe(question.node, answer), where))
+    why = question.refused.get(not answer, f"the program has more than {MOST_PATHS} ways")
+    args = (not answer, answer, describe(question.node, answer), where, why)
+    guard = body.graph.call_function(require_way, args)
     guard.source = question.source
     body.graph.output(result)
     return body

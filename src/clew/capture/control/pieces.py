@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from clew.capture.control.nests import containers_of, frame_of, leaves_of
-from clew.capture.control.paths import Paths
+from clew.capture.control.paths import Paths, said
 from clew.capture.control.runtime import Returned
 from clew.capture.control.snapshot import Place, Snapshot
 from clew.capture.example.bodies import OpenBody
@@ -192,8 +192,8 @@ class PieceRecorder:
                 raise CaptureError("it changes the order of a dict")
         except Exception as error:
             if not is_forced:
-                raise Abandon(piece.site, f"it cannot be recorded: {error}") from error
-            piece.paths.give_up()
+                raise Abandon(piece.site, f"it cannot be recorded: {said(error)}") from error
+            piece.paths.give_up(error)
             return []
         finally:
             recorder.failure = failure

@@ -107,6 +107,10 @@ class Regions:
         frame = user_frame(1)
         if frame is not None and self.rewrites.is_wanted(frame.f_code):
             self._start_over()
+        self._open_loop()
+
+    def _open_loop(self) -> None:
+        """A loop that Python runs asks for data inside: it shall be a node, if it can be."""
         if self._unrolled and self._unrolled[-1] not in self.progress.opened | self.progress.abandoned.keys():
             self.progress.opened.add(self._unrolled[-1])
             self._start_over()
@@ -164,6 +168,7 @@ class Regions:
         self, number: int, test: Any, then: Any, other: Any, names: Iterable[str] = (), live: Iterable[str] = ()
     ) -> Any:
         """A branch on data becomes one node."""
+        self._open_loop()
         site = self._site(number)
         return Branch(self.pieces, site, test, then, other, self._snapshot(site)).record(names, live)
 

@@ -7,6 +7,7 @@ reached: containers, objects, modules, closures. ``changed`` gives the places th
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +32,7 @@ from clew.ir.source import is_hidden
 
 _MOST = 50_000
 _ENTRANCE = "_call"
+_NUMBER = re.compile(r"_\d+$")
 _INERT = (type, ModuleType, BuiltinFunctionType)
 
 
@@ -66,6 +68,16 @@ class Place:
     def identity(self) -> Any:
         """The same for the same place."""
         return id(self.holder), self.key
+
+
+def in_order(places: list[Place]) -> list[Place]:
+    """Places by their names, numbers behind these left out: in generated code a variable may have got one."""
+    return sorted(places, key=lambda place: order_of(place.name))
+
+
+def order_of(name: str) -> str:
+    """A name without the number behind it."""
+    return _NUMBER.sub("", name)
 
 
 class Snapshot:

@@ -56,6 +56,20 @@ class Collected(list[Any]):
             self.place = recorder.create(operator.add, (recorder.resolve(self.place), more))
         list.append(self, item)
 
+    def __add__(self, other: Any) -> Any:
+        """A longer list, of whatever length."""
+        return self._joined(self, other) if self.is_whole else list.__add__(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._joined(other, self) if self.is_whole else list.__add__(other, self)
+
+    def _joined(self, first: Any, second: Any) -> Any:
+        if not isinstance(first, list) or not isinstance(second, list):
+            return NotImplemented
+        recorder = self.recorder
+        node = recorder.create(operator.add, (recorder.argument(first), recorder.argument(second)))
+        return Collected([*list.__iter__(first), *list.__iter__(second)], node, recorder)
+
     def __getitem__(self, index: Any) -> Any:
         found = list.__getitem__(self, index)
         if not self.is_whole:
@@ -66,7 +80,7 @@ class Collected(list[Any]):
         return list.__getitem__(self, index)
 
 
-_FREE = frozenset({"append", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__", "__setattr__",
+_FREE = frozenset({"append", "__add__", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__", "__setattr__",
                    "__delattr__", "__dir__", "__doc__", "__init_subclass__", "__subclasshook__",
                    "__class_getitem__"})  # fmt: skip
 

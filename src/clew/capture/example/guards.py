@@ -47,15 +47,20 @@ def guards_of(graph: Graph) -> list[Guard]:
     ]
 
 
-def require(value: Any, expected: Any, assumption: str, place: str = "") -> None:
-    """Raise unless ``value`` is what it was during the capture."""
+def require(value: Any, expected: Any, assumption: str, place: str = "", why: str = "") -> None:
+    """Raise unless ``value`` is what it was during the capture; ``why`` no other way was captured, if that is known."""
     if not same_answer(value, expected):
         raise GuardError(
             f"the graph assumed {assumption}, but the value is {value!r}",
             where=place,
-            why="the captured program took a way that depends on it",
+            why=why or "the captured program took a way that depends on it",
             fixes=("capture again with this input", "clew.trace(fn) without an example captures again by itself"),
         )
+
+
+def require_way(value: bool, expected: bool, assumption: str, place: str = "", why: str = "") -> None:
+    """Raise, in the place of a way that was not captured: there ``value`` is the truth that is not ``expected``."""
+    require(value, expected, assumption, place, why)
 
 
 def same_answer(value: Any, expected: Any) -> bool:
@@ -261,7 +266,7 @@ def write_variable(variable: Variable, value: Any) -> None:
 
 CHECKS = (
     require, require_same, require_type, require_length, require_keys, require_attributes, require_other_attributes,
-    require_array, require_variable, require_untouched,
+    require_array, require_variable, require_untouched, require_way,
 )  # fmt: skip
 """The functions that a guard may be in a graph."""
 
