@@ -13,6 +13,7 @@ from clew.codegen.comments import Commentator
 from clew.codegen.finish import Finish, Return, Test, moves
 from clew.codegen.inline import tree_before, write_inside
 from clew.codegen.lines import Draft, Line
+from clew.codegen.logic import Joined, joined, joined_head, write_joined
 from clew.codegen.plan import BranchLayout, LoopLayout, Plan, Side
 from clew.codegen.scope import Scope
 from clew.codegen.statements import operand
@@ -29,6 +30,8 @@ class ControlWriter:
         self.root = root
         self.plan = plan
         self.comments = comments
+        self._joined: dict[Node, Joined] = {}
+        """Branches that are written inside of the head of another one, by what is written there."""
 
     def block(self, nodes: Any, finish: Finish, draft: Draft | None = None) -> list[Line]:
         """The statements of a block."""
@@ -37,11 +40,17 @@ class ControlWriter:
     def skipped(self, nodes: Any, finish: Finish) -> set[Node]:
         """The nodes that have no statement of their own, because they are written inside of another one."""
         plan = self.plan
+        for node in nodes if plan.layouts else ():
+            layout = plan.layouts.get(node)
+            found = joined(node, layout.branch.predicate, plan) if isinstance(layout, BranchLayout) else None
+            if found is not None:
+                self._joined[found.branch] = found
         heads = [plan.inside[node] for node in nodes if node in plan.layouts] if plan.layouts else []
         last = next(iter(reversed(nodes)), None)
         if last is not None and last.op == "output" and last not in plan.silent:
             heads.append(self._tree_at_end(last, finish))
-        return among(nodes, plan.silent, plan.blocks.inline).union(*heads)
+        items = [found.item for found in self._joined.values()]
+        return among(nodes, plan.silent, plan.blocks.inline).union(items, *heads)
 
     def _tree_at_end(self, output: Node, finish: Finish) -> list[Node]:
         """What is written in the condition at the end of a block, which is the last thing that is computed there."""
@@ -90,12 +99,15 @@ class ControlWriter:
     def control(self, node: Node, finish: Finish) -> Iterator[Line]:
         """The statements of a branch or a loop; ``finish`` ends the block around it."""
         layout = self.plan.layouts[node]
+        if node in self._joined:
+            return
         write_inside(self.plan.inside[node], self.scope, self.root)
         if isinstance(layout, LoopLayout):
             yield from self._loop(node, layout)
         else:
             yield from self._branch(node, layout, finish)
-        yield from self.free(node, self.plan.frees.get(node, []))
+        items = {found.item for found in self._joined.values()}
+        yield from self.free(node, [value for value in self.plan.frees.get(node, []) if value not in items])
 
     # ---- branches ------------------------------------------------------------------------------------------------
 
@@ -103,6 +115,7 @@ class ControlWriter:
         """An ``if``; where its first side leaves for good, the second one needs no ``else``."""
         ends = [finish if layout.is_last else side.finish for side in layout.sides]
         first, second = (self._side(node, side, end) for side, end in zip(layout.sides, ends, strict=True))
+        self._write_joined(node, layout.branch.predicate)
         condition = self._head(layout.branch.predicate)
         if layout.is_last and _leaves(layout.sides[0].body, ends[0]):
             yield from self._headed(node, f"if {condition}:", first)
@@ -114,6 +127,11 @@ class ControlWriter:
             yield from self._headed(node, f"if not {operand(layout.branch.predicate, self.scope)}:", second)
         else:
             yield from self._headed(node, f"if {condition}:", [])
+
+    def _write_joined(self, node: Node, predicate: Any) -> None:
+        found = joined(node, predicate, self.plan)
+        if found is not None:
+            write_joined(found, self.plan, self.scope, self.root)
 
     def _head(self, value: Any) -> str:
         return self.scope.spell_bare(value) if isinstance(value, Node) else self.scope.spell(value)
@@ -161,6 +179,10 @@ class ControlWriter:
         others = [inner for inner in test.nodes if inner.op not in ("placeholder", "output")]
         if len(tree) == len(others):
             write_inside(tree, self.scope, self.root)
+            return f"while {self._head(value)}:", []
+        found = joined_head(test, self.plan)
+        if found is not None:
+            write_joined(found, self.plan, self.scope, self.root)
             return f"while {self._head(value)}:", []
         before = [line._replace(node=node) for line in self.block(test.nodes, Test())]
         return "while True:", before

@@ -1,7 +1,7 @@
 """Which variables of a function may still be read behind each of its branches and loops.
 
-In come the statements of a function; out comes, for each ``if``, ``while`` and ``for`` among them, the variables that may
-be read after it, and for a loop those that a round may read before it sets them. Walked from the end to the beginning.
+In come the statements of a function; out comes, for each ``if``, ``while`` and ``for`` among them, what may be read
+after it, and for a loop what a round may read before it sets it. All is walked from the end to the beginning.
 Always holds: a variable that is not named is not read before it is set again; when in doubt, it is named.
 """
 

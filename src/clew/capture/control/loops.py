@@ -26,7 +26,6 @@ from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
-
 _BROKE = "broke"
 
 Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]

@@ -80,8 +80,8 @@ class Collected(list[Any]):
         return list.__getitem__(self, index)
 
 
-_FREE = frozenset({"append", "__add__", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__", "__setattr__",
-                   "__delattr__", "__dir__", "__doc__", "__init_subclass__", "__subclasshook__",
+_FREE = frozenset({"append", "__add__", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__",
+                   "__setattr__", "__delattr__", "__dir__", "__doc__", "__init_subclass__", "__subclasshook__",
                    "__class_getitem__"})  # fmt: skip
 
 

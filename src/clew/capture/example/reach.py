@@ -18,6 +18,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from clew.capture.example.contents import CODE, SIMPLE
+from clew.capture.example.guards import Variable
 from clew.ir.source import is_hidden
 
 _FOREIGN = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras", "clew"}
@@ -280,7 +281,9 @@ def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
     if names_all_globals(function.__code__):  # it may look for any of them
         named = [name for name, value in around.items() if not isinstance(value, CODE) and not name.startswith("__")]
     for name in named:
-        if name in around:
+        if name in around and type(around[name]) is Variable:  # which generated code holds
+            yield around[name].holder, around[name].name, around[name].get()
+        elif name in around:
             yield around, name, around[name]
             yield from _inside(around[name], function.__code__)
     for name, value in (function.__kwdefaults__ or {}).items():

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, value_of
 from clew.capture.example.guards import MISSING, Variable
-from clew.capture.example.reach import Reach, global_names, names_all_globals, stored_names, variables
+from clew.capture.example.reach import Reach, global_names, is_generated, names_all_globals, stored_names, variables
 from clew.errors import CaptureError
 
 AnswerT = TypeVar("AnswerT")
@@ -106,6 +106,9 @@ def _missing(functions: Iterable[FunctionType]) -> list[tuple[dict[str, Any], st
 def _stored(functions: Iterable[FunctionType]) -> set[str]:
     """The names that some functions set, as global variables or as attributes, of a Python module say."""
     found = {name for function in functions for name in stored_names(function.__code__)}
+    for function in functions:
+        if is_generated(function.__code__):
+            found |= {one.name for one in function.__globals__.values() if type(one) is Variable}
     return found | {_ANY} if any(names_all_globals(function.__code__) for function in functions) else found
 
 
