@@ -206,7 +206,7 @@ _EXPRESSIONS: dict[str, Callable[[Node, Scope, str], str]] = {
 def operand(value: Any, scope: Scope) -> str:
     """An operand of an operator, in parentheses unless it is a name or a plain literal."""
     kind = type(value)
-    if kind is Node and value not in scope.special:
+    if isinstance(value, Node) and value not in scope.special:
         return value.name
     if kind is int and 0 <= value < _LARGE:
         return repr(value)
