@@ -25,7 +25,6 @@ NARROWER = {
     "flow_object": "an attribute changes its type",
     "flow_closure": "a variable changes its type",
     "flow_rows": "the number of rows is relied on",
-    "flow_nested_ranges": "there is no list of no rounds",
     "flow_list_to_array": "an array of no rows has another rank",
     "flow_raise_in_loop": "a loop that raises is guarded against",
     "flow_caught_in_loop": "an error that is caught",

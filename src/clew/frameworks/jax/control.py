@@ -173,9 +173,17 @@ def _while(importer: Importer, eqn: Any) -> Sequence[Any] | None:
     return importer.results(node, eqn, len(carried) != 1)
 
 
+def _scan_counts(params: dict[str, Any]) -> tuple[int, int]:
+    """How many operands of a scan are constants, and how many are carried; JAX 0.11 tells it by a tree."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].unpack()
+    return len(consts), len(carry)
+
+
 def _scan(importer: Importer, eqn: Any) -> Sequence[Any] | None:
     params, values = eqn.params, [importer.read(variable) for variable in eqn.invars]
-    consts, carry = params["num_consts"], params["num_carry"]
+    consts, carry = _scan_counts(params)
     given, rows = values[consts : consts + carry], values[consts + carry :]
     groups = (("", consts), ("carry", carry), ("item", len(rows)))
     body, free = importer.body(

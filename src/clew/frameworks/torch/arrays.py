@@ -49,6 +49,7 @@ class ArrayRecorder(NumpyRecorder):
         self.errors = owner.numpy_errors
         self.errstates: list[tuple[Any, Node]] = []
         self.listed: list[Any] = []
+        self.unwritten: list[tuple[Any, Any]] = []
         self.raised: Exception | None = None
         self.rollback = self
         self.crossed: list[Any] = []
