@@ -18,17 +18,21 @@ from typing import Any, ClassVar
 
 from clew.errors import CodegenError, ErasedNode, ForeignNode, OutputCount, StillUsed
 from clew.ir.arguments import Body, map_aggregate, map_arg
+from clew.ir.collector import CollectorPaused
 from clew.ir.effects import is_impure, resolve
 from clew.ir.names import Namespace, snake_case
-from clew.ir.nested import bodies_of, nested_graphs
+from clew.ir.nested import FLAT, nested_graphs, with_bodies
 from clew.ir.node import (
     Node,
     check_opcode,
     drop_inputs,
     make_node,
+    set_meta,
     set_next,
     set_position,
     set_prev,
+    set_source,
+    set_type,
 )
 from clew.ir.pickling import pack, unpack
 from clew.ir.table import table
@@ -399,12 +403,16 @@ class Graph(Body):
         def translate(leaf: Any) -> Any:
             return twins[leaf] if isinstance(leaf, Node) else copy.deepcopy(leaf, memo) if is_graph(leaf) else leaf
 
-        for node in self.nodes:
-            args = map_aggregate(node.args, translate)
-            kwargs = map_aggregate(node.kwargs, translate) if node.kwargs else None
-            copied = twins[node] = twin._append_exact(node.op, node.name, node.target, args, kwargs, node.type)
-            memo[id(node)] = copied
-            _copy_notes(node, copied)
+        with CollectorPaused():
+            for node in self.nodes:
+                if FLAT.issuperset(map(type, node.args)):
+                    args = tuple([twins[leaf] if type(leaf) is Node else leaf for leaf in node.args])
+                else:
+                    args = map_aggregate(node.args, translate)
+                kwargs = map_aggregate(node.kwargs, translate) if node.kwargs else None
+                copied = twins[node] = twin._append_exact(node.op, node.name, node.target, args, kwargs, node.type)
+                memo[id(node)] = copied
+                _copy_notes(node, copied)
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -424,7 +432,7 @@ class Graph(Body):
         for node in reversed(self.nodes):
             if not node.users and node.op != "output" and not must_stay(node):
                 self.erase_node(node)
-        inner = [body.eliminate_dead_code(is_impure_node) for node in self.nodes for body in bodies_of(node)]
+        inner = [body.eliminate_dead_code(is_impure_node) for _, bodies in with_bodies(self.nodes) for body in bodies]
         return self._len < before or any(inner)
 
     @property
@@ -486,8 +494,9 @@ def _candidate(target: Any) -> str:
 
 def _copy_notes(node: Node, twin: Node) -> None:
     """Carry over what is known of a node besides its operation."""
-    put = object.__setattr__
-    put(twin, "value_type", node.value_type)
-    put(twin, "source", node.source)
+    if node.value_type is not None:
+        set_type(twin, node.value_type)
+    if node.source is not None:
+        set_source(twin, node.source)
     if node._meta:
-        put(twin, "_meta", dict(node._meta))
+        set_meta(twin, dict(node._meta))

@@ -15,6 +15,7 @@ from typing import Any
 from clew.errors import MissingAttribute
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
+from clew.ir.nested import FLAT
 from clew.ir.node import Node
 
 
@@ -50,11 +51,14 @@ class Interpreter:
         for node in self.graph.nodes:
             if node in self.env:
                 continue
-            self.env[node] = self._run_with_notes(node)
+            try:
+                value = self.env[node] = self.run_node(node)
+            except Exception as error:
+                self._add_note(error, node)
+                raise
             for used in self.user_to_last_uses.get(node, ()):
                 self.env.pop(used, None)
             if node.op == "output":
-                value = self.env[node]
                 return self.graph.process_outputs(value) if enable_io_processing else value
         return None
 
@@ -70,14 +74,11 @@ class Interpreter:
         args_list.clear()
         return self.run(initial_env=initial)
 
-    def _run_with_notes(self, node: Node) -> Any:
-        try:
-            return self.run_node(node)
-        except Exception as error:
-            if self.extra_traceback:
-                place = f"\n  from {node.source.describe()}" if node.source is not None else ""
-                error.add_note(f"While executing {node.format_node()}{place}")
-            raise
+    def _add_note(self, error: Exception, node: Node) -> None:
+        """Let an error say which node it comes from."""
+        if self.extra_traceback:
+            place = f"\n  from {node.source.describe()}" if node.source is not None else ""
+            error.add_note(f"While executing {node.format_node()}{place}")
 
     def run_node(self, n: Node) -> Any:
         """The value of one node: its arguments are fetched, then the method of its opcode is called."""
@@ -152,10 +153,14 @@ class Interpreter:
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a node with values in the place of nodes."""
-        return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
+        return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n) if n.kwargs else {}
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
         """A nest with values in the place of nodes; its lists and dicts are plain ones, as in generated code."""
+        if type(args) is tuple and FLAT.issuperset(map(type, args)):  # the great majority
+            env = self.env
+            if all([item in env for item in args if type(item) is Node]):
+                return tuple([env[item] if type(item) is Node else item for item in args])
         if isinstance(args, Node):
             if args not in self.env:
                 raise MissingAttribute(f"Node {n} referenced nonexistent value {args}!", fixes=["run graph.lint()"])
