@@ -18,6 +18,8 @@ from clew.ir.graph import Graph
 from clew.ir.nested import FLAT
 from clew.ir.node import Node
 
+_NONE_YET = object()
+
 
 class MissingInput(MissingAttribute):
     """An argument that the graph needs was not passed."""
@@ -159,8 +161,9 @@ class Interpreter:
         """A nest with values in the place of nodes; its lists and dicts are plain ones, as in generated code."""
         if type(args) is tuple and FLAT.issuperset(map(type, args)):  # the great majority
             env = self.env
-            if all([item in env for item in args if type(item) is Node]):
-                return tuple([env[item] if type(item) is Node else item for item in args])
+            values = [env.get(item, _NONE_YET) if type(item) is Node else item for item in args]
+            if not any(value is _NONE_YET for value in values):
+                return tuple(values)
         if isinstance(args, Node):
             if args not in self.env:
                 raise MissingAttribute(f"Node {n} referenced nonexistent value {args}!", fixes=["run graph.lint()"])

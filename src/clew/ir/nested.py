@@ -7,6 +7,8 @@ itself: its arguments are its own nodes, and only its attributes are those of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from clew.ir.arguments import Body, Reference, leaves
@@ -32,7 +34,11 @@ def bodies_of(node: Any) -> list[Any]:
 
 def with_bodies(nodes: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
     """The nodes that have graphs among their arguments, in order, and these graphs; a quick walk, as they are few."""
+    nodes = nodes if isinstance(nodes, list) else list(nodes)
     is_flat = FLAT.issuperset
+    arguments = chain.from_iterable([node.args for node in nodes])
+    if is_flat(map(type, arguments)) and not any(map(attrgetter("kwargs"), nodes)):
+        return []
     candidates = [node for node in nodes if node.kwargs or not is_flat(map(type, node.args))]
     found = [(node, bodies_of(node)) for node in candidates]
     return [(node, bodies) for node, bodies in found if bodies]

@@ -31,14 +31,18 @@ if TYPE_CHECKING:
     from clew.ir.graph import Graph
 
 
+_WITHOUT_PATHS = frozenset({"placeholder", "call_function", "call_method", "output"})
+
+
 def verify(graph: Graph, root: Any = None) -> None:
     """Raise the first broken rule of ``graph``; return if there is none.
 
     ``root`` has the attributes that a graph inside another one refers to; for one on its own that is its owner.
     """
     nodes = list(graph.nodes)
-    _check_targets(nodes)
-    _check_output(nodes)
+    ops = [node.op for node in nodes]
+    _check_targets(nodes, ops)
+    _check_output(nodes, ops)
     _check_uses(graph, nodes)
     _check_names(nodes)
     root = graph.owning_module if root is None else root
@@ -46,20 +50,22 @@ def verify(graph: Graph, root: Any = None) -> None:
         for body in bodies:
             verify(body, root)
         check_control(node)
-    if root is not None:
+    if root is not None and not _WITHOUT_PATHS.issuperset(ops):
         _check_attributes(nodes, root)
 
 
-def _check_targets(nodes: list[Node]) -> None:
+def _check_targets(nodes: list[Node], ops: list[str]) -> None:
     """Whether a target fits depends on its class alone, and of opcodes and classes there are few."""
-    for node in {(node.op, type(node.target)): node for node in nodes}.values():
+    kinds = list(zip(ops, [type(node.target) for node in nodes], strict=True))
+    for kind in set(kinds):
+        node = nodes[kinds.index(kind)]
         check_opcode(node.op, node.target, node.name)
 
 
-def _check_output(nodes: list[Node]) -> None:
-    outputs = [place for place, node in enumerate(nodes) if node.op == "output"]
-    if outputs and outputs[0] != len(nodes) - 1:
-        _raise_after_output(nodes[outputs[0] + 1], nodes[outputs[0]])
+def _check_output(nodes: list[Node], ops: list[str]) -> None:
+    if "output" in ops and ops.index("output") < len(ops) - 1:
+        place = ops.index("output")
+        _raise_after_output(nodes[place + 1], nodes[place])
 
 
 def _check_uses(graph: Graph, nodes: list[Node]) -> None:
@@ -71,7 +77,7 @@ def _check_uses(graph: Graph, nodes: list[Node]) -> None:
             if used not in seen or node not in used.users:
                 _raise_for_argument(graph, node, used, seen)
         see(node)
-    if sum([len(node._inputs) for node in nodes]) != sum([len(node.users) for node in nodes]):
+    if sum(map(len, [node._inputs for node in nodes])) != sum(map(len, [node.users for node in nodes])):
         _raise_for_false_user(graph)
 
 
