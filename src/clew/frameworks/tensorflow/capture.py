@@ -156,7 +156,7 @@ class _Capture:
         tracing.knows_sizes = self.is_function or sizes.asks_for_none(self.surroundings.functions)
         self._watch()
         try:
-            with self._refusing(tracing), tracing.running(self.layers):
+            with self._refusing(tracing), tracing.running(self.layers, self.surroundings.functions):
                 given = bind(self.nests, signature_of(self.fn), args, kwargs)
                 self.nests.write_checks()
                 result = self._call(tracing, *given)
@@ -206,6 +206,10 @@ class _Capture:
         """Whether an attribute of a module is the program's own: frameworks keep theirs under private names."""
         return name in self.named or name == "_trainable" or not name.startswith("_")
 
+    def _is_of_program(self, slot: Any) -> bool:
+        """Whether a place is the program's: layers make private attributes of their own when they are first called."""
+        return not is_part(slot.owner) or self._is_of_user(slot.variable.name)
+
     def _check(self) -> None:
         """Raise if the program has changed what no operation changes again."""
         self.surroundings.check_streams()
@@ -217,7 +221,7 @@ class _Capture:
                     why="the graph would not add it again",
                     fixes=("return the loss",),
                 )
-        changed = self.state.changed()
+        changed = [slot for slot in self.state.changed() if self._is_of_program(slot)]
         if changed:
             raise CaptureError(
                 f"the program changes {changed[0].label}",

@@ -210,6 +210,12 @@ class TensorOutputs(Outputs):
                     fixes=("start it as a tensor: tf.constant(...)",),
                 )
             return self.recorder.create(staging.number, (super().of(value),))
+        elif isinstance(value, tf.Tensor) and self._is_mixed(value):
+            raise CaptureError(
+                "the result is a number of Python on one side of a branch, and a tensor on another",
+                why="in the graph it is a tensor on both",
+                fixes=("make it a tensor on both sides: tf.constant(...)",),
+            )
         elif isinstance(value, (tf.DType, tf.TensorShape, numpy.generic)):
             return value
         elif isinstance(value, tuple) and type(value).__module__.startswith(_GENERATED):
@@ -225,6 +231,10 @@ class TensorOutputs(Outputs):
 
     def _is_number(self, tensor: Any) -> bool:
         return self.notes is not None and staging.stands_for_number(self.notes, tensor)
+
+    def _is_mixed(self, tensor: Any) -> bool:
+        is_symbolic = self.notes is not None and hasattr(tensor, "graph")
+        return is_symbolic and staging.key_of(tensor) in self.notes.mixed  # type: ignore[union-attr]
 
 
 def tensors_in(value: Any, depth: int = 8) -> Iterator[Any]:

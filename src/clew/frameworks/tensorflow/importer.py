@@ -53,6 +53,8 @@ class Notes:
     """The program's own variables, by graph and tensor."""
     numbers: set[tuple[int, str]] = field(default_factory=set)
     """Tensors that are numbers of Python for a program that runs eagerly."""
+    mixed: set[tuple[int, str]] = field(default_factory=set)
+    """Those that are numbers on some sides of a branch only."""
     fixed_streams: bool = False
     """Whether random numbers are drawn by kernels that keep a stream of their own, as in a ``tf.function``."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.autograph.operators import control_flow
+from tensorflow.python.ops import cond_v2
 
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.tensorflow.importer import Notes
@@ -35,6 +36,8 @@ def install(patches: Patches, current: Callable[[], Notes | None]) -> None:
     """Let AutoGraph's branches and loops tell the notes that ``current`` gives."""
     patches.in_dict(vars(control_flow), "_tf_while_stmt", lambda original: _loops(original, current))
     patches.in_dict(vars(control_flow), "_tf_if_stmt", lambda original: _branches(original, current))
+    patches.in_dict(vars(cond_v2), "cond_v2", lambda original: _conds(original, current))
+    patches.in_dict(vars(cond_v2), "indexed_case", lambda original: _cases(original, current))
 
 
 def _is_symbolic(value: Any) -> bool:
@@ -84,22 +87,62 @@ def _branches(original: Any, current: Callable[[], Notes | None]) -> Any:
         notes = current()
         if notes is None:
             return original(cond, body, orelse, get_state, set_state, symbol_names, nouts)
-        ends: list[list[bool]] = []
-
-        def watched(side: Any) -> Any:
-            def run() -> None:
-                side()
-                ends.append([_is_number(notes, value) for value in get_state()])
-
-            return run
-
-        original(cond, watched(body), watched(orelse), get_state, set_state, symbol_names, nouts)
-        after = get_state()
-        places = [place for place in range(nouts) if len(ends) > 1 and all(end[place] for end in ends)]
-        _mark(notes, [after[place] for place in places])
-        _name(notes, symbol_names[:nouts], after)
+        original(cond, body, orelse, get_state, set_state, symbol_names, nouts)
+        _name(notes, symbol_names[:nouts], get_state())
 
     return _tf_if_stmt
+
+
+def _conds(original: Any, current: Callable[[], Notes | None]) -> Any:
+    def cond_v2(pred: Any, true_fn: Any, false_fn: Any, *rest: Any, **options: Any) -> Any:
+        notes = current()
+        if notes is None:
+            return original(pred, true_fn, false_fn, *rest, **options)
+        ends: list[list[bool]] = []
+        sides = [_noting_end(notes, side, ends) for side in (true_fn, false_fn)]
+        return _joined(notes, ends, original(pred, *sides, *rest, **options))
+
+    return cond_v2
+
+
+def _cases(original: Any, current: Callable[[], Notes | None]) -> Any:
+    def indexed_case(branch_index: Any, branch_fns: Any, *rest: Any, **options: Any) -> Any:
+        notes = current()
+        if notes is None:
+            return original(branch_index, branch_fns, *rest, **options)
+        ends: list[list[bool]] = []
+        sides = [_noting_end(notes, side, ends) for side in branch_fns]
+        return _joined(notes, ends, original(branch_index, sides, *rest, **options))
+
+    return indexed_case
+
+
+def _noting_end(notes: Notes, side: Any, ends: list[list[bool]]) -> Any:
+    """A side of a branch, which tells which of its results are numbers."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        result = side(*args, **kwargs)
+        ends.append([_is_number(notes, value) for value in _leaves([result])])
+        return result
+
+    return run
+
+
+def _joined(notes: Notes, ends: list[list[bool]], after: Any) -> Any:
+    """Results that are numbers on all sides are numbers; those that are on some sides cannot be given back."""
+    if len(ends) > 1 and len({len(end) for end in ends}) == 1:
+        for leaf, kinds in zip(_leaves([after]), zip(*ends, strict=True), strict=False):
+            if all(kinds):
+                _mark(notes, [leaf])
+            elif any(kinds) and _is_symbolic(leaf):
+                notes.mixed.add(key_of(leaf))
+    return after
+
+
+def _leaves(values: Any) -> list[Any]:
+    """What is in nests of values, in order; what a program returns early is such a nest."""
+    found: list[Any] = tf.nest.flatten(list(values))
+    return found
 
 
 def _mark(notes: Notes, values: list[Any]) -> None:
@@ -126,6 +169,12 @@ def stands_for_number(notes: Notes, tensor: Any) -> bool:
             found = True
         elif key_of(one) not in seen:
             seen.add(key_of(one))
+            outer = [outside for outside, inside in getattr(one.graph, "captures", ()) if inside is one]
+            if outer:  # a branch sees what is around it by inputs of its own
+                if not _is_symbolic(outer[0]):
+                    return False
+                waiting += outer
+                continue
             is_literal = one.op.type == "Const" and one.op.name.rpartition("/")[2] in ("x", "y")
             if not is_literal and (not one.op.inputs or one.shape.rank != 0):
                 return False

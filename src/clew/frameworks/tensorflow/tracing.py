@@ -27,10 +27,11 @@ from tensorflow.python.framework import func_graph, ops, random_seed
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
+from clew.capture.example.cached import CachedResults
 from clew.capture.example.contents import Memory, follows
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
-from clew.frameworks.tensorflow import sizes, staging
+from clew.frameworks.tensorflow import caches, sizes, staging
 from clew.frameworks.tensorflow.importer import Notes, Region
 from clew.frameworks.tensorflow.randoms import MARK
 from clew.ir.source import SourceLine, is_hidden, user_source
@@ -53,6 +54,7 @@ class Tracing:
         self.refusal: CaptureError | None = None
         self.knows_sizes = False
         self.variables: dict[int, Any] = {}
+        self.cached = CachedResults(caches.is_end)
 
     def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
         """The error for something that cannot be captured; kept, since the program may catch it."""
@@ -62,8 +64,11 @@ class Tracing:
         return error
 
     @contextmanager
-    def running(self, layers: Iterable[type] = ()) -> Iterator[None]:
-        """Let operations go into the graph, and watch what else happens; AutoGraph enters layers of these classes."""
+    def running(self, layers: Iterable[type] = (), functions: Iterable[Any] = ()) -> Iterator[None]:
+        """Let operations go into the graph, and watch what else happens; AutoGraph enters layers of these classes.
+
+        Functions with a cache that ``functions`` name give constants.
+        """
         token = _current.set(self)
         streams = random.getstate(), numpy.random.get_state()
         try:
@@ -72,7 +77,9 @@ class Tracing:
                 for kind in layers:
                     if not kind.__module__.startswith(("keras.", "tensorflow.")):
                         patches.on_class(kind, "call", self._converting)
+                caches.install(patches, self.cached, lambda: _current.get() is self, functions, layers)
                 yield
+            self.cached.check()
             drawn = random.getstate() != streams[0] or repr(numpy.random.get_state()) != repr(streams[1])
             if drawn:
                 self.refuse(

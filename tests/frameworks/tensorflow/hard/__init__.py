@@ -1,0 +1,9 @@
+"""Hard programs of TensorFlow: what a function graph does not show, or shows once only."""
+
+from __future__ import annotations
+
+from tests.frameworks.tensorflow.hard import arguments, effects, flow, layers, state
+from tests.frameworks.tensorflow.hard.ledger import PROGRAMS
+
+assert arguments and effects and flow and layers and state
+__all__ = ["PROGRAMS"]
