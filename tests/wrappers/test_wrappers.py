@@ -53,9 +53,22 @@ def test_the_library_is_as_it_was_afterwards() -> None:
     assert torch.equal(turned(x), captured(x)) and turned(x).shape == (11, 26)
 
 
-def test_keras_on_torch() -> None:
-    environment = {**os.environ, "KERAS_BACKEND": "torch", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    command = [sys.executable, "-m", "tests.wrappers.checks"]
+@pytest.mark.parametrize(
+    ("backend", "script", "passed"),
+    [
+        ("torch", "checks", ["normalised", "perceptron", "convolutional"]),
+        (
+            "jax",
+            "keras_on_jax",
+            ["normalised", "perceptron", "convolutional", "check_weights", "check_state", "check_unbuilt"],
+        ),
+    ],
+    ids=["torch", "jax"],
+)
+def test_keras(backend: str, script: str, passed: list[str]) -> None:
+    environment = {**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    environment["JAX_PLATFORMS"] = "cpu"
+    command = [sys.executable, "-m", f"tests.wrappers.{script}"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["normalised", "perceptron", "convolutional"]
+    assert done.stdout.split() == passed

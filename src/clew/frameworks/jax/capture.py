@@ -33,6 +33,7 @@ from clew.errors import CaptureError
 from clew.frameworks.jax import caches, control  # fills the table of handlers
 from clew.frameworks.jax.entry_guards import EntryGuards
 from clew.frameworks.jax.importer import HANDLERS, Importer
+from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.printing import Printing
 from clew.frameworks.jax.programs import check_names, rules_of
 from clew.frameworks.jax.recording import JaxNests, JaxRecorder
@@ -84,6 +85,7 @@ def capture(
     plain: tuple[type, ...] = ()
     for _ in range(_MOST_RUNS):
         run = _Capture(fn, static, plain, opaque, tuple(stateful))
+        lifted = {slot.key: slot for slot in run.layers.slots()} | lifted
         try:
             done = run.run(args, kwargs, lifted, known)
         except PlainNumbers:
@@ -143,7 +145,10 @@ class _Capture:
         self.asks_for_types = any("type" in global_names(code) or asks_for_identity(code) for code in codes)
         is_plain = self.asks_for_types or any(map(compares_objects, codes))
         self.nests.plain_kinds = (bool, int, float) if is_plain else plain
-        self.owners = [*programs, *self.functions, *stateful]
+        values = [*programs, *stateful, *(value for _, value in self.surroundings.values())]
+        self.layers = Layers(values, self.recorder.is_end)
+        self.layers.check_built()
+        self.owners = [one for one in (*programs, *self.functions, *stateful) if not is_of_keras(one)]
         self.state = State(self.nests)
         self.printing = Printing(self.recorder)
         self.cached = CachedResults(self.recorder.is_end)
@@ -185,8 +190,9 @@ class _Capture:
         closed = self._trace(args, kwargs, lifted.values(), arrays, standing, failure)
         failure.check()
         self.cached.check()
+        self.layers.check_losses()
         self.surroundings.check_streams()
-        self.found = self.state.changed()
+        self.found = [slot for slot in self.state.changed() if not self.layers.is_own(slot)]
         if self.found or set(self.recorder.taken) - set(standing):
             return None
         self.state.check_entered()
@@ -286,6 +292,7 @@ class _Capture:
 
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
+        self.layers.watch(self.state)
         for owner in self.owners:
             if (
                 not isinstance(owner, type)
@@ -326,7 +333,7 @@ class _Capture:
         self.found = self.state.wanted()
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
-        EntryGuards(recorder, self.nests, self.surroundings, self.state).write(self.after_inputs)
+        EntryGuards(recorder, self.nests, self.surroundings, self.state, self.layers).write(self.after_inputs)
         drop_implied(graph)
         graph.eliminate_dead_code()
 

@@ -21,6 +21,7 @@ from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.jax.kinds import kind_of, number_kind
+from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.recording import JaxNests, JaxRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -59,12 +60,15 @@ def settings() -> tuple[str, ...]:
 class EntryGuards:
     """Writes the entry guards of one capture into its graph."""
 
-    def __init__(self, recorder: JaxRecorder, nests: JaxNests, surroundings: Surroundings, state: State) -> None:
+    def __init__(
+        self, recorder: JaxRecorder, nests: JaxNests, surroundings: Surroundings, state: State, layers: Layers
+    ) -> None:
         self.recorder = recorder
         self.graph = recorder.graph
         self.nests = nests
         self.surroundings = surroundings
         self.state = state
+        self.layers = layers
 
     def write(self, after: Node) -> None:
         """Put all guards right after the node ``after``, the last of those that take the arguments apart."""
@@ -73,6 +77,7 @@ class EntryGuards:
             self._values()
             self._objects()
             self._variables()
+            self.layers.guard(self.graph, self.recorder.is_end)
 
     def _values(self) -> None:
         for value, place in (*self.nests.arrays, *self.nests.hosts):
@@ -115,6 +120,8 @@ class EntryGuards:
                 self._variable(holder, name, value)
         for holder, name, value in self.state.pins():
             owner = next((group.owner for group in self.state._groups if group.holder is holder), None)
+            if is_of_keras(owner):
+                continue
             if not callable(value) and not name.startswith("__") and (id(owner), name) not in lifted:
                 self._variable(holder, name, value)
         names = {name for function in self.surroundings.functions for name in attribute_names(function.__code__)}

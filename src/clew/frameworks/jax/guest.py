@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from clew.frameworks.jax import capture, effects, names, spelling, types
+from clew.frameworks.jax.layers import is_of_keras
 from clew.ir.guests import Effect, Guest
 
 
@@ -18,8 +19,9 @@ class JaxGuest(Guest):
     array_class = jax.Array
 
     def owns(self, value: Any) -> bool:
-        """Arrays of JAX, and what its transformations have made of a function."""
-        return isinstance(value, jax.Array) or type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
+        """Arrays of JAX, what its transformations have made of a function, and layers of Keras that work on JAX."""
+        is_of_jax = isinstance(value, jax.Array) or type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
+        return is_of_jax or is_of_keras(value)
 
     def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Any:
         """Trace ``fn`` on an example and import the jaxpr."""

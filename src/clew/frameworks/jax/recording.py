@@ -16,6 +16,7 @@ from clew.capture.example.nests import Nests
 from clew.capture.example.recorder import Recorder
 from clew.errors import CaptureError
 from clew.frameworks.jax.kinds import type_of_aval
+from clew.frameworks.jax.layers import is_of_keras
 from clew.frameworks.jax.scalars import as_constant, host_array, number
 from clew.ir.node import Node
 
@@ -100,6 +101,12 @@ class JaxNests(Nests):
 
     def constant(self, value: Any, place: Any, name: str) -> Any:
         """A value that is the same in every call; dtypes are compared."""
+        if is_of_keras(value):
+            raise CaptureError(
+                f"the argument {name!r} holds a {type(value).__name__} of Keras",
+                why="its variables would have to be followed, which they are around a program only",
+                fixes=("let the program use it as a variable around it, and pass arrays",),
+            )
         if isinstance(value, (numpy.dtype, complex)):
             self.checks.append((guards.require, place, value))
             return value

@@ -40,7 +40,7 @@ from clew.frameworks.tensorflow.programs import (
 )
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
-from clew.frameworks.tensorflow.watched import Watched
+from clew.capture.example.watched import Watched
 from clew.ir.control import is_control
 from clew.ir.nested import all_nodes
 from clew.ir.source import is_hidden
