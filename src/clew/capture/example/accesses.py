@@ -55,7 +55,7 @@ class Accesses:
 
     def loosen(self, nests: Nests, graph: Graph) -> None:
         """Let guards no longer ask for what the program set before it read it, on the only way that it can go."""
-        if any(bodies_of(node) for node in graph.nodes):
+        if not self._set or any(bodies_of(node) for node in graph.nodes):
             return
         for held in nests.held:
             owner = id(held.value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from clew.errors import GuardError
 
@@ -65,13 +65,8 @@ Region = tuple[int, int, tuple[str, ...] | None]
 """A part of a function under an ``except``, and the classes that it asks for by name; None if that is not known."""
 
 
-class _Function(NamedTuple):
-    """What is known of a function: its code, which parts stand under an ``except``, and whether it runs programs."""
-
-    code: CodeType
-    tried: tuple[Region, ...]
-    is_entrance: bool
-
+_Function = tuple[CodeType, tuple[Region, ...], bool]
+"""What is known of a function: its code, which parts stand under an ``except``, and whether it runs programs."""
 
 _functions: dict[int, _Function] = {}
 """By the identity of their code, which is kept, so that it stays its own."""
@@ -114,11 +109,11 @@ def is_tried(
         if known is None:
             home = frame.f_globals.get("__name__", "")
             tried = () if home.startswith("clew.") else _tried(code)  # which catches errors only to raise them again
-            known = _functions[key] = _Function(code, tried, home in _ENTRANCES)
-        if known.is_entrance:
+            known = _functions[key] = (code, tried, home in _ENTRANCES)
+        if known[2]:
             break
         executed[key] = code
-        for start, end, names in known.tried:
+        for start, end, names in known[1]:
             if start <= frame.f_lasti < end and not found:
                 found = errors is None or names is None or any(_may_catch(frame, name, errors) for name in names)
         frame = frame.f_back

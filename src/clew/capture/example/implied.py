@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from clew.capture.example import guards
@@ -64,7 +64,7 @@ def drop_implied(graph: Graph, root: Any = None) -> None:
 
 
 def _is_guard(node: Node) -> bool:
-    return node.op == "call_function" and node.target in guards.CHECKS and len(node.args) > 2
+    return type(node.target) is FunctionType and node.target in guards.CHECKS and len(node.args) > 2
 
 
 class _Known:
@@ -85,7 +85,7 @@ class _Known:
     def see(self, node: Node) -> None:
         """Give the value of a node its key, and remember what may change values that are read later."""
         self._keys[node] = self._key(node)
-        is_guard = node.op == "call_function" and node.target in guards.CHECKS
+        is_guard = type(node.target) is FunctionType and node.target in guards.CHECKS
         is_block = node.op == "call_method" and node.target in ("__enter__", "__exit__")
         if node.op.startswith("call_") and not is_guard and not is_block:
             self._calls.append(node)

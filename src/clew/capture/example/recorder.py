@@ -42,7 +42,7 @@ _OWN_LISTS = ("builtins", "clew.capture.example.histories", "clew.capture.exampl
 _CHECKS = frozenset(CHECKS)
 _BUILTIN = frozenset({BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType})
 _NOWHERE: Standing = (None, None, ())
-_PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
+PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 
 
 _FACTS = frozenset({"shape", "ndim", "dtype", "device"})
@@ -280,7 +280,7 @@ class Recorder:
     def argument(self, value: Any) -> Any:
         """What a node holds for a value: nodes for arrays and traced numbers, all else as it is."""
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in PLAIN:
             return value
         if kind in self.array_kinds:
             entry = self._nodes.get(id(value))
@@ -311,11 +311,11 @@ class Recorder:
     def concrete(self, value: Any) -> Any:
         """The value with plain numbers in the place of traced ones."""
         kind = type(value)
-        if kind in _PLAIN or kind in self.array_kinds:
+        if kind in PLAIN or kind in self.array_kinds:
             return value
         if kind is tuple:
             for item in value:
-                if type(item) not in _PLAIN and type(item) not in self.array_kinds:
+                if type(item) not in PLAIN and type(item) not in self.array_kinds:
                     return tuple([self.concrete(item) for item in value])
             return value
         if issubclass(kind, Scalar):

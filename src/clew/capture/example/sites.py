@@ -28,16 +28,17 @@ class Site:
         self.operation: Operation | None = operation_at(code, offset)
 
 
-_sites: dict[tuple[int, int], Site] = {}
-forgotten_with_folders(_sites)
+SITES: dict[tuple[int, int], Site] = {}
+"""All that are known, by the identity of their code and the offset."""
+forgotten_with_folders(SITES)
 
 
 def site_of(frame: FrameType) -> Site | None:
     """The place where a frame stands; None if it is not the user's, or only hands the call on."""
     code = frame.f_code
-    known = _sites.get((id(code), frame.f_lasti))
+    known = SITES.get((id(code), frame.f_lasti))
     if known is None:
         if is_hidden(code) or is_between(code):
             return None
-        known = _sites[id(code), frame.f_lasti] = Site(frame)
+        known = SITES[id(code), frame.f_lasti] = Site(frame)
     return known

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import random
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextvars import ContextVar
@@ -126,21 +127,22 @@ class Surroundings:
         self.program: tuple[list[Any], frozenset[type]] = (list(functions), frozenset(kinds))
         known, values = _look(tuple(functions), self.program[1])
         self._reach, self._near, self._stored, self._seen = known.reach, known.near, known.stored, known.keys
-        self._cells = [(holder, name, value) for (holder, name, _), value in zip(known.around, values, strict=True)]
-        for (_, name, function), value in zip(known.around, values, strict=True):
+        self.found = [(holder, name, value) for (holder, name, _), value in zip(known.around, values, strict=True)]
+        for place, value in enumerate(values):
             if type(value) not in _NO_STREAMS:
+                _, name, function = known.around[place]
                 self._note_stream(name, value, function)
         self._held = {(id(holder), name) for holder, name in held}
-        self._cells += [(holder, name, holder[name]) for holder, name in held]
+        self.found += [(holder, name, holder[name]) for holder, name in held]
 
     def add(self, function: FunctionType) -> list[tuple[Any, str]]:
         """Look at the variables around one more function, and around those that it may call; the new ones."""
         self.program[0].append(function)
-        self._reach, known = self._reach.copy(), len(self._cells)
+        self._reach, known = self._reach.copy(), len(self.found)
         reached = self._reach.add(function)
         self._stored = self._stored | _stored(reached)
         self._add([(holder, name, one) for one in reached for holder, name, _ in variables(one)])
-        return [(holder, name) for holder, name, value in self._cells[known:] if self._may_change(holder, name, value)]
+        return [(holder, name) for holder, name, value in self.found[known:] if self._may_change(holder, name, value)]
 
     def _add(self, around: Iterable[tuple[Any, str, FunctionType]]) -> None:
         found = {(id(holder), name): (holder, name, function) for holder, name, function in around}
@@ -148,7 +150,7 @@ class Surroundings:
             holder, name, function = found[key]
             value = Variable(holder, name).get()
             self._note_stream(name, value, function)
-            self._cells.append((holder, name, value))
+            self.found.append((holder, name, value))
         self._seen = self._seen | found.keys()
 
     def _note_stream(self, name: str, value: Any, function: FunctionType) -> None:
@@ -198,7 +200,7 @@ class Surroundings:
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """The variables by name."""
-        for _, name, value in self._cells:
+        for _, name, value in self.found:
             yield name, value
 
     def ran(self, executed: Iterable[CodeType]) -> dict[FunctionType, None]:
@@ -220,7 +222,7 @@ class Surroundings:
 
     def holds(self, wanted: Any) -> bool:
         """Whether some variable, or a container or object that one holds, is or has this very object."""
-        return any(_contains(value, wanted, 4) for _, _, value in self._cells)
+        return any(_contains(value, wanted, 4) for _, _, value in self.found)
 
     def _add_stream(self, name: str, stream: Any, is_near: bool) -> None:
         """What hands out another value at each use: one that cannot be set back is refused before it is used."""
@@ -232,23 +234,23 @@ class Surroundings:
         """Raise if the program took something from what hands out another value at each use, and nobody followed it."""
         known = {id(stream) for stream in followed}
         for name, stream, before in self._streams:
-            if id(stream) not in known and repr(_position(stream)) != repr(before):
+            if id(stream) not in known and not _is_at(stream, before):
                 raise _stream_refused(name, stream)
 
     def put_back_streams(self) -> None:
         """Let generators of random numbers stand where they stood."""
         for _, stream, before in self._streams:
-            if repr(_position(stream)) != repr(before):
+            if not _is_at(stream, before):
                 _set_position(stream, before)
 
     def everything(self) -> Iterator[tuple[Any, str]]:
         """All variables around the program, by their holder and their name."""
-        for holder, name, _ in self._cells:
+        for holder, name, _ in self.found:
             yield holder, name
 
     def cells(self) -> Iterator[tuple[Any, str]]:
         """The variables that the program can change, by their holder, a dict or a cell, and their name."""
-        for holder, name, value in self._cells:
+        for holder, name, value in self.found:
             is_fixed = type(value) in _FIXED and name not in self._stored and isinstance(holder, dict)
             if (not is_fixed or _ANY in self._stored) and self._may_change(holder, name, value):
                 yield holder, name
@@ -257,7 +259,7 @@ class Surroundings:
         """The variables that may be set to something else between calls, and whose value the program may have used:
         those that functions name which were seen running, or which these may have called."""
         used = self._run_of(executed)[1]
-        for holder, name, value in self._cells:
+        for holder, name, value in self.found:
             is_held = (id(holder), name) in self._held
             if not is_held and ((id(holder), name) not in used or isinstance(value, CODE)):
                 continue
@@ -304,6 +306,12 @@ def _position(stream: Any) -> Any:
     if hasattr(stream, "gi_frame"):
         return None if stream.gi_frame is None else stream.gi_frame.f_lasti
     return repr(stream)
+
+
+def _is_at(stream: Any, before: Any) -> bool:
+    """Whether a stream stands where it stood; arrays in its position can be compared by their text only."""
+    now = _position(stream)
+    return bool(now == before) if isinstance(stream, random.Random) else repr(now) == repr(before)
 
 
 def _set_position(stream: Any, position: Any) -> None:

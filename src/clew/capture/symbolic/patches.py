@@ -138,6 +138,20 @@ def _release(key: Key) -> None:
         _put(place.owner, place.name, place.original)
 
 
+def _lead(*args: Any, **kwargs: Any) -> Any:
+    """The code that stands in a function whose calls are led elsewhere; the name is that of a global over there."""
+    return _target(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _twin(function: FunctionType) -> FunctionType:
+    """A function that does what this one does now, whatever code this one gets later."""
+    twin = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    twin.__kwdefaults__ = function.__kwdefaults__
+    return twin
+
+
 class Patches:
     """The replacements that one trace needs. A context manager: leaving it gives them back."""
 
@@ -180,6 +194,17 @@ class Patches:
     def on_function(self, function: FunctionType, code: CodeType, layer: str = "__code__") -> None:
         """Let a function run this code; a second ``layer`` lies above what was there before."""
         self._replace(function, layer, None, lambda original: code)
+
+    def in_body(self, function: FunctionType, make: Callable[[Any], Any]) -> None:
+        """Lead all calls of a function to ``make`` of it, whoever holds it: its code is exchanged.
+
+        To set a method of a class costs as much as the class has subclasses, and more at each later use of these.
+        """
+        target = f"_clew_instead_of_{function.__name__}"
+        self.in_dict(function.__globals__, target, lambda known: make(_twin(known)), default=function)
+        names = tuple(target if name == "_target" else name for name in _lead.__code__.co_names)
+        code = _lead.__code__.replace(co_names=names, co_name=function.__name__)
+        self.on_function(function, code)
 
     def _replace(self, owner: Any, name: str, default: Any, make: Callable[[Any], Any]) -> None:
         """What is there is read under the lock: another trace may be about to put its original back."""

@@ -196,8 +196,10 @@ class EntryGuards:
     def _modules_around(self, names: set[str]) -> None:
         """A program may use modules that are no parts of it: their mode, their settings, and the parameters that it
         read must still be theirs."""
-        around = [(name, value) for name, value in self.surroundings.values() if isinstance(value, torch.nn.Module)]
+        around = [(name, value) for _, name, value in self.surroundings.found if isinstance(value, torch.nn.Module)]
         hidden = [module for module in self.state.memory.ends.values() if isinstance(module, torch.nn.Module)]
+        if not around and not hidden:
+            return
         parts = set() if self.module is None else set(self.module.modules())
         for name, module in [*around, *((type(module).__name__, module) for module in hidden)]:
             if module not in parts:

@@ -39,7 +39,12 @@ def _check_hooks(module: torch.nn.Module) -> None:
 class Modules:
     """The modules of one capture and what must not change in them."""
 
-    def __init__(self, module: torch.nn.Module, is_leaf: Callable[[Any, str], bool]) -> None:
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        places: Iterable[tuple[str, torch.nn.Module]],
+        is_leaf: Callable[[Any, str], bool],
+    ) -> None:
         self.tensors: list[torch.Tensor] = []
         self.entered: list[tuple[str, torch.nn.Module]] = []
         self._layers: list[tuple[str, torch.nn.Module]] = []
@@ -48,7 +53,10 @@ class Modules:
         self._passing: list[tuple[torch.nn.Module, set[str]]] = []
         seen: set[int] = set()
         calls: tuple[str, ...] = ()
-        for path, part in module.named_modules():
+        first: dict[torch.nn.Module, str] = {}
+        for path, part in places:
+            first.setdefault(part, path)
+        for part, path in first.items():
             if path.startswith(calls):
                 self.inner.append(part)
             elif part is module or not is_leaf(part, path):
@@ -101,6 +109,19 @@ class Modules:
             if part._modules != children:
                 part._modules.clear()
                 part._modules.update(children)
+
+
+def all_places(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
+    """A module and its parts, each under all its paths, in the order of ``named_modules``, which takes longer."""
+    found, waiting = [], [("", module)]
+    while waiting:
+        path, part = place = waiting.pop()
+        found.append(place)
+        if part._modules:
+            start = f"{path}." if path else ""
+            inner = [(start + name, child) for name, child in part._modules.items() if child is not None]
+            waiting += reversed(inner)
+    return found
 
 
 def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:

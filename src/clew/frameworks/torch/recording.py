@@ -43,6 +43,7 @@ from clew.frameworks.torch.traits import (
     RESHAPING,
     SWITCHES,
     UNUSUAL,
+    USUAL,
     VARYING,
     traits_of,
 )
@@ -492,8 +493,8 @@ class RecordingMode(TorchFunctionMode):
         recorder = self.recorder
         if recorder.depth:
             return func(*args, **(kwargs or {}))
-        traits = traits_of(func)
-        if traits.is_usual:
+        traits = USUAL.get(func)
+        if traits is not None:
             value = usual.record(recorder, traits, func, args, kwargs or {}, sys._getframe(1))
             if value is not usual.UNUSUAL:
                 return value

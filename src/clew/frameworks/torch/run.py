@@ -43,12 +43,14 @@ from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.pieces import TorchSupport
-from clew.frameworks.torch.places import Modules, tensors_in, watch_classes, watch_modules_around
+from clew.frameworks.torch.places import Modules, all_places, tensors_in, watch_classes, watch_modules_around
 from clew.frameworks.torch.programs import behind, check_slots, functions_behind, hooks, signature_of
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
 from clew.ir.arguments import leaves
+from clew.ir.effects import is_impure
+from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
@@ -86,7 +88,8 @@ class Run(ExampleRun):
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
         self.rollback = Rollback(self.recorder)
-        self.parts = [] if self.module is None else list(self.module.modules())
+        self.places = [] if self.module is None else all_places(self.module)
+        self.parts = list(dict.fromkeys(part for _, part in self.places))
         if paths is not None:
             paths.looks_into_libraries = len(self.parts) <= _MOST_PARTS
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
@@ -97,7 +100,7 @@ class Run(ExampleRun):
         self.state: State = State(self.nests, None if first is None else first.state.histories)
         self.recorder.surroundings = self.surroundings
         self.recorder.state = self.state
-        self.modules = None if self.module is None else Modules(self.module, self.leaves)
+        self.modules = None if self.module is None else Modules(self.module, self.places, self.leaves)
         self._follow_control_flow(TorchSupport(self.recorder), programs)
         self.accesses = Accesses(settings.stateful_arguments)
         self.plain_kinds: tuple[type, ...] = ()
@@ -109,8 +112,7 @@ class Run(ExampleRun):
         self.recorder.needs_identity = self.recorder.plain_truths or any(map(compares_objects, codes))
         named = any("type" in global_names(code) for code in codes)  # which would tell a stand-in from an array
         self.recorder.follows_arrays = findings.follows_arrays and not named
-        if self.module is not None:
-            self._learn_paths(self.module)
+        self._learn_paths()
 
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
         recorder, settings = TorchRecorder(), self.settings
@@ -119,9 +121,11 @@ class Run(ExampleRun):
         self._connect(recorder, answers)
         return recorder
 
-    def _learn_paths(self, module: torch.nn.Module) -> None:
-        for path, part in module.named_modules(remove_duplicate=False):
-            self.paths.setdefault(part, path)
+    def _learn_paths(self) -> None:
+        for path, part in self.places:
+            if part in self.paths:
+                continue
+            self.paths[part] = path
             self._held[part] = _tensors_held(part)
             for name, value in tensors_in(part):
                 if id(value) not in self.recorder.attributes:
@@ -346,7 +350,18 @@ class Run(ExampleRun):
         if sources is not None:
             entry.constants(sources, self.after_inputs)
         drop_implied(graph, self.module)
-        graph.eliminate_dead_code()
+        if self.recorder.bodies.is_used or self._goes_several_ways():
+            graph.eliminate_dead_code()
+        else:
+            _drop_unused(graph)
+
+
+def _drop_unused(graph: Graph) -> None:
+    """Erase what nobody uses and what has no effect, in a graph without others inside it, just recorded: such a graph
+    needs no verification."""
+    for node in reversed(graph.nodes):
+        if not node.users and node.op != "output" and not is_impure(node):
+            graph.erase_node(node)
 
 
 def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
@@ -409,7 +424,11 @@ def _reporting_apply(original: Any) -> Any:
 
 def _replace_in_torch(patches: Patches) -> None:
     """What every capture replaces in the same way."""
-    patches.on_class(torch.nn.Module, "__call__", _reporting_call)
+    call: Any = torch.nn.Module.__call__
+    if type(call) is FunctionType and not call.__closure__:
+        patches.in_body(call, _reporting_call)
+    else:
+        patches.on_class(torch.nn.Module, "__call__", _reporting_call)
     patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
     patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
     replaced.install(patches, _current_recorder)

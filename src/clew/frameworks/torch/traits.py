@@ -45,12 +45,12 @@ _COMPILED = frozenset({BuiltinFunctionType, MethodDescriptorType, WrapperDescrip
 class Traits:
     """What is known of one function; ``is_usual`` if a call that only computes is recorded with no more ado."""
 
-    __slots__ = ("form", "is_method", "is_usual", "name", "writes")
+    __slots__ = ("form", "is_method", "is_usual", "op", "target", "writes")
 
     def __init__(self, func: Any) -> None:
         name: str = getattr(func, "__name__", "")
-        self.name = name
         self.is_method = bool(torch.overrides.is_tensor_method_or_property(func))
+        self.op, self.target = ("call_method", name) if self.is_method else ("call_function", func)
         self.form: Form | None = FORMS.get(name) if self.is_method else None
         self.writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS
         special = self.writes or name in UNUSUAL or name in RANKED or name in VARYING
@@ -60,4 +60,11 @@ class Traits:
 @functools.lru_cache(maxsize=4096)
 def traits_of(func: Any) -> Traits:
     """The traits of a function; remembered, because torch's own answer takes long."""
-    return Traits(func)
+    traits = Traits(func)
+    if traits.is_usual:
+        USUAL[func] = traits
+    return traits
+
+
+USUAL: dict[Any, Traits] = {}
+"""The usual functions that were met: compiled ones of torch's own, so there are only so many."""

@@ -16,7 +16,8 @@ import torch
 
 from clew.capture.example.attempts import FRAMEWORK
 from clew.capture.example.operators import written_at
-from clew.capture.example.sites import site_of
+from clew.capture.example.recorder import PLAIN
+from clew.capture.example.sites import SITES, site_of
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.traits import LEADING, Traits
 from clew.frameworks.torch.types import ordinary_type
@@ -27,67 +28,50 @@ if TYPE_CHECKING:
 
 UNUSUAL: Any = object()
 """The answer for a call that was not made, because the general path must."""
-_PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 
 
 def record(
     recorder: TorchRecorder, traits: Traits, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
 ) -> Any:
     """Make a call of a usual function and record it; ``UNUSUAL`` if something about the call is not."""
-    site = site_of(frame)
+    site = SITES.get((id(frame.f_code), frame.f_lasti)) or site_of(frame)
     if site is None or recorder.bodies.is_used or not recorder.running or not recorder.open:
         return UNUSUAL
     if kwargs and not LEADING.isdisjoint(kwargs):
         return UNUSUAL
-    node_args, are_plain = _arguments(recorder, args)
-    if node_args is None:
-        return UNUSUAL
+    nodes, found, are_plain = recorder._nodes, [], not kwargs
+    for value in args:
+        kind = type(value)
+        if kind is torch.Tensor or kind is torch.nn.Parameter:
+            entry = nodes.get(id(value))
+            if entry is not None and type(entry[1]) is Node and entry[0]() is value:
+                found.append(entry[1])
+            else:
+                found.append(recorder.node_of(value))
+        elif kind in PLAIN:
+            if value is True:  # a switch, maybe, with which the call writes
+                return UNUSUAL
+            found.append(value)
+        else:
+            are_plain = False
+            found.append(recorder.argument(value))
+    node_args = tuple(found)
     node_kwargs = recorder.argument(kwargs) if kwargs else kwargs
-    value = _perform(recorder, func, args, kwargs, are_plain and not kwargs)
-    op, target = ("call_method", traits.name) if traits.is_method else ("call_function", func)
-    form = traits.form
+    recorder.depth += 1
+    try:
+        value = func(*args) if are_plain else func(*recorder.concrete(args), **recorder.concrete(kwargs))
+    except Exception as error:
+        recorder.note_failure(error)
+        raise
+    finally:
+        recorder.depth -= 1
+    op, target, form = traits.op, traits.target, traits.form
     if form is not None and not kwargs and takes_operands(form, args):
         written = written_at(form, site.operation, node_args)
         if written is not None:
             op, (target, node_args) = "call_function", written
     node = recorder.create_at(site, frame, op, target, node_args, node_kwargs, FRAMEWORK)
     return _result(recorder, node, value, args)
-
-
-def _arguments(recorder: TorchRecorder, args: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, bool]:
-    """What the node holds for the arguments, None if these may let the call write; whether torch can have them as
-    they are."""
-    nodes, kinds, found, are_plain = recorder._nodes, recorder.array_kinds, [], True
-    for value in args:
-        kind = type(value)
-        if kind in kinds:
-            entry = nodes.get(id(value))
-            if entry is not None and type(entry[1]) is Node and entry[0]() is value:
-                found.append(entry[1])
-            else:
-                found.append(recorder.node_of(value))
-        elif kind in _PLAIN:
-            if value is True:  # a switch, maybe
-                return None, are_plain
-            found.append(value)
-        else:
-            are_plain = False
-            found.append(recorder.argument(value))
-    return tuple(found), are_plain
-
-
-def _perform(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], are_plain: bool) -> Any:
-    """Make the call, as ``TorchRecorder._perform`` does."""
-    if not are_plain:
-        return recorder._perform(func, args, kwargs)
-    recorder.depth += 1
-    try:
-        return func(*args)
-    except Exception as error:
-        recorder.note_failure(error)
-        raise
-    finally:
-        recorder.depth -= 1
 
 
 def _result(recorder: TorchRecorder, node: Node, value: Any, args: tuple[Any, ...]) -> Any:
