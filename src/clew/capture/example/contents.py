@@ -28,7 +28,8 @@ Contents = dict[Key, Any]
 SIMPLE = (int, float, bool, str, complex, bytes, type(None))
 _CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict)
 CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
-_HOLDING_NOTHING = frozenset({*SIMPLE, *CODE})
+HOLDING_NOTHING = frozenset({*SIMPLE, *CODE})
+"""Classes of values in which nothing can be changed that would be looked at."""
 _FOREIGN = frozenset(
     "torch numpy jax jaxlib tensorflow keras builtins functools logging threading weakref re inspect enum clew "
     "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing".split()
@@ -285,7 +286,7 @@ class Memory:
 
     def _remember(self, value: Any, depth: int) -> None:
         kind = type(value)
-        if kind in _HOLDING_NOTHING or depth == 0 or len(self._kept) >= self._most:
+        if kind in HOLDING_NOTHING or depth == 0 or len(self._kept) >= self._most:
             return
         if self._is_end(value):
             self.ends[id(value)] = value
@@ -301,7 +302,7 @@ class Memory:
             if is_flat(value):
                 return
             for part in parts.values():
-                if type(part) not in _HOLDING_NOTHING:
+                if type(part) not in HOLDING_NOTHING:
                     self._remember(part, depth - 1)
 
     def kept(self, added: tuple[int, int]) -> list[tuple[Any, Contents]]:

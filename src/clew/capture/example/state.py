@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import SIMPLE, Memory, contents, same_contents, same_part
+from clew.capture.example.contents import HOLDING_NOTHING, SIMPLE, Memory, contents, same_contents, same_part
 from clew.capture.example.guards import MISSING, Variable, require, require_length, require_type
 from clew.capture.example.histories import History, is_held_once
 from clew.capture.example.nests import Nests
@@ -111,7 +111,7 @@ class State:
         before = {name: value for name, value in holder.items() if name not in skip} if skip else dict(holder)
         below = {}
         for name, value in before.items():
-            if type(value) not in SIMPLE:
+            if type(value) not in HOLDING_NOTHING:
                 added = self.memory.remember(value)
                 if added[0] != added[1]:
                     below[name] = added
@@ -123,7 +123,7 @@ class State:
         if self.entries and any(entry.slot.key == key for entry in self.entries):
             return
         value = variable.get()
-        below = _NOTHING if type(value) in SIMPLE else self.memory.remember(value, depth)
+        below = _NOTHING if type(value) in HOLDING_NOTHING else self.memory.remember(value, depth)
         self._variables.append((variable, value, below))
 
     def watch_class(self, kind: type) -> None:
@@ -198,7 +198,9 @@ class State:
     def _changed_attributes(self) -> Iterator[Slot]:
         for group in self._groups:
             holder, before = group.holder, group.before
-            for name in () if group.is_inner else {**before, **holder}:
+            if group.is_inner or (not before and not holder):
+                continue
+            for name in {**before, **holder}:
                 if name in group.skip:
                     continue
                 now, known = holder.get(name, MISSING), before.get(name, MISSING)
@@ -211,8 +213,9 @@ class State:
         for variable, before, below in self._variables:
             if _key(variable) in self.own:
                 continue
-            now = variable.get()
-            if (now is not before and not same_part(now, before)) or self.memory.changed(below):
+            holder = variable.holder
+            now = holder.get(variable.name, MISSING) if type(holder) is dict else variable.get()
+            if (now is not before and not same_part(now, before)) or (below[1] and self.memory.changed(below)):
                 yield Slot(variable)
 
     def is_touched(self, values: Iterable[Any], variables: Iterable[Variable]) -> bool:

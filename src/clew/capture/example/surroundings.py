@@ -250,9 +250,10 @@ class Surroundings:
 
     def cells(self) -> Iterator[tuple[Any, str]]:
         """The variables that the program can change, by their holder, a dict or a cell, and their name."""
+        stored, is_any = self._stored, _ANY in self._stored
         for holder, name, value in self.found:
-            is_fixed = type(value) in _FIXED and name not in self._stored and isinstance(holder, dict)
-            if (not is_fixed or _ANY in self._stored) and self._may_change(holder, name, value):
+            is_fixed = type(value) in _FIXED and name not in stored and isinstance(holder, dict)
+            if (is_any or not is_fixed) and self._may_change(holder, name, value):
                 yield holder, name
 
     def variables(self, executed: Iterable[CodeType]) -> Iterator[tuple[Any, str, Any]]:

@@ -84,6 +84,7 @@ class Run(ExampleRun):
         if not isinstance(self.module, torch.nn.Module):
             self.module = None
         self.paths = findings.paths = {}
+        self._is_leaf: dict[torch.nn.Module, bool] = {}
         self._held: dict[Any, list[tuple[str, int]]] = {}
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
@@ -199,7 +200,7 @@ class Run(ExampleRun):
         watch_modules_around(self.state, self.parts)
         known = self.recorder.constants.values()  # those that another run has met
         self.rollback.watch([*([] if self.modules is None else self.modules.tensors), *known])
-        for _, value in self.surroundings.values():
+        for _, _, value in self.surroundings.found:
             if type(value) in PLAIN_TENSORS:
                 self.rollback.watch_attributes(value)
 
@@ -300,7 +301,9 @@ class Run(ExampleRun):
     def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""
         path = self.paths.get(module)
-        is_leaf = path is not None and module is not self.module and self.leaves(module, path)
+        is_leaf = path is not None and self._is_leaf.get(module)
+        if is_leaf is None and path is not None:
+            is_leaf = self._is_leaf[module] = module is not self.module and self.leaves(module, path)
         hooked = self.state.entries and (module._forward_hooks or module._forward_pre_hooks)
         if path is None or not is_leaf or hooked or self._is_lent(module):
             return self._enter_module(original, module, path, args, kwargs)
@@ -371,7 +374,8 @@ def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
 def _tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
     """The names of a module's own parameters and buffers, and which tensors they are."""
     held = object.__getattribute__(module, "__dict__")  # past the watch on what the program reads
-    return [(name, id(value)) for kind in ("_parameters", "_buffers") for name, value in held[kind].items()]
+    found = [(name, id(value)) for name, value in held["_parameters"].items()]
+    return found + [(name, id(value)) for name, value in held["_buffers"].items()] if held["_buffers"] else found
 
 
 def is_running() -> bool:
