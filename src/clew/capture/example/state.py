@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import HOLDING_NOTHING, SIMPLE, Memory, contents, same_contents, same_part
+from clew.capture.example.contents import HOLDING_NOTHING, Memory, contents, same_contents, same_part
 from clew.capture.example.guards import MISSING, Variable, require, require_length, require_type
 from clew.capture.example.histories import History, is_held_once
 from clew.capture.example.nests import Nests
