@@ -18,7 +18,7 @@ from types import CodeType
 from typing import Any
 
 from clew.capture.control.liveness import Liveness
-from clew.capture.control.scopes import Variables, breaks, jumps, returns
+from clew.capture.control.scopes import LOOPS, Variables, breaks, jumps, own_nodes, returns, without_continues
 
 _RUNTIME = "the runtime of clew's control flow"
 _BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
@@ -178,6 +178,8 @@ class _Writer(ast.NodeTransformer):
             body: list[ast.stmt] = [ast.Return(self.visit(_copy(definition.body)), lineno=definition.lineno)]
         else:
             copies = [_copy(one) for one in definition.body]
+            for loop in [node for node in own_nodes(copies) if isinstance(node, LOOPS)]:
+                loop.body = without_continues(loop.body)
             self.liveness = Liveness(copies)
             body = self._block(copies)
         own = sorted(self.shared - self.variables.outer.keys())

@@ -87,6 +87,23 @@ class Variables(ast.NodeVisitor):
         self.generic_visit(node)
 
 
+def without_continues(body: list[ast.stmt]) -> list[ast.stmt]:
+    """A round of a loop in which what follows a branch that ends with ``continue`` stands on its other side."""
+    for place, node in enumerate(body):
+        if isinstance(node, ast.Continue):
+            return body[:place] or [ast.copy_location(ast.Pass(), node)]
+        if isinstance(node, ast.If) and (_continues(node.body) or _continues(node.orelse)):
+            rest = body[place + 1 :]
+            sides = [side if _continues(side) else [*side, *rest] for side in (node.body, node.orelse)]
+            node.body, node.orelse = (without_continues(side) for side in sides)
+            return body[: place + 1]
+    return body
+
+
+def _continues(body: list[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], ast.Continue)
+
+
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of some statements, without those of functions and classes inside of them."""
     for node in nodes:

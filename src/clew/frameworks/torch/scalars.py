@@ -119,10 +119,36 @@ def is_data(node: Node, recorder: Recorder) -> bool:
             return True
         asks_shape = found.op == "call_method" and found.target in _OF_SIZES
         if asks_shape or found.target is len or (found.target is getattr and found.args[1] in _OF_SHAPES):
+            if _is_sized_by_data(found.args[0]):
+                return True
             continue
         if found.op in ("call_method", "call_module") or bodies_of(found):
             return True
         waiting += found.all_input_nodes
+    return False
+
+
+_SIZED_BY_DATA = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive"})
+_MOST_STEPS = 8
+
+
+def _is_sized_by_data(value: Any) -> bool:
+    """Whether a size of an array depends on what arrays hold: as many as fulfil a condition, say.
+
+    Only a few steps are followed, each to the array that gives the next one its size.
+    """
+    for _ in range(_MOST_STEPS):
+        if not isinstance(value, Node) or value.op not in ("call_function", "call_method"):
+            return False
+        name = value.target if value.op == "call_method" else getattr(value.target, "__name__", "")
+        if name in _SIZED_BY_DATA or (name == "where" and len(value.args) == 1 and not value.kwargs):
+            return True
+        index = value.args[1] if value.target is operator.getitem else None
+        indices = index if isinstance(index, tuple) else (index,)
+        arrays = [one for one in indices if isinstance(one, Node) and isinstance(one.value_type, ArrayType)]
+        if any(one.value_type.dtype == "bool" for one in arrays):
+            return True
+        value = next(iter([*arrays, *value.args]), None)
     return False
 
 
