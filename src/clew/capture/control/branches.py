@@ -14,6 +14,7 @@ from clew.capture.control.nests import with_leaves
 from clew.capture.control.paths import Paths, arrange
 from clew.capture.control.pieces import End, Piece, PieceRecorder, Site
 from clew.capture.control.snapshot import Place, Snapshot, cells_of, in_order
+from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Pending, Scalar
 from clew.ir.control import cond
 from clew.ir.node import Node
@@ -33,7 +34,8 @@ class Branch:
         """Make the node; the answer is the value that the side taken gives."""
         predicate, answer = self.recorder.argument(self.test), self.pieces.support.truth(self.test)
         ends = [self.pieces.ends(side) for side in self.sides]
-        places = self._places([end for side in ends for end in side], set(names) - set(live))
+        unused = set(names) - set(live)
+        places = self._places([end for side in ends for end in side], unused)
         for side, found in zip(self.sides, ends, strict=True):
             for end in found:
                 side.paths.write_end(end.levels, self._given(end, places))
@@ -42,6 +44,10 @@ class Branch:
         node = self._node(predicate)
         with self.pieces.support.plainly():
             result = self.sides[not answer].function()
+        for side in self.sides:  # what nobody reads any more is no value of the graph
+            for name, cell in cells_of(side.function).items():
+                if name in unused:
+                    Place(name, cell, None).put(MISSING)
         return self._left(node, result, places)
 
     def _places(self, ends: list[End], unused: set[str]) -> list[Place]:

@@ -18,6 +18,7 @@ from types import CodeType
 from typing import Any
 
 from clew.capture.control.liveness import Liveness
+from clew.capture.control.origins import is_made_of
 from clew.capture.control.scopes import LOOPS, Variables, breaks, jumps, own_nodes, returns, without_continues
 
 _RUNTIME = "the runtime of clew's control flow"
@@ -60,11 +61,15 @@ def _with_runtime(code: CodeType, runtime: Any, around: str = "") -> CodeType:
 # ---- finding and compiling -------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=64)
 def _tree(filename: str) -> ast.Module | None:
     """The source of a file; None if it is no Python as a whole."""
+    return _parsed("".join(linecache.getlines(filename)))
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(source: str) -> ast.Module | None:
     try:
-        return ast.parse("".join(linecache.getlines(filename)))
+        return ast.parse(source)
     except (SyntaxError, ValueError):
         return None
 
@@ -80,9 +85,8 @@ def _block(filename: str, line: int) -> ast.Module | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _definitions(filename: str, line: int = 0) -> dict[tuple[int, str], list[Any]]:
-    """The functions in a file, or in the block that begins at a line, by first line and name."""
-    tree = _block(filename, line) if line else _tree(filename)
+def _definitions(tree: ast.Module | None) -> dict[tuple[int, str], list[Any]]:
+    """The functions in a source by first line and name."""
     if tree is None:
         return {}
     found: dict[tuple[int, str], list[Any]] = {}
@@ -95,13 +99,34 @@ def _definitions(filename: str, line: int = 0) -> dict[tuple[int, str], list[Any
     return found
 
 
+@functools.lru_cache(maxsize=64)
+def _imports(tree: ast.Module | None) -> tuple[ast.stmt, ...]:
+    """Imports of the names that a module imports: Python calls what is in these in another way."""
+    nodes = (
+        [] if tree is None else [one for one in own_nodes(tree.body) if isinstance(one, (ast.Import, ast.ImportFrom))]
+    )
+    names = sorted(Variables(nodes).stored - {"*"})
+    return (ast.Import([ast.alias(name) for name in names]),) if names else ()
+
+
 def _definition_of(code: CodeType) -> Any:
-    """The one definition in the source that a code was made of; None if it is not sure."""
-    line = code.co_firstlineno if _tree(code.co_filename) is None else 0
-    found = _definitions(code.co_filename, line).get((code.co_firstlineno, code.co_name), [])
-    own = list(code.co_varnames[: code.co_argcount])
-    fitting = [node for node in found if [one.arg for one in (*node.args.posonlyargs, *node.args.args)] == own]
-    return fitting[0] if len(fitting) == 1 else None
+    """The definition in the source that a code was made of; None if there is none."""
+    linecache.checkcache(code.co_filename)
+    tree = _tree(code.co_filename)
+    if tree is None:
+        tree = _block(code.co_filename, code.co_firstlineno)
+    found = _definitions(tree).get((code.co_firstlineno, code.co_name), [])
+    fitting = [node for node in found if _is_source_of(node, code)]
+    return fitting[0] if fitting else None
+
+
+def _is_source_of(definition: Any, code: CodeType) -> bool:
+    """Whether this is what the code was made of, and not what somebody has written to the file since."""
+    body = definition.body
+    if isinstance(definition, ast.Lambda):
+        body = [ast.copy_location(ast.Return(body), definition)]
+    compiled = _compiled(definition, body, code)
+    return compiled is not None and is_made_of(code, compiled)
 
 
 def _compiled(definition: Any, body: list[ast.stmt], code: CodeType) -> CodeType | None:
@@ -117,7 +142,7 @@ def _compiled(definition: Any, body: list[ast.stmt], code: CodeType) -> CodeType
     assigned: list[ast.stmt] = [ast.Assign([ast.Name(one, ast.Store())], ast.Constant(None)) for one in free]
     outer = ast.FunctionDef(f"{_OWN}surroundings", _bare(None), [*assigned, inner], [], None)
     try:
-        module = ast.fix_missing_locations(ast.Module([outer], []))
+        module = ast.fix_missing_locations(ast.Module([*_imports(_tree(code.co_filename)), outer], []))
         compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return None
