@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -28,14 +29,12 @@ pair = (lambda x: x + 1 if x.sum() > 0 else x - 1), (lambda x: x * 2 if x.sum() 
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     (tmp_path / "edited_program.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    loaded = importlib.import_module("edited_program")
-    monkeypatch.delitem(sys.modules, "edited_program", raising=False)
-    monkeypatch.setitem(sys.modules, "edited_program", loaded)
-    return loaded
+    yield importlib.import_module("edited_program")
+    del sys.modules["edited_program"]
 
 
 def write(module: ModuleType, text: str) -> None:
