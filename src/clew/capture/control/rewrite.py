@@ -20,6 +20,7 @@ from typing import Any
 from clew.capture.control.liveness import Liveness
 from clew.capture.control.origins import is_made_of
 from clew.capture.control.scopes import LOOPS, Variables, breaks, jumps, own_nodes, returns, without_continues
+from clew.capture.example.call_sites import original_of
 
 _RUNTIME = "the runtime of clew's control flow"
 _BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
@@ -126,7 +127,7 @@ def _is_source_of(definition: Any, code: CodeType) -> bool:
     if isinstance(definition, ast.Lambda):
         body = [ast.copy_location(ast.Return(body), definition)]
     compiled = _compiled(definition, body, code)
-    return compiled is not None and is_made_of(code, compiled)
+    return compiled is not None and is_made_of(original_of(code), compiled)
 
 
 def _compiled(definition: Any, body: list[ast.stmt], code: CodeType) -> CodeType | None:

@@ -68,7 +68,23 @@ def _with_substitutes(code: CodeType, substitutes: Substitutes) -> CodeType:
             constants.append(substitutes[name])
         _load_constant(raw, offset, places[name])
     changed = calls or any(new is not old for new, old in zip(constants, code.co_consts, strict=False))
-    return code.replace(co_consts=tuple(constants), co_code=bytes(raw)) if changed else code
+    return led_elsewhere(code, constants, raw) if changed else code
+
+
+_originals: weakref.WeakKeyDictionary[CodeType, CodeType] = weakref.WeakKeyDictionary()
+"""The code that a function had of itself, by the one that stands for it."""
+
+
+def led_elsewhere(code: CodeType, constants: list[Any], instructions: bytearray) -> CodeType:
+    """The code with other constants and instructions, of which it is known what it stands for."""
+    new = code.replace(co_consts=tuple(constants), co_code=bytes(instructions))
+    _originals[new] = original_of(code)
+    return new
+
+
+def original_of(code: CodeType) -> CodeType:
+    """The code that one stands for whose calls are led elsewhere; any other code itself."""
+    return _originals.get(code, code)
 
 
 def _load_constant(raw: bytearray, offset: int, index: int) -> None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from clew.capture.example.call_sites import redirected
+from clew.capture.example.call_sites import led_elsewhere, redirected
 from clew.capture.example.reach import global_names
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.libraries import is_one_call
@@ -103,7 +103,7 @@ def _with_sites(code: CodeType, function: FunctionType, current: Current) -> Cod
         _load_constant(raw, site.start, site.end, len(constants))
         constants.append(_recording(vars(site.module)[site.name], current))
     changed = len(constants) > len(code.co_consts) or any(map(operator.is_not, constants, code.co_consts))
-    return code.replace(co_consts=tuple(constants), co_code=bytes(raw)) if changed else code
+    return led_elsewhere(code, constants, raw) if changed else code
 
 
 def _load_constant(raw: bytearray, start: int, end: int, index: int) -> None:
