@@ -100,16 +100,6 @@ def _definitions(tree: ast.Module | None) -> dict[tuple[int, str], list[Any]]:
     return found
 
 
-@functools.lru_cache(maxsize=64)
-def _imports(tree: ast.Module | None) -> tuple[ast.stmt, ...]:
-    """Imports of the names that a module imports: Python calls what is in these in another way."""
-    nodes = (
-        [] if tree is None else [one for one in own_nodes(tree.body) if isinstance(one, (ast.Import, ast.ImportFrom))]
-    )
-    names = sorted(Variables(nodes).stored - {"*"})
-    return (ast.Import([ast.alias(name) for name in names]),) if names else ()
-
-
 def _definition_of(code: CodeType) -> Any:
     """The definition in the source that a code was made of; None if there is none."""
     linecache.checkcache(code.co_filename)
@@ -143,7 +133,7 @@ def _compiled(definition: Any, body: list[ast.stmt], code: CodeType) -> CodeType
     assigned: list[ast.stmt] = [ast.Assign([ast.Name(one, ast.Store())], ast.Constant(None)) for one in free]
     outer = ast.FunctionDef(f"{_OWN}surroundings", _bare(None), [*assigned, inner], [], None)
     try:
-        module = ast.fix_missing_locations(ast.Module([*_imports(_tree(code.co_filename)), outer], []))
+        module = ast.fix_missing_locations(ast.Module([outer], []))
         compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return None
