@@ -18,6 +18,7 @@ from rich.text import Text
 from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.guards import CHECKS, guards_of
 from clew.errors import ClewError
+from clew.ir.control import is_control
 from clew.ir.effects import effect_of, resolve
 from clew.ir.format import format_target
 from clew.ir.graph import Graph
@@ -28,7 +29,7 @@ from clew.ir.source import SourceLine, is_hidden
 from clew.ir.types import type_of
 from clew.runtime.choose import framework_of, make_captured
 from clew.runtime.lazy import LazyGraph
-from clew.tools.hints import advice_for, is_entry, kind_of
+from clew.tools.hints import advice_for, is_entry, kind_of, reason_of
 
 Row = dict[str, Any]
 _WAYS_OUT = ("take that part out of the captured program",)
@@ -144,7 +145,10 @@ def _explained(name: str, graph: Graph) -> Explanation:
     tried = [node for node in working if node.target in (attempt, attempt_method)]
     found = [(node, effect_of(node)) for node in working if node not in tried]
     guards = [(guard, "" if is_entry(guard) else _line(guard.source)) for guard in guards_of(graph)]
-    hints = [{"guard": str(guard), "what to do": advice_for(guard), "line": line} for guard, line in guards]
+    hints = [
+        {"guard": str(guard), "why": reason_of(guard), "what to do": advice_for(guard), "line": line}
+        for guard, line in guards
+    ]
     kinds = (Effect.WRITE, Effect.RANDOM)
     return Explanation(
         name,
@@ -155,13 +159,14 @@ def _explained(name: str, graph: Graph) -> Explanation:
         constants=_constants(graph, working),
         attempts=[_call(node, node.args[0]) for node in tried],
         opaque=_opaque(graph, aside | set(tried)),
-        hints=[hint for hint in hints if hint["what to do"]],
+        hints=[hint for place, hint in enumerate(hints) if hint["what to do"] and hint not in hints[:place]],
     )
 
 
 def _opaque(graph: Graph, aside: set[Node]) -> list[Row]:
     """The calls, also inside bodies, that the capture did not look into, or whose effect nobody knows; and why."""
-    found = {node: node.meta.get("opaque", "") for node in all_nodes(graph) if node not in aside}
+    calls = [node for node in all_nodes(graph) if node not in aside and not is_control(node)]
+    found = {node: node.meta.get("opaque", "") for node in calls if node.target not in CHECKS}
     unknown = {node: "nobody vouches for it" for node in found if effect_of(node) is Effect.UNKNOWN}
     rows = [(node, why or unknown.get(node, "")) for node, why in found.items()]
     return [{"why": why, **_call(node, node.target)} for node, why in rows if why]

@@ -27,6 +27,7 @@ from clew.ir.source import SourceLine, user_frame, user_source
 MOST_PATHS = 64
 _MOST_QUESTIONS = 40
 _MOST_AT_ONE_PLACE = 8
+_TOO_MUCH = "it asks for more than can be recorded"
 _MOST_NODES_IN_LIBRARIES = 100
 """In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
 
@@ -86,6 +87,8 @@ class _Question:
         self.answer = answer
         self.source = source
         self.sides: dict[bool, _Segment] = {}
+        self.why = ""
+        """Why the branch or loop that asks is not recorded as a piece of the program, if that was tried."""
         self.refused: dict[bool, str] = {}
         """Why there is nothing for an answer."""
 
@@ -103,6 +106,8 @@ class Paths:
         self.runs = 0
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
+        self.declined = ""
+        """Why the latest question was not recorded."""
         self.missing: Any = None
         """What a way returns that was not recorded, after it has raised."""
         self.bodies = Bodies(self.graph) if bodies is None else bodies
@@ -165,10 +170,12 @@ class Paths:
                 raise self._diverged()
             if not self._is_worth_it():
                 return None
-            regions = current.get()
+            regions, source = current.get(), user_source(3)
             if regions is not None:
                 regions.before_question()
-            segment.question = _Question(node, answer, user_source(3))
+            segment.question = _Question(node, answer, source)
+            if regions is not None and source is not None:
+                segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
             segment.is_complete = True
         elif segment.question.node is not node:
             if not self._is_worth_it():
@@ -199,8 +206,10 @@ class Paths:
         self._places[place] += 1
         if len(self._given) >= _MOST_QUESTIONS or self._places[place] > _MOST_AT_ONE_PLACE:
             if self.answers:
-                raise CaptureError("a way that asks for more than can be recorded")
+                raise CaptureError(_TOO_MUCH)
+            self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
+        self.declined = "a library asks for data in a large program"
         is_own = frame is None or "-packages" not in frame.f_code.co_filename
         return is_own or (self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES)
 
@@ -343,7 +352,9 @@ def _refusing(question: _Question, answer: bool, result: Any) -> OpenBody:
     """A body for a way that was not recorded: it raises that the graph has assumed the other one."""
     body = OpenBody(Graph(), is_branch=True)
     where = "" if question.source is None else question.source.describe()
-    why = question.refused.get(not answer, f"the program has more than {MOST_PATHS} ways")
+    why = question.refused.get(not answer, "")
+    if not why or _TOO_MUCH in why:
+        why = question.why or why or f"the program has more than {MOST_PATHS} ways"
     args = (not answer, answer, describe(question.node, answer), where, why)
     guard = body.graph.call_function(require_way, args)
     guard.source = question.source

@@ -55,6 +55,19 @@ class Progress:
         self.opened: set[Site] = set()
         """Loops of which the number of rounds is known, but that ask for data inside."""
 
+        self._lines: dict[Site, int] = {}
+
+    def site(self, filename: str, function: int, number: int, line: int) -> Site:
+        """The place of a loop or branch, which stands in this line."""
+        found = (filename, function, number)
+        self._lines[found] = line
+        return found
+
+    def reason_at(self, filename: str, line: int) -> str:
+        """Why the loop or branch in this line was given up, if one was."""
+        found = (why for site, why in self.abandoned.items() if site[0] == filename and self._lines.get(site) == line)
+        return next(found, "")
+
     def give_up(self, found: Abandon) -> None:
         """A piece could not be recorded."""
         if found.peel:
@@ -101,6 +114,7 @@ class Regions:
         self.were_used = False
         self.raised: BaseException | None = None
         self.pieces = PieceRecorder(recorder, support)
+        self.recorder.reason_at = progress.reason_at
 
     def before_question(self) -> None:
         """The program asks for data: the function that asks is rewritten first, if it can be and is not yet."""
@@ -137,7 +151,9 @@ class Regions:
 
     def _site(self, number: int) -> Site:
         frame = user_frame(3)
-        return ("", 0, number) if frame is None else (frame.f_code.co_filename, frame.f_code.co_firstlineno, number)
+        if frame is None:
+            return ("", 0, number)
+        return self.progress.site(frame.f_code.co_filename, frame.f_code.co_firstlineno, number, frame.f_lineno)
 
     def _is_on(self) -> bool:
         recorder = self.recorder
@@ -217,7 +233,8 @@ class Regions:
         items = [self._items(value) for value in args]
         place = self.recorder.create(function, tuple(self._argument(value) for value in args))
         with self.support.plainly():
-            return Iteration(place, list(function(*items)), arrays=self._arrays(args))
+            start = (0 if len(items) == 1 else items[0]) if function is range else None
+            return Iteration(place, list(function(*items)), start, self._arrays(args))
 
     def _arrays(self, args: Iterable[Any]) -> list[Any]:
         """The arrays among what is walked."""
@@ -275,11 +292,11 @@ class Regions:
             items = Iteration(self.recorder.argument(items), self.recorder.concrete(items))
         elif self.support.is_array(items):
             items = Iteration(self.recorder.argument(items), self.support.rows(items), arrays=[items])
-        if not items.items:
+        if items.example is None or (site in self.progress.peeled and not items.items):
             raise Abandon(site, "there is no item to record a round with")
         if site in self.progress.peeled:
             self.support.listed(items.arrays)
-            node, example = self.recorder.create(list, (self.recorder.resolve(items.place),)), items.items[0]
+            node, example = self.recorder.create(list, (self.recorder.resolve(items.place),)), items.example
             self.recorder.guard(self.recorder.create(has_items, (node,)), True)
             outcome = Outcome()
             if outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,))))):

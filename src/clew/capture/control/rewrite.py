@@ -382,7 +382,7 @@ class _Writer(ast.NodeTransformer):
         for statement in written:
             for part in ast.walk(statement):
                 if isinstance(part, (ast.stmt, ast.expr)) and not hasattr(part, "lineno"):
-                    ast.copy_location(part, at)
+                    _locate(part, at)
         return written
 
 
@@ -395,6 +395,12 @@ def _iterated(iterable: ast.expr) -> ast.expr:
         return iterable
     args = [_iterated(one) for one in iterable.args]  # type: ignore[attr-defined]
     return ast.copy_location(_runtime("iterate", iterable.func, *args), iterable)  # type: ignore[attr-defined]
+
+
+def _locate(part: Any, at: Any) -> None:
+    """Let a new piece of source stand where a statement begins: a call that ends lower would be said to be there."""
+    part.lineno = part.end_lineno = at.lineno
+    part.col_offset = part.end_col_offset = at.col_offset
 
 
 def _binds(node: ast.AST) -> bool:

@@ -108,6 +108,8 @@ class Recorder:
         self.open = True
         self.failure: tuple[str, str] | None = None
         self.before_hash: Callable[[FrameType], None] = _nothing
+        self.reason_at: Callable[[str, int], str] = _no_reason
+        """Why the loop or branch in a line of a file is no node; empty where nothing is known."""
         self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._attribute_nodes: dict[str, Node] = {}
@@ -362,8 +364,11 @@ class Recorder:
 
     # ---- guards --------------------------------------------------------------------------------------------------
 
-    def guard(self, place: Node | Pending, answer: Any) -> None:
-        """Note that the program relied on the value of a node being ``answer``; once for each node and answer."""
+    def guard(self, place: Node | Pending, answer: Any, why: str = "") -> None:
+        """Note that the program relied on the value of a node being ``answer``; once for each node and answer.
+
+        ``why`` it could not be captured instead; else what is known of the loop or branch in this line is said.
+        """
         node = self.resolve(place)
         key = (node, (type(answer), answer))
         if key in self._guarded or not self.open:
@@ -372,9 +377,9 @@ class Recorder:
         source = user_source() if self.running else None
         expression = describe(node, answer)
         where = "" if source is None else source.describe()
-        self._create(
-            "call_function", require, (node, answer, expression, where), {}, self.bodies.home_of_guard(node.graph)
-        )
+        why = why or ("" if source is None else self.reason_at(source.filename, source.lineno))
+        args = (node, answer, expression, where, *((why,) if why else ()))
+        self._create("call_function", require, args, {}, self.bodies.home_of_guard(node.graph))
 
     def truth(self, place: Node | Pending, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded.
@@ -396,8 +401,13 @@ class Recorder:
             if chosen is not None:
                 return bool(chosen)
         node = self.resolve(place)
-        self.guard(node if is_fixed and node.value_type == _BOOL else self.create(bool, (node,)), answer)
+        why = self.paths.declined if self.paths is not None and is_data else ""
+        self.guard(node if is_fixed and node.value_type == _BOOL else self.create(bool, (node,)), answer, why)
         return answer
+
+
+def _no_reason(filename: str, line: int) -> str:
+    return ""
 
 
 def describe(node: Node, answer: Any) -> str:

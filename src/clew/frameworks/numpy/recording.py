@@ -420,13 +420,13 @@ class NumpyRecorder(Recorder):
         asks_data = self.dynamic or is_data(self.resolve(traced.place), self)
         return self.truth(traced.place, answer, asks_data, not isinstance(traced, TracedArray))
 
-    def guard(self, place: Any, answer: Any) -> None:
+    def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value; if a loop does on a whole number, it may become one of the graph."""
         node = self.resolve(place)
         known = (node, (type(answer), answer)) in self._guarded
         if type(answer) is int and not known and self.paths is not None and self.open:
             before_guard(self, self.dynamic or is_data(node, self))
-        super().guard(node, answer)
+        super().guard(node, answer, why)
 
     def check_opaque(self, target: Any, why: str) -> None:
         """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""

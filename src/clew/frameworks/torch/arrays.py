@@ -88,9 +88,9 @@ class ArrayRecorder(NumpyRecorder):
         node: Node = self.owner.resolve(place)
         return node
 
-    def guard(self, place: Any, answer: Any) -> None:
+    def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value."""
-        self.owner.guard(place, answer)
+        self.owner.guard(place, answer, why)
 
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true."""

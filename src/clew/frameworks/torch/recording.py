@@ -409,14 +409,14 @@ class TorchRecorder(Recorder):
         if self.is_outside(tensor):
             self._no_return = done
 
-    def guard(self, place: Any, answer: Any) -> None:
+    def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value; not after a step that a failing guard could not take back."""
         known = (self.resolve(place), (type(answer), answer)) in self._guarded
         if self.paths is not None and self.open and not known and type(answer) is int:
             before_guard(self, self.dynamic or is_data(self.resolve(place), self))
         if self._no_return and not known:
             raise _refusal(f"a program that {self._no_return} an argument, and then asks for a value,")
-        super().guard(place, answer)
+        super().guard(place, answer, why)
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""

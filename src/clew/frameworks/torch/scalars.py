@@ -119,8 +119,10 @@ def is_data(node: Node, recorder: Recorder) -> bool:
             return True
         asks_shape = found.op == "call_method" and found.target in _OF_SIZES
         if asks_shape or found.target is len or (found.target is getattr and found.args[1] in _OF_SHAPES):
-            if _is_sized_by_data(found.args[0]):
+            measured = found.args[0]
+            if _is_sized_by_data(measured):
                 return True
+            waiting += measured.all_input_nodes if getattr(measured, "target", None) is range else ()
             continue
         if found.op in ("call_method", "call_module") or bodies_of(found):
             return True
@@ -146,7 +148,7 @@ def _is_sized_by_data(value: Any) -> bool:
         index = value.args[1] if value.target is operator.getitem else None
         indices = index if isinstance(index, tuple) else (index,)
         arrays = [one for one in indices if isinstance(one, Node) and isinstance(one.value_type, ArrayType)]
-        if any(one.value_type.dtype == "bool" for one in arrays):
+        if any(isinstance(one.value_type, ArrayType) and one.value_type.dtype == "bool" for one in arrays):
             return True
         value = next(iter([*arrays, *value.args]), None)
     return False
