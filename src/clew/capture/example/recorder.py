@@ -110,6 +110,7 @@ class Recorder:
         self.before_hash: Callable[[FrameType], None] = _nothing
         self.reason_at: Callable[[str, int], str] = _no_reason
         """Why the loop or branch in a line of a file is no node; empty where nothing is known."""
+        self.caller = 0  # identifies the frame that has asked for the capture, which is none of the program's
         self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._attribute_nodes: dict[str, Node] = {}
@@ -221,7 +222,8 @@ class Recorder:
         if errors is None and is_call and _is_of_framework(op, target):
             errors = FRAMEWORK
         never_fails = never_fails or _is_fact(target, args)
-        if is_call and is_tried(frame, self.executed, errors, self.gate) and not never_fails:
+        is_own = id(frame) != self.caller
+        if is_call and is_own and is_tried(frame, self.executed, errors, self.gate) and not never_fails:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         graph = self.bodies.current if graph is None else graph
@@ -244,7 +246,7 @@ class Recorder:
         errors: Errors,
     ) -> Node:
         """Add a call that the user's program makes at a known place, whose frame this is; there are no bodies yet."""
-        if is_tried(frame, self.executed, errors, self.gate):
+        if id(frame) != self.caller and is_tried(frame, self.executed, errors, self.gate):
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         node = self.bodies.outermost.create_node(op, target, args, kwargs, site.variable)
@@ -395,7 +397,8 @@ class Recorder:
                 fixes=('capture the branch: control_flow="capture"', 'rely on the way it goes: control_flow="guard"'),
             )
         if self.paths is not None and is_data and self.open and not self.bodies.is_in_function:
-            if not is_fixed and is_tried(user_frame(2), self.executed):  # that fails too, and is caught
+            frame = user_frame(2)
+            if not is_fixed and id(frame) != self.caller and is_tried(frame, self.executed):  # that fails too
                 place = self.create(bool, (self.resolve(place),))
             chosen = self.paths.ask(self.resolve(place), answer, is_fixed)
             if chosen is not None:

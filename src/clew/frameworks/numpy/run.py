@@ -42,6 +42,7 @@ from clew.frameworks.numpy.rollback import Rollback
 from clew.frameworks.numpy.streams import Streams
 from clew.frameworks.numpy.traced import is_traced, stand_in
 from clew.ir.arguments import leaves
+from clew.ir.source import user_frame
 
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_numpy_capture", default=None)
 
@@ -191,6 +192,7 @@ class Run(ExampleRun):
     def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
         self.recorder.running = True
+        self.recorder.caller = id(user_frame(1))
         try:
             args = [makers.standing(value) for value in given[0]]
             return self.fn(*args, **{name: makers.standing(value) for name, value in given[1].items()})

@@ -52,6 +52,7 @@ from clew.ir.arguments import leaves
 from clew.ir.effects import is_impure
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
+from clew.ir.source import user_frame
 
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
 _CARRIED = (bool, int, str, type(None))
@@ -246,6 +247,7 @@ class Run(ExampleRun):
     def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
         self.recorder.running = True
+        self.recorder.caller = id(user_frame(1))
         try:
             return self.fn(*given[0], **given[1])
         except ClewError:
