@@ -8,9 +8,11 @@ bytes and numbers in arrays too, so that a change anywhere below it can be seen,
 from __future__ import annotations
 
 import array
+import contextlib
 import contextvars
 import enum
 import functools
+import io
 import math
 import threading
 import weakref
@@ -35,6 +37,7 @@ _FOREIGN = frozenset(
     "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing".split()
 )
 _AMBIENT = (contextvars.ContextVar, threading.local)
+_TEXTS = (io.StringIO, io.BytesIO)
 _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
 _MOST = 20_000
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>"})()
@@ -58,7 +61,7 @@ def follows(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_followed(kind: Any) -> bool:
-    if kind in _CONTAINERS or issubclass(kind, _AMBIENT):
+    if kind in _CONTAINERS or issubclass(kind, (*_AMBIENT, contextlib.ExitStack)):
         return True
     is_foreign = kind.__module__.partition(".")[0] in _FOREIGN
     if is_foreign or issubclass(kind, (*CODE, MethodType, *SIMPLE, tuple, enum.Enum)):
@@ -113,7 +116,7 @@ def is_flat(value: Any) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _may_be_flat(kind: Any) -> bool:
     """Whether values of a class are flat, arrays of NumPy if they hold no objects."""
-    return issubclass(kind, (bytearray, array.array, *_WEAK)) or (
+    return issubclass(kind, (bytearray, array.array, *_WEAK, *_TEXTS)) or (
         kind.__module__ == "numpy" and kind.__name__ == "ndarray"
     )
 
@@ -123,6 +126,8 @@ def _flat_contents(value: Any) -> Any:
         return tuple(value.items())
     if isinstance(value, weakref.WeakSet):
         return tuple(value)
+    if isinstance(value, _TEXTS):
+        return None if value.closed else (value.getvalue(), value.tell())
     return bytes(value) if isinstance(value, bytearray) else value.tobytes()
 
 
@@ -130,6 +135,8 @@ def _refill_flat(value: Any, held: Any) -> None:
     if isinstance(value, _WEAK):
         value.clear()
         value.update(held)
+    elif isinstance(value, _TEXTS):
+        _refill_text(value, held)
     elif isinstance(value, bytearray):
         value[:] = held
     elif isinstance(value, array.array):
@@ -137,6 +144,21 @@ def _refill_flat(value: Any, held: Any) -> None:
         value.frombytes(held)
     elif value.flags.writeable:
         value[...] = type(value)(value.shape, value.dtype, held)
+
+
+def _refill_text(value: Any, held: Any) -> None:
+    """Let a text in memory be as it was; one that was closed since cannot be opened again."""
+    if held is not None and not value.closed:
+        value.seek(0)
+        value.truncate()
+        value.write(held[0])
+        value.seek(held[1])
+
+
+@functools.lru_cache(maxsize=4096)
+def is_iterator(kind: Any) -> bool:
+    """Whether a class is one of Python's own that hands out another value at each use."""
+    return hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools")
 
 
 def contents(value: Any) -> Contents:
@@ -203,10 +225,18 @@ def _items(parts: Contents) -> list[Any]:
 
 def _refill_dict(value: dict[Any, Any], items: dict[Any, Any]) -> None:
     kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
-    if list(kind.keys(value)) != list(items):
+    if not _same_keys(list(kind.keys(value)), list(items)):
         kind.clear(value)
     for key, part in items.items():
         kind.__setitem__(value, key, part)
+
+
+def _same_keys(now: list[Any], wanted: list[Any]) -> bool:
+    """Whether keys are the same; a traced number is not the number that it equals, and must not be asked."""
+    return len(now) == len(wanted) and all(
+        one is other or (type(one) is type(other) and type(one) in SIMPLE and one == other)
+        for one, other in zip(now, wanted, strict=True)
+    )
 
 
 def same_part(now: Any, before: Any) -> bool:
@@ -259,7 +289,9 @@ def _is_plain_object(kind: Any) -> bool:
 
 
 def _held_by(value: Any) -> Iterable[Any]:
-    """What a tuple, a bound method or a partial holds for ever."""
+    """What a tuple, a bound method, a partial or a weak reference holds for ever."""
+    if isinstance(value, weakref.ref):
+        return (value(),)
     if isinstance(value, MethodType):
         return (value.__self__,)
     if isinstance(value, functools.partial):
@@ -274,6 +306,7 @@ class Memory:
         self._is_end = is_end
         self._most = most
         self.ends: dict[int, Any] = {}
+        self.iterators: list[Any] = []
         self._seen: dict[int, Any] = {}
         self._kept: list[tuple[Any, Contents]] = []
         self._kinds: list[type] = []
@@ -291,7 +324,9 @@ class Memory:
         if self._is_end(value):
             self.ends[id(value)] = value
             return
-        if issubclass(kind, (tuple, MethodType, functools.partial)):
+        if is_iterator(kind):
+            self.iterators.append(value)
+        elif issubclass(kind, (tuple, MethodType, functools.partial, weakref.ref)):
             for part in _held_by(value):
                 self._remember(part, depth - 1)
         elif (follows(value) or is_flat(value)) and id(value) not in self._seen:

@@ -91,6 +91,8 @@ class State:
         self._is_clean = False
         self._wanted: dict[tuple[int, str], Slot] = {}
         self._homes: dict[int, tuple[Any, Slot]] | None = None
+        self.iterators: list[tuple[str, Any]] = []
+        """Iterators that are somewhere below an attribute or a variable, with its name."""
         self.own: frozenset[tuple[int, str]] = frozenset()
         """Variables that calls which stay one node read and set, and nobody else."""
 
@@ -112,7 +114,7 @@ class State:
         below = {}
         for name, value in before.items():
             if type(value) not in HOLDING_NOTHING:
-                added = self.memory.remember(value)
+                added = self._remember(name, value)
                 if added[0] != added[1]:
                     below[name] = added
         self._groups.append(_Group(owner, holder, before, below, path, skip, is_inner))
@@ -123,8 +125,14 @@ class State:
         if self.entries and any(entry.slot.key == key for entry in self.entries):
             return
         value = variable.get()
-        below = _NOTHING if type(value) in HOLDING_NOTHING else self.memory.remember(value, depth)
+        below = _NOTHING if type(value) in HOLDING_NOTHING else self._remember(variable.name, value, depth)
         self._variables.append((variable, value, below))
+
+    def _remember(self, name: str, value: Any, depth: int = 8) -> tuple[int, int]:
+        known = len(self.memory.iterators)
+        added = self.memory.remember(value, depth)
+        self.iterators += [(name, found) for found in self.memory.iterators[known:]]
+        return added
 
     def watch_class(self, kind: type) -> None:
         """Remember which attributes a class has."""

@@ -17,7 +17,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, value_of
 from clew.capture.example.guards import MISSING, Variable
-from clew.capture.example.reach import Reach, global_names, is_generated, names_all_globals, stored_names, variables
+from clew.capture.example.reach import (
+    Reach,
+    attribute_names,
+    global_names,
+    is_generated,
+    names_all_globals,
+    stored_names,
+    variables,
+)
 from clew.errors import CaptureError
 
 AnswerT = TypeVar("AnswerT")
@@ -230,6 +238,12 @@ class Surroundings:
             raise _stream_refused(name, stream)
         self._streams.append((name, stream, _position(stream)))
 
+    def refuse_iterators(self, found: Iterable[tuple[str, Any]]) -> None:
+        """Raise if the program itself names what leads to an iterator: none can be set back, once it is used."""
+        for name, iterator in found:
+            if any(name in function.__code__.co_freevars or name in _names(function) for function in self._near):
+                raise _stream_refused(name, iterator)
+
     def check_streams(self, followed: Iterable[Any] = ()) -> None:
         """Raise if the program took something from what hands out another value at each use, and nobody followed it."""
         known = {id(stream) for stream in followed}
@@ -294,6 +308,10 @@ def _is_stream_class(kind: Any) -> bool:
     """True for what hands out another value at each use: iterators, generators of random numbers."""
     named = kind.__name__ in ("Random", "SystemRandom", "RandomState", "Generator")
     return (named or hasattr(kind, "__next__")) and not kind.__module__.startswith("torch")
+
+
+def _names(function: FunctionType) -> frozenset[str]:
+    return attribute_names(function.__code__)
 
 
 def _position(stream: Any) -> Any:

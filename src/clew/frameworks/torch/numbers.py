@@ -11,6 +11,7 @@ import builtins
 import functools
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
@@ -65,6 +66,10 @@ def _builtins(current: Current) -> dict[str, Callable[..., Any]]:
     return {name: make(current) for name, make in _MAKERS.items()}
 
 
+_FOR_PYTHON = frozenset({"__bool__", "__int__", "__float__", "__index__", "__hash__", "__len__"})
+"""Methods of the user's whose result Python itself takes: it wants a plain number."""
+
+
 def _is_traced(value: Any) -> bool:
     return issubclass(type(value), Scalar)
 
@@ -86,6 +91,8 @@ def _converting(kind: type, own: Any, current: Current) -> Callable[..., Any]:
     """``int`` or ``float``: a traced number of that kind is itself, another one or a tensor is converted by a call."""
 
     def convert(*args: Any, **kwargs: Any) -> Any:
+        if sys._getframe(1).f_code.co_name in _FOR_PYTHON:
+            return kind(*args, **kwargs)
         value: Any = args[0] if len(args) == 1 and not kwargs else None
         if _is_traced(value):
             return value if type(value) is own else compute(value.recorder, kind, value)
@@ -183,6 +190,8 @@ def _truth(current: Current) -> Callable[..., Any]:
         return compute(recorder, bool, value) if _is_traced(value) and type(value) is not TracedBool else value
 
     def plain_or_traced(*args: Any) -> Any:
+        if sys._getframe(1).f_code.co_name in _FOR_PYTHON:
+            return bool(*args)
         found = truth(*args)
         return found if _is_traced(found) else bool(found)
 

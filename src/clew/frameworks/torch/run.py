@@ -199,6 +199,7 @@ class Run(ExampleRun):
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
         watch_modules_around(self.state, self.parts)
+        self.surroundings.refuse_iterators(self.state.iterators)
         known = self.recorder.constants.values()  # those that another run has met
         self.rollback.watch([*([] if self.modules is None else self.modules.tensors), *known])
         for _, _, value in self.surroundings.found:

@@ -96,7 +96,7 @@ def _shown(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _truth(self: Any) -> bool:
     """Python asks whether a number is true: only that is relied on, not the number itself."""
     answer, recorder = bool(self.plain), self.recorder
-    if not recorder.open:
+    if not recorder.open or recorder.finishing:  # the program has asked all that it asks
         return answer
     asks_data = recorder.dynamic or is_data(recorder.resolve(self.place), recorder)
     return bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
@@ -158,6 +158,8 @@ def _hash(self: Any) -> int:
     """A cache that nobody watches would keep the number beyond the capture; else the value is forced."""
     if self.recorder.running:
         self.recorder.before_hash(sys._getframe(1))
+    if self.recorder.finishing:  # a key that the program has used: it was relied on then
+        return hash(self.plain)
     return int(_forced(hash)(self))
 
 
