@@ -145,6 +145,8 @@ def _give(source: torch.nn.Module, module: torch.nn.Module, path: str, copies: d
             holder.add_module(atom, torch.nn.Module())
         holder = holder._modules[atom]
     original = source.get_submodule(owner)
+    if holder is original:  # a module that stays one call belongs to both
+        return
     vars(holder).pop(name, None)
     for kind in ("_parameters", "_buffers"):
         vars(holder)[kind].pop(name, None)

@@ -156,9 +156,14 @@ def _refill_text(value: Any, held: Any) -> None:
 
 
 @functools.lru_cache(maxsize=4096)
-def is_iterator(kind: Any) -> bool:
-    """Whether a class is one of Python's own that hands out another value at each use."""
-    return hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools")
+def is_stream(kind: Any) -> bool:
+    """Whether a class hands out another value at each use: Python's own iterators, generators of random numbers."""
+    if hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
+        return True
+    return kind.__name__ in ("Random", "RandomState", "Generator") and kind.__module__.partition(".")[0] in _RANDOM
+
+
+_RANDOM = frozenset({"random", "numpy", "torch"})
 
 
 def contents(value: Any) -> Contents:
@@ -306,7 +311,7 @@ class Memory:
         self._is_end = is_end
         self._most = most
         self.ends: dict[int, Any] = {}
-        self.iterators: list[Any] = []
+        self.streams: list[Any] = []
         self._seen: dict[int, Any] = {}
         self._kept: list[tuple[Any, Contents]] = []
         self._kinds: list[type] = []
@@ -324,8 +329,8 @@ class Memory:
         if self._is_end(value):
             self.ends[id(value)] = value
             return
-        if is_iterator(kind):
-            self.iterators.append(value)
+        if is_stream(kind):
+            self.streams.append(value)
         elif issubclass(kind, (tuple, MethodType, functools.partial, weakref.ref)):
             for part in _held_by(value):
                 self._remember(part, depth - 1)

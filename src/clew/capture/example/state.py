@@ -91,8 +91,8 @@ class State:
         self._is_clean = False
         self._wanted: dict[tuple[int, str], Slot] = {}
         self._homes: dict[int, tuple[Any, Slot]] | None = None
-        self.iterators: list[tuple[str, Any]] = []
-        """Iterators that are somewhere below an attribute or a variable, with its name."""
+        self.streams: list[tuple[str, Any]] = []
+        """Iterators and generators of random numbers that are somewhere below an attribute or a variable, with its name."""
         self.own: frozenset[tuple[int, str]] = frozenset()
         """Variables that calls which stay one node read and set, and nobody else."""
 
@@ -129,9 +129,9 @@ class State:
         self._variables.append((variable, value, below))
 
     def _remember(self, name: str, value: Any, depth: int = 8) -> tuple[int, int]:
-        known = len(self.memory.iterators)
+        known = len(self.memory.streams)
         added = self.memory.remember(value, depth)
-        self.iterators += [(name, found) for found in self.memory.iterators[known:]]
+        self.streams += [(name, found) for found in self.memory.streams[known:]]
         return added
 
     def watch_class(self, kind: type) -> None:
@@ -166,6 +166,10 @@ class State:
         if known is None:
             known = self.histories[slot.key] = is_held_once(value, _HOLDERS + 1)
         return known
+
+    def changes(self, owners: Iterable[Any]) -> bool:
+        """Whether the program changes attributes of one of these objects, as far as earlier runs have found out."""
+        return bool(self._names) and any(id(owner) in self._names for owner in owners)
 
     def install(self, patches: Patches) -> None:
         """Let objects with lifted attributes report when these are read and set."""
@@ -234,10 +238,13 @@ class State:
             before = self.memory.of(value) if held is None else held.entered
             if before is not None and not same_contents(contents(value), before):
                 return True
-        lifted = {entry.slot.key: entry.entered for entry in self.entries}
-        known = lifted | {(id(one.holder), one.name): before for one, before, _ in self._variables}
-        now = [(lifted.get(_key(one), known.get(_key(one), one)), one) for one in variables]
-        return any(before is not one and not same_part(one.get(), before) for before, one in now)
+        found = list(variables)
+        known = {_key(one): before for one, before, _ in self._variables} if found else {}
+        for group in self._groups if found else ():
+            known |= {(id(group.holder), name): before for name, before in group.before.items()}
+        known |= {entry.slot.key: entry.entered for entry in self.entries}
+        now = [(known[_key(one)], one.get()) for one in found if _key(one) in known]
+        return any(after is not before and not same_part(after, before) for before, after in now)
 
     def check_entered(self) -> None:
         """Raise if something below a lifted place has changed that did not enter: nobody would write it."""

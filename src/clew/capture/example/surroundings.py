@@ -238,11 +238,16 @@ class Surroundings:
             raise _stream_refused(name, stream)
         self._streams.append((name, stream, _position(stream)))
 
-    def refuse_iterators(self, found: Iterable[tuple[str, Any]]) -> None:
-        """Raise if the program itself names what leads to an iterator: none can be set back, once it is used."""
-        for name, iterator in found:
-            if any(name in function.__code__.co_freevars or name in _names(function) for function in self._near):
-                raise _stream_refused(name, iterator)
+    def watch_streams(self, found: Iterable[tuple[str, Any]]) -> None:
+        """Note where generators of random numbers inside of objects stand. An iterator cannot be set back, once it is
+        used: raise if the program itself names what leads to one."""
+        known = {id(stream) for _, stream, _ in self._streams}
+        for name, stream in found:
+            if hasattr(stream, "__next__"):
+                if any(name in function.__code__.co_freevars or name in _names(function) for function in self._near):
+                    raise _stream_refused(name, stream)
+            elif id(stream) not in known and not type(stream).__module__.startswith("torch"):
+                self._streams.append((name, stream, _position(stream)))
 
     def check_streams(self, followed: Iterable[Any] = ()) -> None:
         """Raise if the program took something from what hands out another value at each use, and nobody followed it."""

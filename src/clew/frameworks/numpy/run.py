@@ -148,7 +148,7 @@ class Run(ExampleRun):
                 self.state.watch_variable(Variable(kind, name))
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
-        self.surroundings.refuse_iterators(self.state.iterators)
+        self.surroundings.watch_streams(self.state.streams)
 
     def _enter(self, lifted: Iterable[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards, and the arrays around the program."""

@@ -33,7 +33,7 @@ from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.scalars import TracedSize, is_data, traced
-from clew.frameworks.torch.streams import Streams
+from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.traits import (
     ESCAPES,
     FACT_METHODS,
@@ -74,6 +74,7 @@ class TorchRecorder(Recorder):
         self.state: Any = None
         self.finishing = False
         self.streams = Streams()
+        self.generators = Generators()
         self.frozen: list[torch.Tensor] = []
         self.territories: dict[Any, Territory] = {}
         self.undo = touches.Undo()
@@ -218,6 +219,8 @@ class TorchRecorder(Recorder):
                     self._is_written(tensor)
             self._check_frozen((args[:1], kwargs.get("out")))
         value = self._perform(func, args, kwargs)
+        if kwargs.get("generator") is not None:
+            self.generators.drawn(kwargs["generator"])
         if traits.is_method:
             form = traits.form if not kwargs and traits.form and takes_operands(traits.form, args) else None
             node = self._create("call_method", name, node_args, node_kwargs, is_result=True, form=form)
@@ -265,6 +268,8 @@ class TorchRecorder(Recorder):
         if self.surroundings is not None and not self.surroundings.holds(generator):
             raise _refusal("a torch.Generator that is made inside the program", "the graph would use one for all calls")
         self.save_generator(generator)
+        if self.generators.moved_unseen():
+            raise _refusal("a torch.Generator that is seeded, or drawn from, by means that the capture does not see")
 
     def _guard_lengths(self, place: Any, value: list[Any]) -> None:
         """The lengths of nested lists that came out of a tensor: the program may walk them."""
@@ -283,7 +288,7 @@ class TorchRecorder(Recorder):
             if writes:
                 return value
             with self.paused():
-                alias = torch.ops.aten.alias(value)
+                alias = torch.ops.aten.alias(value) if value.layout is torch.strided else _alias_of_sparse(value)
                 vars(alias).update(vars(value))
             self.aliases[id(alias)] = (alias, self.original(value))
             value = alias
@@ -356,8 +361,7 @@ class TorchRecorder(Recorder):
             self.rely("layout")
             return func(tensor)
         if name == "requires_grad":
-            self.rely("requires_grad")
-            return func(tensor)
+            return self._ask_history(tensor, name, func)
         if name in ("T", "mT", "H", "mH", "data", "real", "imag", "grad"):
             node, value = self.create(getattr, (self.node_of(tensor), name)), func(tensor)
             if name == "grad":
@@ -365,10 +369,29 @@ class TorchRecorder(Recorder):
                 self.guard(self.create(operator.is_, (node, None)), value is None)
             return self.result(value, node)
         if name in ("is_leaf", "grad_fn"):
-            self.rely("requires_grad")
             self.rely("is_leaf")
-            return func(tensor)
+            return self._ask_history(tensor, name, func)
         raise _refusal(f"reading the property {name} of a tensor")
+
+    def _ask_history(self, tensor: Any, name: str, func: Any) -> Any:
+        """Whether a tensor has a gradient follows from the inputs, unless parameters have a part in it."""
+        self.rely("requires_grad")
+        answer = func(tensor)
+        if name != "grad_fn" and self._is_of_parameters(tensor):
+            self.guard(self.create(getattr, (self.node_of(tensor), name)), answer)
+        return answer
+
+    def _is_of_parameters(self, tensor: Any) -> bool:
+        """Whether a tensor is one of the program's surroundings, or was computed from such."""
+        waiting, seen = [self.node_of(tensor)], set()
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                if node.op in ("get_attr", "call_module"):
+                    return True
+                seen.add(node)
+                waiting += node.all_input_nodes
+        return False
 
     def shape(self, tensor: Any) -> Any:
         """The shape of a tensor, its sizes traced; made once for each tensor."""
@@ -466,6 +489,12 @@ _MOST_COMPARED = 1 << 14
 
 def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
+
+
+def _alias_of_sparse(value: torch.Tensor) -> torch.Tensor:
+    if value.requires_grad:
+        raise _refusal("a sparse tensor with a gradient that a call gives back as it is")
+    return value.detach()
 
 
 def _has_number(arguments: Any) -> bool:

@@ -31,6 +31,7 @@ class Rollback:
     def watch(self, tensors: list[torch.Tensor]) -> None:
         """Remember how things are now."""
         self._torch_random = torch.get_rng_state()
+        self._gradients = torch.is_grad_enabled()
         self._python_random = random.getstate()
         self._numpy_random = sys.modules["numpy.random"].get_state() if "numpy.random" in sys.modules else None
         for tensor in tensors:
@@ -75,6 +76,12 @@ class Rollback:
                 why="they would be frozen in the graph",
                 fixes=("use torch's random numbers", "pass the random value as an argument"),
             )
+        if self.recorder.generators.moved_unseen():
+            raise CaptureError(
+                "the program seeds a torch.Generator, or draws from it, by means that the capture does not see",
+                why="the graph would not",
+                fixes=("seed it before the call", "make the generator in the program"),
+            )
         for tensor, version in self._watched:
             if tensor._version != version and id(tensor) not in self._saved:
                 raise CaptureError("the program changed a tensor in a way that the capture did not see")
@@ -91,6 +98,8 @@ class Rollback:
         if self.recorder is not None:
             self.recorder.undo.run()
         torch.set_rng_state(self._torch_random)
+        if torch.is_grad_enabled() is not self._gradients:
+            torch._C._set_grad_enabled(self._gradients)
         for generator, state in self._generators:
             generator.set_state(state)
         random.setstate(self._python_random)

@@ -199,7 +199,10 @@ class Run(ExampleRun):
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
         watch_modules_around(self.state, self.parts)
-        self.surroundings.refuse_iterators(self.state.iterators)
+        self.surroundings.watch_streams(self.state.streams)
+        for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
+            self.rollback.save_generator(stream)
+            self.recorder.generators.watch(stream)
         known = self.recorder.constants.values()  # those that another run has met
         self.rollback.watch([*([] if self.modules is None else self.modules.tensors), *known])
         for _, _, value in self.surroundings.found:
@@ -308,7 +311,7 @@ class Run(ExampleRun):
         if is_leaf is None and path is not None:
             is_leaf = self._is_leaf[module] = module is not self.module and self.leaves(module, path)
         hooked = self.state.entries and (module._forward_hooks or module._forward_pre_hooks)
-        if path is None or not is_leaf or hooked or self._is_lent(module):
+        if path is None or not is_leaf or hooked or self._is_lent(module) or self.state.changes(module.modules()):
             return self._enter_module(original, module, path, args, kwargs)
         pure = module_effect(module) is Effect.NONE
         written = () if pure else (*module.buffers(), *leaves((args, kwargs)))

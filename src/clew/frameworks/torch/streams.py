@@ -19,6 +19,7 @@ import numpy.random
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
+from clew.frameworks.torch.higher_order import refusal
 
 Current = Callable[[], Any]
 
@@ -83,14 +84,48 @@ class Streams:
         return recorder.result(value, recorder.create(target, node_args, node_kwargs))
 
 
+class Generators:
+    """Generators of torch around a program: where each stands after the last draw that was recorded."""
+
+    def __init__(self) -> None:
+        self._expected: dict[int, tuple[Any, Any]] = {}
+
+    def watch(self, generator: Any) -> None:
+        """Note where a generator stands before the run."""
+        self._expected.setdefault(id(generator), (generator, generator.get_state()))
+
+    def drawn(self, generator: Any) -> None:
+        """A recorded call has drawn from a generator."""
+        if id(generator) in self._expected:
+            self._expected[id(generator)] = (generator, generator.get_state())
+
+    def moved_unseen(self) -> bool:
+        """Whether something else than a recorded draw has moved a generator."""
+        return any(not state.equal(generator.get_state()) for generator, state in self._expected.values())
+
+
 def install(patches: Patches, current: Current) -> None:
     """Let draws report to the capture that ``current`` names, if one is recording."""
     for home, names in ((random, _PYTHON), (numpy.random, _NUMPY)):
         for name in names:
             make = functools.partial(_drawing, package=home.__name__, name=name, current=current)
             patches.in_dict(vars(home), name, noted(make))
+    for home, name in ((random, "getstate"), (random, "setstate"), (numpy.random, "get_state"), (numpy.random, "set_state")):
+        patches.in_dict(vars(home), name, noted(functools.partial(_standing_still, current=current)))
     for name, maker in (("choice", _choosing), ("shuffle", _shuffling), ("sample", _sampling)):
         patches.in_dict(vars(random), name, noted(functools.partial(maker, current=current)))
+
+
+def _standing_still(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """Where a stream stands: no node of the graph could remember it, or go back there."""
+
+    @functools.wraps(original)
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if current() is not None and not sys._getframe(1).f_globals.get("__name__", "").startswith("clew."):
+            raise refusal(f"{original.__name__} of a stream of random numbers")
+        return original(*args, **kwargs)
+
+    return refuse
 
 
 def _is_number(value: Any) -> bool:
