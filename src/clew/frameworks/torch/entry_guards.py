@@ -100,7 +100,7 @@ class EntryGuards:
             self._classes(ran, names)
             self._modules_around(names)
             self._same_objects()
-            if any(compares_objects(function.__code__) for function in ran):
+            if self.recorder.hashed or any(compares_objects(function.__code__) for function in ran):
                 self._different_objects()
             self._parameters()
             if self.module is not None and any(True for _ in self.module.children()):

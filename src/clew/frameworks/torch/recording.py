@@ -53,6 +53,12 @@ from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
 from clew.ir.source import SourceLine, user_source
 
+_MAY_GIVE_BACK = frozenset(
+    "contiguous to type type_as float double half bfloat16 int long short char byte bool cpu cuda cfloat cdouble conj "
+    "resolve_conj resolve_neg coalesce dropout alpha_dropout feature_dropout feature_alpha_dropout real positive pad "
+    "to_dense atleast_1d atleast_2d atleast_3d sum_to_size cat concat reshape view_as_real".split()
+)
+"""Functions that give back the very tensor that they are given, if nothing is left to be done to it."""
 _TRUE = id(True)
 
 
@@ -75,6 +81,7 @@ class TorchRecorder(Recorder):
         self.finishing = False
         self.streams = Streams()
         self.generators = Generators()
+        self.hashed = False
         self.frozen: list[torch.Tensor] = []
         self.territories: dict[Any, Territory] = {}
         self.undo = touches.Undo()
@@ -284,6 +291,10 @@ class TorchRecorder(Recorder):
         ``x.contiguous()`` is ``x`` for some inputs and a copy for others, so the two must not share a node. A call
         that writes gives its argument back always, and that stays tied to where it was.
         """
+        if self.needs_identity and not writes and isinstance(value, torch.Tensor):
+            same = self._given_back(value, node, args)
+            if same is not None:
+                return same
         if isinstance(value, torch.Tensor) and id(value) in map(id, args):
             if writes:
                 return value
@@ -293,6 +304,17 @@ class TorchRecorder(Recorder):
             self.aliases[id(alias)] = (alias, self.original(value))
             value = alias
         return result(value, node)
+
+    def _given_back(self, value: torch.Tensor, node: Any, args: tuple[Any, ...]) -> Any:
+        """In a program that asks which object a tensor is: the argument that a call gave back, guarded as such; None
+        if it gave back none."""
+        name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
+        found = None
+        for arg in args:
+            if isinstance(arg, torch.Tensor) and (arg is value or name in _MAY_GIVE_BACK):
+                self.guard(self.create(operator.is_, (node, self.node_of(arg))), arg is value)
+                found = arg if arg is value else found
+        return found
 
     def whole(
         self,

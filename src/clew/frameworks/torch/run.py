@@ -350,6 +350,7 @@ class Run(ExampleRun):
         for run in runs[1:]:
             self.recorder.relied = run.recorder.relied | self.recorder.relied
             self.recorder.environment |= run.recorder.environment
+            self.recorder.hashed |= run.recorder.hashed
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
@@ -432,8 +433,22 @@ def _reporting_apply(original: Any) -> Any:
     return classmethod(apply)
 
 
+def _reporting_hash(original: Callable[[Any], int]) -> Callable[[Any], int]:
+    """A tensor is asked for its hash: the program may put it into a set, which tells objects apart."""
+
+    def __hash__(tensor: Any) -> int:
+        recorder = _current_recorder()
+        if recorder is not None and recorder.running and not recorder.hashed:
+            home = sys._getframe(1).f_globals.get("__name__", "")
+            recorder.hashed = home.partition(".")[0] not in ("torch", "clew", "weakref")
+        return original(tensor)
+
+    return __hash__
+
+
 def _replace_in_torch(patches: Patches) -> None:
     """What every capture replaces in the same way."""
+    patches.on_class(torch.Tensor, "__hash__", _reporting_hash)
     call: Any = torch.nn.Module.__call__
     if type(call) is FunctionType and not call.__closure__:
         patches.in_body(call, _reporting_call)

@@ -75,6 +75,13 @@ def _binary(function: Callable[..., Any], reflected: bool) -> Callable[[Any, Any
     return method
 
 
+def _power(self: Any, other: Any, *modulo: Any) -> Any:
+    """``pow`` with two arguments or three."""
+    if not all(map(_is_number, (other, *modulo))):
+        return NotImplemented
+    return compute(self.recorder, pow if modulo else operator.pow, self, other, *modulo)
+
+
 def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
         return compute(self.recorder, function, self)
@@ -222,6 +229,8 @@ def _class_members(spoofed: type) -> dict[str, Any]:
     members |= {"__repr__": _shown(repr), "__str__": _shown(str)}
     members["__array__"] = _array
     members |= {"__round__": _round, "__format__": _format, "__divmod__": _divmod}
+    members |= {"__rdivmod__": lambda self, other: (other // self, other % self)}
+    members["__pow__"] = _power
     members |= {"__reduce_ex__": _reduce, "__deepcopy__": _deepcopy, "__copy__": lambda self: self}
     return members
 
