@@ -19,6 +19,7 @@ from clew.capture.control.regions import Rewrite
 from clew.capture.control.runs import Findings
 from clew.capture.example.captured import Captured
 from clew.capture.example.islands import CannotFollow
+from clew.capture.example.statements import look_at_screens, screens
 from clew.errors import CaptureError
 
 _MOST_RUNS = 40
@@ -99,10 +100,11 @@ def explore_ways(
 def _run_apart(run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """One run, in a context of its own: what it sets in context variables is gone after it, unless the run counts."""
     context = contextvars.copy_context()
+    context.run(look_at_screens)
     try:
         done: bool = context.run(run.run, args, kwargs)
     finally:
-        for variable in context if run.stays else ():
+        for variable in [variable for variable in context if run.stays and variable is not screens]:
             value = context[variable]
             if variable.get(_NO_VALUE) is not value:
                 variable.set(value)

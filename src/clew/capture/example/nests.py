@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -165,6 +165,10 @@ class Nests:
             self.checks.append((guards.require, place, set(value)))
         elif isinstance(value, (list, deque)):
             self.checks.append((guards.require_length, place, len(value)))
+        if isinstance(value, deque):
+            self.checks.append((guards.require, Pending(getattr, (place, "maxlen")), value.maxlen))
+        elif isinstance(value, defaultdict):
+            self.checks.append((guards.require_same, Pending(getattr, (place, "default_factory")), value.default_factory))
         if has_attributes(value):
             names = tuple(key for way, key in held.before if way == ATTRIBUTE)
             self.checks.append((guards.require_attributes, place, names))

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import linecache
-from types import FrameType
+import sys
+import sysconfig
+from contextvars import ContextVar
+from types import FrameType, FunctionType
+from typing import Any
 
 _SHOWING = frozenset(
     "print pprint debug info warning warning_once warning_advice error exception critical log warn write".split()
@@ -33,9 +38,37 @@ def is_only_shown(frame: FrameType | None, raises: bool = True) -> bool:
     called = statement.value.func
     name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
     conditions = statement.value.args[:1]
-    if name in _SHOWING and _is_kept(statement.value, name):
+    if name in _SHOWING and (_is_kept(statement.value, name) or _is_users(frame, called) or _is_redirected()):
         return False
     return name in _SHOWING or (name in _CHECKING and bool(conditions) and not _makes_text(conditions[0]))
+
+
+screens: ContextVar[tuple[Any, Any] | None] = ContextVar("clew_screens", default=None)
+"""Where printed text goes, as it was when a capture began."""
+
+
+def look_at_screens() -> None:
+    """Note where printed text goes now."""
+    screens.set((sys.stdout, sys.stderr))
+
+
+def _is_redirected() -> bool:
+    """Whether the program has turned printed text elsewhere, where it may read it."""
+    known = screens.get()
+    return known is not None and (sys.stdout is not known[0] or sys.stderr is not known[1])
+
+
+def _is_users(frame: FrameType, called: ast.expr) -> bool:
+    """Whether a function that is called like one that shows things is of the user's own making: it may keep them."""
+    names = ast.unparse(called).split(".")
+    value: Any = frame.f_locals.get(names[0], frame.f_globals.get(names[0]))
+    for name in names[1:]:
+        value = inspect.getattr_static(value, name, None)
+    function = getattr(value, "__func__", value)
+    return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_LIBRARIES)
+
+
+_LIBRARIES = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen")
 
 
 def _is_kept(call: ast.Call, name: str) -> bool:

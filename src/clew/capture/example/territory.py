@@ -75,6 +75,13 @@ def territory_of(
     return Territory(tuple(Variable(holder, name) for holder, name in shared), own, ends)
 
 
+def state_behind(target: Any, given: tuple[Any, ...], ends: tuple[type, ...]) -> Remembered:
+    """All that a call of ``target`` with these arguments may change, as it is now."""
+    around = _around(Reach(), [one for one in functions_in(target) if not is_installed(one)], ())
+    found = tuple(Variable(*one) for one in around.values() if _may_change(*one))
+    return Remembered(Territory(found, frozenset(), ends), given)
+
+
 def _around(reach: Reach, functions: Iterable[FunctionType], kinds: Iterable[type]) -> dict[Key, tuple[Any, str]]:
     for kind in kinds:
         reach.add_own_class(kind)

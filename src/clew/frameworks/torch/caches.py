@@ -22,6 +22,7 @@ from clew.capture.example.guards import CHECKS, Variable
 from clew.capture.example.plain_bodies import only_calculates
 from clew.capture.example.recorder import Scalar
 from clew.capture.example.surroundings import Surroundings
+from clew.capture.example.territory import state_behind
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.torch.higher_order import refusal
@@ -246,8 +247,11 @@ def _is_made_here(node: Node | None) -> bool:
 def _again(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
     """Run the body of a function whose result the cache has."""
     last = recorder.graph._root._prev
+    before = state_behind(cached, (args, kwargs), (torch.Tensor, torch.nn.Module))
     result = cached.__wrapped__(*args, **kwargs)
     _check_constant(recorder, cached, last)
+    if before.changed():
+        raise _refusal(cached, "its body changes state, which happens only when the cache has no result yet")
     with recorder.paused():
         before, after = list(_leaves(known)), list(_leaves(recorder.concrete(result)))
         same = len(before) == len(after) and all(map(_same, before, after))

@@ -49,6 +49,7 @@ class Modules:
         self.entered: list[tuple[str, torch.nn.Module]] = []
         self._layers: list[tuple[str, torch.nn.Module]] = []
         self._modes: list[tuple[torch.nn.Module, bool, dict[str, Any]]] = []
+        self._hooks: list[tuple[dict[int, Any], dict[int, Any]]] = []
         self.inner: list[torch.nn.Module] = []
         self._passing: list[tuple[torch.nn.Module, set[str]]] = []
         seen: set[int] = set()
@@ -69,6 +70,7 @@ class Modules:
                     self._layers.append((path, part))
             self._passing.append((part, set(part._non_persistent_buffers_set)))
             self._modes.append((part, part.training, dict(part._modules)))
+            self._hooks += [(hooks, hooks.copy()) for hooks in (part._forward_hooks, part._forward_pre_hooks)]
             for _, value in tensors_in(part):
                 if id(value) not in seen:
                     seen.add(id(value))
@@ -98,8 +100,19 @@ class Modules:
                     fixes=("do it before the capture",),
                 )
 
+        if any(hooks != before for hooks, before in self._hooks):
+            raise CaptureError(
+                "the program adds hooks to a module, or takes some away, for its next call",
+                why="the graph was captured with the hooks that there were",
+                fixes=("do it before the capture",),
+            )
+
     def put_back(self) -> None:
-        """Let modes and parts be as they were."""
+        """Let modes, parts and hooks be as they were."""
+        for hooks, before in self._hooks:
+            if hooks != before:
+                hooks.clear()
+                hooks.update(before)
         for part, passing in self._passing:
             if part._non_persistent_buffers_set != passing:
                 part._non_persistent_buffers_set = passing

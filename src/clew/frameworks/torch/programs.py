@@ -6,11 +6,20 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch.nn.modules import module as torch_module
 
 from clew.capture.example.programs import behind, check_slots, signature_of
 from clew.capture.example.surroundings import functions_of
 
-__all__ = ["behind", "check_slots", "functions_behind", "hooks", "signature_of"]
+__all__ = [
+    "behind",
+    "check_slots",
+    "functions_behind",
+    "global_hooks",
+    "has_own_hooks",
+    "hooks",
+    "signature_of",
+]
 
 
 def functions_behind(programs: Iterable[Any]) -> list[Any]:
@@ -35,3 +44,14 @@ def hooks(parts: Iterable[torch.nn.Module]) -> list[Any]:
     """The functions hooked to some modules."""
     holders = [hooks for part in parts for hooks in (part._forward_hooks, part._forward_pre_hooks)]
     return [hook for hooks in holders for hook in hooks.values()]
+
+
+def global_hooks() -> list[Any]:
+    """The hooks that run with every module."""
+    return [*torch_module._global_forward_hooks, *torch_module._global_forward_pre_hooks]
+
+
+def has_own_hooks(module: torch.nn.Module) -> bool:
+    """Whether functions of the user's run before or after a module."""
+    held = (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
+    return any(not str(getattr(hook, "__module__", type(hook).__module__)).startswith("torch.") for hook in held)

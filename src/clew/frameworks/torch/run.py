@@ -44,7 +44,15 @@ from clew.frameworks.torch.leaves import Leaves
 from clew.frameworks.torch.modules import module_effect
 from clew.frameworks.torch.pieces import TorchSupport
 from clew.frameworks.torch.places import Modules, all_places, tensors_in, watch_classes, watch_modules_around
-from clew.frameworks.torch.programs import behind, check_slots, functions_behind, hooks, signature_of
+from clew.frameworks.torch.programs import (
+    behind,
+    check_slots,
+    functions_behind,
+    global_hooks,
+    has_own_hooks,
+    hooks,
+    signature_of,
+)
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
@@ -114,6 +122,7 @@ class Run(ExampleRun):
         self.recorder.needs_identity = self.recorder.plain_truths or any(map(compares_objects, codes))
         named = any("type" in global_names(code) for code in codes)  # which would tell a stand-in from an array
         self.recorder.follows_arrays = findings.follows_arrays and not named
+        self._global_hooks = len(global_hooks())
         self._learn_paths()
 
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
@@ -227,6 +236,8 @@ class Run(ExampleRun):
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
+        if len(global_hooks()) != self._global_hooks:
+            raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()
         self.surroundings.check_streams()
         if self.modules is not None:
@@ -310,8 +321,7 @@ class Run(ExampleRun):
         is_leaf = path is not None and self._is_leaf.get(module)
         if is_leaf is None and path is not None:
             is_leaf = self._is_leaf[module] = module is not self.module and self.leaves(module, path)
-        hooked = self.state.entries and (module._forward_hooks or module._forward_pre_hooks)
-        if path is None or not is_leaf or hooked or self._is_lent(module) or self.state.changes(module.modules()):
+        if path is None or not is_leaf or self._must_enter(module):
             return self._enter_module(original, module, path, args, kwargs)
         pure = module_effect(module) is Effect.NONE
         written = () if pure else (*module.buffers(), *leaves((args, kwargs)))
@@ -323,6 +333,13 @@ class Run(ExampleRun):
             return self.recorder.whole("call_module", path, call, args, kwargs, written, why)
         with self.recorder.streams.followed():
             return self.recorder.whole("call_module", path, call, args, kwargs, written, why, module)
+
+    def _must_enter(self, module: torch.nn.Module) -> bool:
+        """Whether the inside of a leaf matters: the user's hooks run in it, or the program changes what it holds."""
+        if len(global_hooks()) != self._global_hooks or self._is_lent(module):
+            return True
+        parts = list(module.modules()) if module._modules else [module]
+        return any(map(has_own_hooks, parts)) or self.state.changes(parts)
 
     def _is_lent(self, module: torch.nn.Module) -> bool:
         """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""
