@@ -323,7 +323,7 @@ class Memory:
         return start, len(self._kept)
 
     def _remember(self, value: Any, depth: int) -> None:
-        kind = type(value)
+        kind: Any = type(value)
         if kind in HOLDING_NOTHING or depth == 0 or len(self._kept) >= self._most:
             return
         if self._is_end(value):

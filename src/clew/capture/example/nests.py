@@ -168,7 +168,9 @@ class Nests:
         if isinstance(value, deque):
             self.checks.append((guards.require, Pending(getattr, (place, "maxlen")), value.maxlen))
         elif isinstance(value, defaultdict):
-            self.checks.append((guards.require_same, Pending(getattr, (place, "default_factory")), value.default_factory))
+            self.checks.append(
+                (guards.require_same, Pending(getattr, (place, "default_factory")), value.default_factory)
+            )
         if has_attributes(value):
             names = tuple(key for way, key in held.before if way == ATTRIBUTE)
             self.checks.append((guards.require_attributes, place, names))

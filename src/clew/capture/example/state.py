@@ -92,7 +92,7 @@ class State:
         self._wanted: dict[tuple[int, str], Slot] = {}
         self._homes: dict[int, tuple[Any, Slot]] | None = None
         self.streams: list[tuple[str, Any]] = []
-        """Iterators and generators of random numbers that are somewhere below an attribute or a variable, with its name."""
+        """Iterators and generators of random numbers below attributes and variables, with the names of these."""
         self.own: frozenset[tuple[int, str]] = frozenset()
         """Variables that calls which stay one node read and set, and nobody else."""
 

@@ -113,17 +113,16 @@ class WholeCall:
         self.name = getattr(target, "__qualname__", type(target).__name__)
         self._objects: list[Any] = []
         self._nodes: list[Any] = []
-        known = recorder.territories
-        if target not in known:
-            known[target] = territory_of(target, recorder.surroundings.program, owners, ends)
-        self.territory: Territory = known[target]
-        recorder.state.own |= self.territory.own
+        self.territory = Territory((), frozenset(), ends)
+        self._add(target, owners)
 
     def argument(self, value: Any) -> Any:
         """What the node of the call holds for an argument, or for all of them."""
         kind, recorder = type(value), self.recorder
         if kind is tuple:
             return tuple(map(self.argument, value))
+        if kind in (FunctionType, MethodType):
+            self._add(value)
         if kind not in (list, dict) and (not follows(value) or recorder.is_end(value)):
             return recorder.argument(value)
         known = recorder.objects.get(id(value))
@@ -138,6 +137,15 @@ class WholeCall:
         if is_known or _holds_traced(recorder, value):
             raise self._refusal(f"is given a {kind.__name__} that the program has changed, or made of its values,")
         return self._noted(value, value)
+
+    def _add(self, target: Any, owners: Iterable[Any] = ()) -> None:
+        """A function runs in the call: that itself, or one that it is given."""
+        known, ours = self.recorder.territories, self.territory
+        if target not in known:
+            known[target] = territory_of(target, self.recorder.surroundings.program, owners, ours.ends)
+        found = known[target]
+        self.recorder.state.own |= found.own
+        self.territory = Territory((*ours.shared, *found.shared), ours.own | found.own, ours.ends)
 
     def keywords(self, values: dict[str, Any]) -> dict[str, Any]:
         """The same for arguments by name."""

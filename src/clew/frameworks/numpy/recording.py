@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy
@@ -276,25 +277,38 @@ class NumpyRecorder(Recorder):
         if numpy.geterr() != self.errors:
             raise cannot_follow("a setting of numpy.errstate that was made by means that the capture does not see")
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
+        border = self._border(target, args, kwargs)
         for array in written:
             self._check_unlisted(array.plain)
             self.rollback.save(array.plain)
             self.folding.spoil(self.resolve(array.place))
         value = self._perform(target, call, args, kwargs)
         node = self._create(op, target, node_args, node_kwargs, is_result=True, form=form)
+        if border is not None:
+            border.end()
         if varies(target, args, kwargs):
             guard_kind(self, value, node)
         if not written and not self.bodies.open and self.folding.is_constant(node):
             self.folding.add(node, value if can_be_kept(value) else None)
         return self._given_back(value, node, args, written)
 
+    def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WholeCall | None:
+        """What guards the state behind functions of the user's that NumPy will call; None if there is none."""
+        functions = [one for one in (*args, *kwargs.values()) if type(one) in (FunctionType, MethodType)]
+        if not functions:
+            return None
+        border = WholeCall(self, target, _ENDS)
+        border.argument(tuple(functions))
+        border.begin()
+        return border
+
     def _check_unlisted(self, array: Any) -> None:
         if any(numpy.may_share_memory(array, listed) for listed in self.listed):
             raise CaptureError(
-                "the program writes to an array that a loop walks",
+                "the program writes to an array that a loop walks, or that a function with a cache has given",
                 where=where(),
-                why="the items were taken out before",
-                fixes=("walk over a copy of the array", "capture without dynamic=True"),
+                why="the items were taken out before; the cache would give the changed array the next time",
+                fixes=("write to a copy of the array", "capture without dynamic=True"),
             )
         for kept, function in self.unwritten:
             if numpy.may_share_memory(array, kept):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -130,9 +131,28 @@ def install(patches: Patches, current: Current, functions: Iterable[Any]) -> Non
         else:
             makers[identity] = functools.partial(_Maker if name in _MAKERS else _drawing, current=current)
         patches.in_dict(vars(home), name, makers[identity])
+    for home, name in (
+        (random, "getstate"),
+        (random, "setstate"),
+        (numpy.random, "get_state"),
+        (numpy.random, "set_state"),
+    ):
+        patches.in_dict(vars(home), name, functools.partial(_refusing, current=current))
     for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
         for own in [own for own, value in names.items() if id(value) in makers]:
             patches.in_dict(names, own, makers[id(names[own])])
+
+
+def _refusing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """Where a stream stands: no node of the graph could remember it, or go back there."""
+
+    @functools.wraps(original)
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if current() is not None and not sys._getframe(1).f_globals.get("__name__", "").startswith("clew."):
+            raise cannot_follow(f"{original.__name__} of a stream of random numbers")
+        return original(*args, **kwargs)
+
+    return refuse
 
 
 def _drawing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

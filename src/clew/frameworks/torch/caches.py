@@ -247,10 +247,10 @@ def _is_made_here(node: Node | None) -> bool:
 def _again(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
     """Run the body of a function whose result the cache has."""
     last = recorder.graph._root._prev
-    before = state_behind(cached, (args, kwargs), (torch.Tensor, torch.nn.Module))
+    around = state_behind(cached, (args, kwargs), (torch.Tensor, torch.nn.Module))
     result = cached.__wrapped__(*args, **kwargs)
     _check_constant(recorder, cached, last)
-    if before.changed():
+    if around.changed():
         raise _refusal(cached, "its body changes state, which happens only when the cache has no result yet")
     with recorder.paused():
         before, after = list(_leaves(known)), list(_leaves(recorder.concrete(result)))

@@ -26,7 +26,7 @@ from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.territory import Territory, WholeCall
 from clew.errors import CaptureError
-from clew.frameworks.torch import touches, usual
+from clew.frameworks.torch import objects, touches, usual
 from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.arrays import ArrayRecorder
 from clew.frameworks.torch.effects import function_effect
@@ -53,12 +53,6 @@ from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
 from clew.ir.source import SourceLine, user_source
 
-_MAY_GIVE_BACK = frozenset(
-    "contiguous to type type_as float double half bfloat16 int long short char byte bool cpu cuda cfloat cdouble conj "
-    "resolve_conj resolve_neg coalesce dropout alpha_dropout feature_dropout feature_alpha_dropout real positive pad "
-    "to_dense atleast_1d atleast_2d atleast_3d sum_to_size cat concat reshape view_as_real".split()
-)
-"""Functions that give back the very tensor that they are given, if nothing is left to be done to it."""
 _TRUE = id(True)
 
 
@@ -145,7 +139,7 @@ class TorchRecorder(Recorder):
         """The node of a tensor; one that the program's surroundings hold is a source of constants."""
         known = len(self.constants)
         node = super().node_of(value)
-        if len(self.constants) > known and not value.requires_grad and _is_small(value):
+        if len(self.constants) > known and not value.requires_grad and objects.is_small(value):
             self.folding.add_source(node)
         return node
 
@@ -251,7 +245,7 @@ class TorchRecorder(Recorder):
 
     def fold_later(self, node: Node, value: Any) -> None:
         """A call on constants alone was made."""
-        self.folding.add(node, value if can_be_kept(value) else None)
+        self.folding.add(node, value if objects.can_be_kept(value) else None)
 
     def _is_written(self, tensor: torch.Tensor) -> None:
         """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""
@@ -292,29 +286,18 @@ class TorchRecorder(Recorder):
         that writes gives its argument back always, and that stays tied to where it was.
         """
         if self.needs_identity and not writes and isinstance(value, torch.Tensor):
-            same = self._given_back(value, node, args)
+            same = objects.given_back(self, value, node, args)
             if same is not None:
                 return same
         if isinstance(value, torch.Tensor) and id(value) in map(id, args):
             if writes:
                 return value
             with self.paused():
-                alias = torch.ops.aten.alias(value) if value.layout is torch.strided else _alias_of_sparse(value)
+                alias = torch.ops.aten.alias(value) if value.layout is torch.strided else objects.alias_of_sparse(value)
                 vars(alias).update(vars(value))
             self.aliases[id(alias)] = (alias, self.original(value))
             value = alias
         return result(value, node)
-
-    def _given_back(self, value: torch.Tensor, node: Any, args: tuple[Any, ...]) -> Any:
-        """In a program that asks which object a tensor is: the argument that a call gave back, guarded as such; None
-        if it gave back none."""
-        name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
-        found = None
-        for arg in args:
-            if isinstance(arg, torch.Tensor) and (arg is value or name in _MAY_GIVE_BACK):
-                self.guard(self.create(operator.is_, (node, self.node_of(arg))), arg is value)
-                found = arg if arg is value else found
-        return found
 
     def whole(
         self,
@@ -383,7 +366,7 @@ class TorchRecorder(Recorder):
             self.rely("layout")
             return func(tensor)
         if name == "requires_grad":
-            return self._ask_history(tensor, name, func)
+            return objects.ask_history(self, tensor, name, func)
         if name in ("T", "mT", "H", "mH", "data", "real", "imag", "grad"):
             node, value = self.create(getattr, (self.node_of(tensor), name)), func(tensor)
             if name == "grad":
@@ -392,28 +375,8 @@ class TorchRecorder(Recorder):
             return self.result(value, node)
         if name in ("is_leaf", "grad_fn"):
             self.rely("is_leaf")
-            return self._ask_history(tensor, name, func)
+            return objects.ask_history(self, tensor, name, func)
         raise _refusal(f"reading the property {name} of a tensor")
-
-    def _ask_history(self, tensor: Any, name: str, func: Any) -> Any:
-        """Whether a tensor has a gradient follows from the inputs, unless parameters have a part in it."""
-        self.rely("requires_grad")
-        answer = func(tensor)
-        if name != "grad_fn" and self._is_of_parameters(tensor):
-            self.guard(self.create(getattr, (self.node_of(tensor), name)), answer)
-        return answer
-
-    def _is_of_parameters(self, tensor: Any) -> bool:
-        """Whether a tensor is one of the program's surroundings, or was computed from such."""
-        waiting, seen = [self.node_of(tensor)], set()
-        while waiting:
-            node = waiting.pop()
-            if node not in seen:
-                if node.op in ("get_attr", "call_module"):
-                    return True
-                seen.add(node)
-                waiting += node.all_input_nodes
-        return False
 
     def shape(self, tensor: Any) -> Any:
         """The shape of a tensor, its sizes traced; made once for each tensor."""
@@ -480,7 +443,6 @@ class TorchRecorder(Recorder):
             self.relied[fact] = user_source()
 
 
-_MOST_ELEMENTS = 1 << 20
 _ENDS = (torch.Tensor, torch.nn.Module)
 
 
@@ -489,34 +451,8 @@ def _parts(inside: Any) -> Iterable[Any]:
     return inside.modules() if isinstance(inside, torch.nn.Module) else ()
 
 
-def can_be_kept(value: Any) -> bool:
-    """Whether a result may be kept for all calls: a plain tensor of moderate size that holds data."""
-    if type(value) is not torch.Tensor or value.requires_grad or value.is_inference():
-        return False
-    return not value.is_meta and value.layout is torch.strided and value.numel() <= _MOST_ELEMENTS
-
-
-def _is_small(tensor: Any) -> bool:
-    """Whether it costs little to see at each call that a tensor still holds what it held; NaN equals nothing."""
-    if tensor.is_inference() or not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
-        return False
-    with torch._C.DisableTorchFunction():
-        if tensor.is_meta or type(tensor) not in (torch.Tensor, torch.nn.Parameter):
-            return True  # fake ones hold nothing
-        return tensor.numel() <= _MOST_COMPARED and bool(torch.equal(tensor, tensor.clone()))
-
-
-_MOST_COMPARED = 1 << 14
-
-
 def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
-
-
-def _alias_of_sparse(value: torch.Tensor) -> torch.Tensor:
-    if value.requires_grad:
-        raise _refusal("a sparse tensor with a gradient that a call gives back as it is")
-    return value.detach()
 
 
 def _has_number(arguments: Any) -> bool:

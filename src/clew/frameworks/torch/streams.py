@@ -110,7 +110,12 @@ def install(patches: Patches, current: Current) -> None:
         for name in names:
             make = functools.partial(_drawing, package=home.__name__, name=name, current=current)
             patches.in_dict(vars(home), name, noted(make))
-    for home, name in ((random, "getstate"), (random, "setstate"), (numpy.random, "get_state"), (numpy.random, "set_state")):
+    for home, name in (
+        (random, "getstate"),
+        (random, "setstate"),
+        (numpy.random, "get_state"),
+        (numpy.random, "set_state"),
+    ):
         patches.in_dict(vars(home), name, noted(functools.partial(_standing_still, current=current)))
     for name, maker in (("choice", _choosing), ("shuffle", _shuffling), ("sample", _sampling)):
         patches.in_dict(vars(random), name, noted(functools.partial(maker, current=current)))
