@@ -241,7 +241,7 @@ class Surroundings:
     def watch_streams(self, found: Iterable[tuple[str, Any]]) -> None:
         """Note where generators of random numbers inside of objects stand. An iterator cannot be set back, once it is
         used: raise if the program itself names what leads to one."""
-        known = {id(stream) for _, stream, _ in self._streams}
+        known = {id(stream) for _, stream, _ in self._streams} | {id(_PYTHON_STREAM)}
         for name, stream in found:
             if hasattr(stream, "__next__"):
                 if any(name in function.__code__.co_freevars or name in _names(function) for function in self._near):
@@ -286,6 +286,9 @@ class Surroundings:
             if is_held or not isinstance(holder, dict) or "__name__" in holder:
                 yield holder, name, value
 
+
+_PYTHON_STREAM = random._inst  # type: ignore[attr-defined]
+"""The generator behind the functions of ``random``: their draws are recorded."""
 
 _parts: weakref.WeakKeyDictionary[functools.partial[Any], dict[str, Any]] = weakref.WeakKeyDictionary()
 """A dict for the values that each partial holds, the same at each reading."""
