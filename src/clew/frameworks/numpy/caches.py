@@ -13,9 +13,12 @@ from typing import Any
 import numpy
 
 from clew.capture.example import cached
+from clew.capture.example.guards import CHECKS
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.traced import is_traced
 from clew.ir.arguments import leaves
+from clew.ir.effects import effect_of
+from clew.ir.guests import Effect
 
 
 def install(patches: Patches, current: Callable[[], Any], functions: Iterable[Any], kinds: Iterable[type]) -> None:
@@ -29,8 +32,15 @@ def install(patches: Patches, current: Callable[[], Any], functions: Iterable[An
 
 
 def _past(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    hash(recorder.concrete((args, tuple(kwargs.values()))))  # an array among them is an error of the program's own
+    last = recorder.graph._root._prev
     with cached.without_effects(function, recorder.is_end):
         result = function.__wrapped__(*args, **kwargs)
+    node = last._next
+    while node is not recorder.graph._root:
+        if node.target not in CHECKS and (node.op == "get_attr" or effect_of(node) is not Effect.NONE):
+            raise cached.refusal(function, "its body draws random numbers, writes, or reads arrays that may change")
+        node = node._next
     recorder.cached.remember(function, result)
     arrays = [leaf.plain for leaf in leaves(result) if is_traced(leaf) and type(leaf.plain) is numpy.ndarray]
     recorder.unwritten += [(array, function) for array in arrays]

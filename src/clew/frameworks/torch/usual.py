@@ -78,7 +78,7 @@ def _result(recorder: TorchRecorder, node: Node, value: Any, args: tuple[Any, ..
     """The result as the program shall see it: almost always a new tensor, tied to its node and no more."""
     if recorder.folding.is_constant(node):
         recorder.fold_later(node, value)
-    if type(value) is not torch.Tensor:
+    if type(value) is not torch.Tensor or recorder.needs_identity:
         return recorder.settle(node, value, args)
     for one in args:
         if one is value:
