@@ -72,6 +72,13 @@ class Support:
         """The items of an array in the example."""
         raise NotImplementedError
 
+    def parts(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any, tuple[Any, ...], list[Any]] | None:
+        """For a call that takes an array apart: the function, the array, its other arguments, and the parts in the
+        example; None for any other call."""
+        return None
+
     def listed(self, arrays: Sequence[Any]) -> None:
         """The items of these arrays are taken out before they are walked: the arrays must not change meanwhile."""
 

@@ -223,18 +223,26 @@ class Regions:
         loop = Loop(self.pieces, site, test, body, names)
         return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))
 
-    def iterate(self, function: Any, args: tuple[Any, ...]) -> Any:
+    def iterate(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """``range``, ``enumerate`` or ``zip``; of traced numbers, or of what is open ended, so is it."""
+        is_made = any(function is one for one in (range, enumerate, zip))
+        parts = None if is_made else self.support.parts(function, args, kwargs)
+        if parts is not None and self._is_on() and self.recorder.dynamic:
+            target, array, others, items = parts
+            place = self.recorder.create(target, (self.recorder.argument(array), *others))
+            return Iteration(place, items, arrays=[array])
+        if kwargs and not (function is zip and set(kwargs) == {"strict"} and type(kwargs["strict"]) is bool):
+            return function(*map(_walked, args), **kwargs)
         is_range_of_array = function is range and any(map(self.support.is_array, args))
         if not self._is_on() or is_range_of_array or not any(self._is_walked(value) for value in args):
-            return self.support.plain_range(*args) if function is range else function(*map(_walked, args))
+            return self.support.plain_range(*args) if function is range else function(*map(_walked, args), **kwargs)
         if not all(map(self._can_be_walked, args)):
-            return function(*map(_walked, args))
+            return function(*map(_walked, args), **kwargs)
         items = [self._items(value) for value in args]
-        place = self.recorder.create(function, tuple(self._argument(value) for value in args))
+        place = self.recorder.create(function, tuple(self._argument(value) for value in args), kwargs)
         with self.support.plainly():
             start = (0 if len(items) == 1 else items[0]) if function is range else None
-            return Iteration(place, list(function(*items)), start, self._arrays(args))
+            return Iteration(place, list(function(*items, **kwargs)), start, self._arrays(args))
 
     def _arrays(self, args: Iterable[Any]) -> list[Any]:
         """The arrays among what is walked."""

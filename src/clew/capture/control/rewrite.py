@@ -387,14 +387,18 @@ class _Writer(ast.NodeTransformer):
 
 
 def _iterated(iterable: ast.expr) -> ast.expr:
-    """``range(...)``, ``enumerate(...)`` and ``zip(...)`` are made by the runtime, which takes traced numbers."""
-    is_call = isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name)
-    if not is_call or iterable.keywords or any(isinstance(one, ast.Starred) for one in iterable.args):  # type: ignore[attr-defined]
+    """``range(...)``, ``enumerate(...)`` and ``zip(...)`` are made by the runtime, which takes traced numbers; so is
+    ``x.unbind(...)``, whose items a loop walks."""
+    if not isinstance(iterable, ast.Call) or any(isinstance(one, ast.Starred) for one in iterable.args):
         return iterable
-    if iterable.func.id not in ("range", "enumerate", "zip"):  # type: ignore[attr-defined]
+    function = iterable.func
+    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    is_builtin = isinstance(function, ast.Name) and name in ("range", "enumerate", "zip")
+    if not is_builtin and not (isinstance(function, ast.Attribute) and name == "unbind"):
         return iterable
-    args = [_iterated(one) for one in iterable.args]  # type: ignore[attr-defined]
-    return ast.copy_location(_runtime("iterate", iterable.func, *args), iterable)  # type: ignore[attr-defined]
+    made = _runtime("iterate", function, *map(_iterated, iterable.args))
+    made.keywords = iterable.keywords
+    return ast.copy_location(made, iterable)
 
 
 def _locate(part: Any, at: Any) -> None:

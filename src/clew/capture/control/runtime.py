@@ -147,10 +147,10 @@ class Runtime:
         return regions.negated(value) if regions is not None else not value
 
     @staticmethod
-    def iterate(function: Any, *args: Any) -> Any:
-        """``range``, ``enumerate`` or ``zip`` of these."""
+    def iterate(function: Any, *args: Any, **kwargs: Any) -> Any:
+        """``range``, ``enumerate`` or ``zip`` of these, or the parts of an array."""
         regions = current.get()
-        return function(*args) if regions is None else regions.iterate(function, args)
+        return function(*args, **kwargs) if regions is None else regions.iterate(function, args, kwargs)
 
 
 def truth(value: Any) -> Any:

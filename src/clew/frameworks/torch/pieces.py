@@ -69,6 +69,20 @@ class TorchSupport(Support):
         with self.recorder.paused():
             return list(array)
 
+    def parts(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any, tuple[Any, ...], list[Any]] | None:
+        """``x.unbind(dim)`` and ``torch.unbind(x, dim)`` of a plain tensor."""
+        array = args[0] if function is torch.unbind and args else getattr(function, "__self__", None)
+        others = args[1:] if function is torch.unbind else args
+        others += (kwargs["dim"],) if set(kwargs) == {"dim"} else ()
+        if not isinstance(array, torch.Tensor) or type(array) not in (torch.Tensor, torch.nn.Parameter):
+            return None
+        if set(kwargs) - {"dim"} or len(others) > 1 or not all(type(one) is int for one in others):
+            return None
+        with self.recorder.paused():
+            return torch.unbind, array, others, list(torch.unbind(array, *others))
+
     def is_node_of_data(self, node: Any) -> bool:
         """Whether the value of a node depends on what tensors hold, or changes from round to round."""
         return is_data(node, self.recorder)
