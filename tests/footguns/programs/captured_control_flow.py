@@ -332,3 +332,56 @@ def _():
         return x
 
     return _case(f)
+
+
+def _counted(fn, **options):
+    def given(*numbers):
+        return lambda: call(torch.ones(2), torch.tensor(numbers[0]))
+
+    return Case(fn, example=given(2), others=[given(3), given(0), given(1), given(4)], **options)
+
+
+@program("zip_of_a_range_and_a_list", kind="captured_control_flow")
+def _():
+    def f(x, n):
+        for i, weight in zip(range(n.item()), [1.0, 2.0, 3.0, 4.0]):
+            x = x + (i + 1) * weight
+        return x
+
+    return _counted(f)
+
+
+@program("enumerate_of_a_range_from_a_start", kind="captured_control_flow")
+def _():
+    def f(x, n):
+        for place, i in enumerate(range(n.item()), start=3):
+            x = x * place + i
+        return x
+
+    return _counted(f)
+
+
+@program("zip_of_a_range_and_layers", kind="captured_control_flow")
+def _():
+    layers = [torch.relu, torch.exp, torch.neg, torch.tanh]
+
+    def f(x, n):
+        for i, layer in zip(range(int(n)), layers):
+            if x.sum() < 20:
+                x = layer(x) + i
+        return x
+
+    return _counted(f)
+
+
+@program("strict_zip_of_ranges", kind="captured_control_flow")
+def _():
+    def f(x, n):
+        try:
+            for i, j in zip(range(n.item()), range(1, 3), strict=True):
+                x = x + i * j
+        except ValueError:
+            return x * 100
+        return x
+
+    return _counted(f)

@@ -76,6 +76,10 @@ class Progress:
             self.abandoned[found.site] = found.why
 
 
+_KEYWORDS = {(zip, "strict"): True, (enumerate, "start"): 0}
+"""Plain values of the kinds that arguments by name may have in what is walked."""
+
+
 class _Unrolled:
     """A block in which a loop is the innermost one that Python runs."""
 
@@ -88,11 +92,6 @@ class _Unrolled:
 
     def __exit__(self, *error: object) -> None:
         self.loops.pop()
-
-
-def _walked(value: Any) -> Any:
-    """What Python walks in the place of what a node could have stood for."""
-    return value.items if isinstance(value, Iteration) else value
 
 
 class Regions:
@@ -231,13 +230,13 @@ class Regions:
             target, array, others, items = parts
             place = self.recorder.create(target, (self.recorder.argument(array), *others))
             return Iteration(place, items, arrays=[array])
-        if kwargs and not (function is zip and set(kwargs) == {"strict"} and type(kwargs["strict"]) is bool):
-            return function(*map(_walked, args), **kwargs)
+        if kwargs and not all(type(_KEYWORDS.get((function, name))) is type(one) for name, one in kwargs.items()):
+            return function(*map(self.walked, args), **kwargs)
         is_range_of_array = function is range and any(map(self.support.is_array, args))
         if not self._is_on() or is_range_of_array or not any(self._is_walked(value) for value in args):
-            return self.support.plain_range(*args) if function is range else function(*map(_walked, args), **kwargs)
+            return self.support.plain_range(*args) if function is range else function(*map(self.walked, args), **kwargs)
         if not all(map(self._can_be_walked, args)):
-            return function(*map(_walked, args), **kwargs)
+            return function(*map(self.walked, args), **kwargs)
         items = [self._items(value) for value in args]
         place = self.recorder.create(function, tuple(self._argument(value) for value in args), kwargs)
         with self.support.plainly():
