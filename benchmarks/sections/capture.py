@@ -20,7 +20,7 @@ from benchmarks.programs import Program
 from benchmarks.task import Task
 
 SECTION = "capture"
-EFFORT = Effort(turns=15, seconds=30.0)
+EFFORT = Effort(turns=15, seconds=6.0)
 LIGHT: dict[str, tools.Tool] = {
     "eager call": tools.with_eager,
     "floor: record while executing": tools.with_recorder,

@@ -18,7 +18,7 @@ from benchmarks.task import Task
 from clew.capture.example.guards import CHECKS
 
 SECTION = "guards"
-EFFORT = Effort(turns=41, seconds=15.0, turn=0.01)
+EFFORT = Effort(turns=41, seconds=3.0, turn=0.01)
 COUNT = 50
 
 BODIES = {

@@ -19,7 +19,7 @@ from benchmarks.programs import Program
 from benchmarks.task import Task
 
 SECTION = "replay"
-EFFORT = Effort(turns=41, seconds=30.0, turn=0.02)
+EFFORT = Effort(turns=41, seconds=4.0, turn=0.02)
 LIGHT: dict[str, tools.Tool] = {
     "Clew": tools.with_clew,
     "Clew, symbolic": tools.with_clew_symbolic,

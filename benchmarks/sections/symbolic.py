@@ -14,7 +14,7 @@ from benchmarks.programs import zoo
 from benchmarks.task import Task
 
 SECTION = "symbolic"
-EFFORT = Effort(turns=15, seconds=15.0)
+EFFORT = Effort(turns=15, seconds=5.0)
 MODELS = ("resnet50", "densenet", "vit", "unet")
 CHAINS = (1_000, 100_000)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -16,9 +17,11 @@ import torch
 from clew.capture.example.contents import contents, follows, refill
 from clew.capture.example.guards import Guard, guards_of
 from clew.capture.example.writes import refused_when_raising
+from clew.codegen.python import PythonCode
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
 from clew.ir.graph import Graph
-from clew.runtime.function import GraphFunction
+from clew.runtime.bound import Bound, bind
+from clew.runtime.function import GraphFunction, Protection
 from clew.runtime.module import GraphModule
 
 
@@ -56,27 +59,22 @@ class Guarded:
             return protected(plan, getattr(self, "root", self), args, kwargs)
         return refused_when_raising() if late else nullcontext()
 
+    def _protection(self) -> Protection | None:
+        """The same, where a call needs it at all."""
+        return None if self._plans() == (None, False) else self.protection
+
 
 class CapturedModule(Guarded, GraphModule):
     """A module captured from an example."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        plan, late = self._plans()
-        if plan is None and not late:
-            return super().__call__(*args, **kwargs)
-        with refused_when_raising() if plan is None else protected(plan, self, args, kwargs):
-            return super().__call__(*args, **kwargs)
 
 
 class CapturedFunction(Guarded, GraphFunction):
     """A function captured from an example."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        plan, late = self._plans()
-        if plan is None and not late:
-            return super().__call__(*args, **kwargs)
-        with refused_when_raising() if plan is None else protected(plan, self.root, args, kwargs):
-            return super().__call__(*args, **kwargs)
+    def _bind(self, code: PythonCode, function: FunctionType) -> Bound | None:
+        if isinstance(self.root, Live):
+            return bind(self._graph, code, function, self.root._self, vars(self.root))
+        return bind(self._graph, code, function, self.root, {})
 
 
 class Live:

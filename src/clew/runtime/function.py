@@ -1,12 +1,15 @@
 """GraphFunction: a graph, the object that holds its attributes, and the generated code, callable.
 
-It knows no framework. After an edit of the graph the next call, or the next look at ``code``, uses new code.
+It knows no framework. After an edit of the graph the next call, or the next look at ``code``, uses new code. From the
+second call on a framework may run code that is bound to the root (``_bind``), for as long as that does the same.
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import FunctionType
 from typing import Any
 
@@ -14,7 +17,21 @@ from clew.codegen.python import PythonCode
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.runtime.build import compile_function
+from clew.runtime.entrance import entrance_test
 from clew.runtime.failures import note_origin
+
+Protection = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[None]]
+REBINDINGS = 4
+"""How often code is bound anew where what it relied on has changed; then the plain code runs."""
+
+
+Code = Callable[..., Any]
+
+
+Running = tuple[Code, Code | None, Callable[[], bool | None] | None, Protection | None]
+"""How calls are made while the graph stays as it is: plain code; code that is bound to the root; whether that may run,
+None if not now, False if no more; what surrounds a call that may have to be undone. Each call takes it apart, so it is
+a plain tuple."""
 
 
 class GraphFunction:
@@ -25,6 +42,10 @@ class GraphFunction:
         self._graph = graph
         self.__name__ = name
         self._compiled: tuple[PythonCode, FunctionType] | None = None
+        self._running: Running | None = None
+        self._calls = 0
+        self._bindings = 0
+        self._entrance: tuple[Callable[..., bool] | None] | None = None
         graph.owning_module = root
 
     @property
@@ -63,15 +84,58 @@ class GraphFunction:
         return found.replace(parameters=list(found.parameters.values())[1:])
 
     def _forget(self) -> None:
-        self._compiled = None
+        self._compiled = self._running = self._entrance = None
+        self._calls = self._bindings = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        code, function = self._compiled or self._compile()
+        function, bound, ready, protection = self._running or self._prepare()
+        if ready is not None:
+            is_ready = ready()
+            if is_ready:
+                function = bound or function
+            elif is_ready is False:
+                self._running = None
         try:
-            return function(self.root, *args, **kwargs)
+            if protection is None:
+                return function(self.root, *args, **kwargs) if kwargs else function(self.root, *args)
+            with protection(args, kwargs):
+                return function(self.root, *args, **kwargs)
         except Exception as error:
-            note_origin(error, self.__name__, self._graph, code if self._compiled else None, function)
+            code = None if self._compiled is None else self._compiled[0]
+            note_origin(error, self.__name__, self._graph, code, function)
             raise
+
+    def may_fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """A quick look at the guards at the entrance: false where a call would probably fail, true where it may not."""
+        entrance = self._entrance
+        if entrance is None:
+            entrance = self._entrance = (entrance_test(*self._compile()),)
+        test = entrance[0]
+        try:
+            return test is None or test(self.root, *args, **kwargs)
+        except Exception:  # the call itself will say what is wrong with these arguments
+            return True
+
+    def _prepare(self) -> Running:
+        """How to call; from the second call on it is kept, with code that is bound to the root if there can be such."""
+        code, function = self._compile()
+        bound, ready = None, None
+        self._calls += 1
+        if self._calls > 1 and self._bindings < REBINDINGS:
+            self._bindings += 1
+            bound, ready = self._bind(code, function) or (None, None)
+        running = (function, bound, ready, self._protection())
+        if self._calls > 1:
+            self._running = running
+        return running
+
+    def _bind(self, code: PythonCode, function: FunctionType) -> tuple[Code, Callable[[], bool | None]] | None:
+        """Code that is bound to the root and does the same, if the framework of the root has such."""
+        return None
+
+    def _protection(self) -> Protection | None:
+        """What has to surround each call."""
+        return None
 
     def get_parameter(self, path: str) -> Any:
         """The attribute of the root at a dotted path."""

@@ -1,13 +1,16 @@
 """LazyGraph: captured at the first call, and again whenever the guards of all captures fail.
 
 The result of a call that captures comes from that very run. A call whose guards fail leaves no mark: what it had
-changed by then is put back before the next capture is tried.
+changed by then is put back before the next capture is tried. The capture that was used last is tried first, and those
+whose guards at the entrance seem to fail are tried last.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
+from operator import getitem, is_, methodcaller
 from typing import Any
 
 from clew.capture.example.contents import same_part
@@ -27,19 +30,22 @@ class LazyGraph:
         self.fn = fn
         self.captures: list[Any] = []
         self._modes: list[tuple[tuple[bool, ...], list[Pin]]] = []
+        self._order: tuple[int, ...] = ()
+        self._parts = Parts(fn)
         self.limit = limit
         self._capture = capture
         functools.update_wrapper(self, fn, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        mode = self._mode()
-        for captured, (captured_mode, pins) in zip(self.captures, self._modes, strict=True):
-            if mode != captured_mode or not _hold(pins):
-                continue
+        mode = self._parts.mode()
+        for place in self._candidates(mode, args, kwargs):
             try:
-                return captured(*args, **kwargs)
+                result = self.captures[place](*args, **kwargs)
             except GuardError:
                 continue
+            if self._order[0] != place:
+                self._order = (place, *(other for other in self._order if other != place))
+            return result
         if len(self.captures) >= self.limit:
             raise CaptureError(
                 f"{self!r} has as many captures as it may have, and none of them fits this call",
@@ -49,7 +55,22 @@ class LazyGraph:
         captured, result, pins = self._capture(self.fn, args, kwargs, bool(self.captures))
         self.captures.append(captured)
         self._modes.append((mode, pins))
+        self._order = (len(self.captures) - 1, *self._order)
         return result
+
+    def _candidates(self, mode: tuple[bool, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[int]:
+        """The captures that this call may fit, by their places: first those whose guards at the entrance hold."""
+        doubtful = []
+        is_choice = len(self._order) > 1
+        for place in self._order:
+            captured_mode, pins = self._modes[place]
+            if mode != captured_mode or not _hold(pins):
+                continue
+            if not is_choice or self.captures[place].may_fit(args, kwargs):
+                yield place
+            else:
+                doubtful.append(place)
+        yield from doubtful
 
     def __getattr__(self, name: str) -> Any:
         """What the original has, ``parameters()`` say, is the original's."""
@@ -57,13 +78,34 @@ class LazyGraph:
             raise AttributeError(name)
         return getattr(self.fn, name)
 
-    def _mode(self) -> tuple[bool, ...]:
-        """Which parts of a module are training: a capture holds for one mode only."""
-        parts = getattr(self.fn, "modules", None)
-        return () if parts is None else tuple(part.training for part in parts())
-
     def __repr__(self) -> str:
         return f"LazyGraph({getattr(self.fn, '__name__', self.fn)}, {len(self.captures)} captures)"
+
+
+class Parts:
+    """The parts of a module, listed again only when it has others: a capture holds for one mode of them only."""
+
+    def __init__(self, module: Any) -> None:
+        self._list = getattr(module, "modules", None)
+        self._holders: list[dict[str, Any]] = []
+        self._children: list[Any] = []
+
+    def mode(self) -> tuple[bool, ...]:
+        """Which parts are training; nothing for a function."""
+        if self._list is None:
+            return ()
+        children = self._children_now()
+        if not children or len(children) != len(self._children) or not all(map(is_, children, self._children)):
+            parts = list(self._list())
+            if not all("training" in vars(part) and "_modules" in vars(part) for part in parts):
+                return tuple(part.training for part in parts)
+            self._holders = [vars(part) for part in parts]
+            self._children = self._children_now()
+        return tuple(map(getitem, self._holders, repeat("training")))
+
+    def _children_now(self) -> list[Any]:
+        held = map(methodcaller("values"), map(getitem, self._holders, repeat("_modules")))
+        return list(chain.from_iterable(held))
 
 
 def _hold(pins: list[Pin]) -> bool:

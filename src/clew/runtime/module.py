@@ -20,9 +20,11 @@ from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.graph import Graph, Watchers
 from clew.ir.nested import all_nodes
+from clew.runtime.bound import bind
 from clew.runtime.build import compile_function
 from clew.runtime.failures import note_origin
 from clew.runtime.folder import write_folder
+from clew.runtime.function import REBINDINGS, Protection, Running
 
 GENERATED = "GraphModuleImpl"
 
@@ -42,7 +44,7 @@ class _StaleForward:
         return vars(_own_class(type(module)))["forward"].__get__(instance, owner)
 
 
-_DERIVED = ("_graph", "_python_code", "_early", "_example")
+_DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls")
 """Attributes that are not copied or saved: the graph is, by itself, and what follows from it is made anew."""
 
 
@@ -127,15 +129,43 @@ class GraphModule(torch.nn.Module):
         return self.recompile()._prologue_start
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        _, bound, ready, protection = self.__dict__["_running"] or self._prepare()
+        if ready is not None:
+            is_ready = ready()
+            if is_ready is False:
+                self.__dict__["_running"] = None
+            if not is_ready:
+                bound = None
         try:
-            return super().__call__(*args, **kwargs)
+            if protection is None:
+                return super().__call__(*args, **kwargs) if bound is None else bound(self, *args, **kwargs)
+            with protection(args, kwargs):
+                return super().__call__(*args, **kwargs) if bound is None else bound(self, *args, **kwargs)
         except Exception as error:
             function = vars(_own_class(type(self)))["forward"]
             note_origin(error, type(self).__name__, self._graph, self.__dict__.get("_python_code"), function)
             raise
 
+    def _prepare(self) -> Running:
+        """How to call; from the second call on it is kept, with code that is bound to this module if there can be."""
+        code = self.recompile()
+        function = vars(_own_class(type(self)))["forward"]
+        protection = self._protection()  # before the binding, which relies on what this module has then
+        bound, ready = None, None
+        calls = self.__dict__["_calls"] = self.__dict__["_calls"] + 1
+        if 1 < calls <= REBINDINGS + 1:
+            bound, ready = bind(self._graph, code, function, self) or (None, None)
+        running = (function, bound, ready, protection)
+        if calls > 1:
+            self.__dict__["_running"] = running
+        return running
+
+    def _protection(self) -> Protection | None:
+        """What has to surround each call."""
+        return None
+
     def _make_stale(self) -> None:
-        self.__dict__["_python_code"] = None
+        self.__dict__.update({"_python_code": None, "_running": None, "_calls": 0})
         _own_class(type(self)).forward = _StaleForward(self)
 
     def recompile(self) -> PythonCode:

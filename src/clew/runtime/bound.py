@@ -1,0 +1,319 @@
+"""Generated code bound to its modules: attributes out of their dicts, calls of small modules as expressions.
+
+The source of a graph and its root come in; out come the same function with the same lines, and a function that tells
+whether it still does what the first one does. That holds while the modules are those that were found, of the same
+classes, without hooks, and torch's own functions are as they were. Parameters, buffers and settings of modules are read
+anew at each call. Where nothing can be bound there is no bound code. Importing this file imports torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch.nn.modules import module as hooks_of_all
+
+from clew.capture.example.guards import CHECKS
+from clew.codegen.python import CodeGen, PythonCode
+from clew.frameworks.torch.leaf_calls import Spelling, spelling_of
+from clew.ir.effects import effect_of, resolve
+from clew.ir.graph import Graph
+from clew.ir.guests import Effect
+from clew.ir.nested import all_nodes
+
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+PREFIX = "_bound_"
+"""What names of this file begin with in the globals of generated code."""
+ARGUMENT = f"{PREFIX}argument"
+NAMES = {"torch": torch, "F": F, "Tensor": torch.Tensor, "type": type, "len": len}
+CALLS = {name: getattr(torch.nn.Module, name) for name in ("__call__", "_call_impl", "__getattr__")}
+"""What stands between a call of a module and its ``forward``; a tool that traces puts its own there."""
+
+
+class Bound(NamedTuple):
+    """The bound function, and one that tells whether it may be called: None if only not now, False if no more."""
+
+    runs: Callable[..., Any]
+    ready: Callable[[], bool | None]
+
+
+def bind(
+    graph: Graph, code: PythonCode, function: FunctionType, root: Any, own: dict[str, Any] | None = None
+) -> Bound | None:
+    """Bound code for a graph; None where there is nothing to gain, or where a call could change what it relies on.
+
+    ``own`` are attributes that go before those of ``root``. Without them the function is the ``forward`` of the root,
+    and is ready only if a call of the root is nothing but that.
+    """
+    if not isinstance(root, torch.nn.Module) or type(graph._codegen) is not CodeGen:
+        return None
+    if graph._codegen._body_transformer is not None:
+        return None
+    if not all(_leaves_modules_alone(node, root) for node in all_nodes(graph)):
+        return None
+    (definition,) = (part for part in ast.parse(code.src).body if isinstance(part, ast.FunctionDef))
+    binder = _Binder(root, own)
+    definition = ast.fix_missing_locations(binder.visit(definition))
+    if not binder.modules and own is not None:
+        return None
+    bound = _compiled(definition, function.__code__.co_filename, function.__globals__ | binder.globals())
+    found = Bound(bound, binder.ready(None if own is not None else function))
+    return found if found.ready() is not False else None
+
+
+def _leaves_modules_alone(node: Any, root: torch.nn.Module) -> bool:
+    """Whether a node cannot give modules hooks, or others in their place, while the graph runs."""
+    if node.op == "call_module":
+        found = _module_at(root, node.target)
+        return found is not None and type(found).__module__.startswith("torch.nn.")
+    if node.op != "call_function" and node.op != "call_method":
+        return True
+    return node.target in CHECKS or effect_of(node) is not Effect.UNKNOWN
+
+
+def _module_at(root: torch.nn.Module, path: str) -> torch.nn.Module | None:
+    try:
+        found = resolve(root, path)
+    except AttributeError:
+        return None
+    return found if isinstance(found, torch.nn.Module) else None
+
+
+def _compiled(definition: ast.FunctionDef, filename: str, names: dict[str, Any]) -> FunctionType:
+    """The function of a definition, under the file name of the code that it stands for."""
+    code = compile(ast.Module([definition], []), filename, "exec", dont_inherit=True)
+    inner = next(part for part in code.co_consts if isinstance(part, CodeType))
+    exec(code, names)
+    found: FunctionType = names[inner.co_name]
+    return found
+
+
+class _Binder(ast.NodeTransformer):
+    """Rewrites reads and calls that start at ``self``, and notes what they rely on."""
+
+    def __init__(self, root: torch.nn.Module, own: dict[str, Any] | None) -> None:
+        self.root = root
+        self.own = {} if own is None else own
+        self.first: set[str] = set()
+        self.modules: dict[int, tuple[torch.nn.Module, str]] = {}
+        self.edges: dict[tuple[str, str], str] = {}
+        self.spellings: dict[str, Spelling] = {}
+        self.sizes: set[str] = set()
+
+    # ---- rewriting -----------------------------------------------------------------------------------------------
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """``self.a.b`` as a look into the dict that holds it."""
+        path = _path(node) if isinstance(node.ctx, ast.Load) else None
+        found = None if path is None else self._reading(path)
+        if found is None:
+            self.generic_visit(node)
+            return node
+        return _at(node, found)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """A call of a module as the expression for it; of another module without the way to it."""
+        path = _path(node)
+        found = None if path is None else self._reading(path)
+        if found is not None:
+            return _at(node, found)
+        path = _path(node.func)
+        module = None if path is None else self._module(path)
+        if module is None:
+            self.generic_visit(node)
+            return node
+        node.args = [self.visit(argument) for argument in node.args]
+        for keyword in node.keywords:
+            keyword.value = self.visit(keyword.value)
+        return self._call(node, module, self.modules[id(module)][1])
+
+    def _call(self, node: ast.Call, module: torch.nn.Module, name: str) -> ast.expr:
+        spelling = spelling_of(type(module))
+        if spelling is not None and not node.keywords and len(node.args) == 1 and isinstance(node.args[0], ast.Name):
+            fields = _Fields(self, module, {"x": ARGUMENT, "call": f"{name}_module({ARGUMENT})"})
+            text = spelling.text.format_map(fields)
+            if not fields.is_missing and not _is_special(module):
+                self.spellings[name] = spelling
+                return _at(node, text, node.args[0].id)
+        node.func = _at(node.func, f"{name}_module")
+        return node
+
+    def _reading(self, path: list[str]) -> str | None:
+        """The expression for an attribute that is no module."""
+        *way, name = path
+        if not way and name in self.own:
+            return f"{PREFIX}own[{name!r}]"
+        holder = self._module(way)
+        self.first.add(path[0])
+        found = None if holder is None else self.place(holder, name)
+        if found is not None and holder is not None:
+            self.sizes.add(self.modules[id(holder)][1])
+        return found
+
+    def place(self, holder: torch.nn.Module, name: str) -> str | None:
+        """Where a module keeps an attribute: in its dict, among its parameters or its buffers."""
+        own = self._name(holder)
+        if hasattr(type(holder), name):
+            return None
+        if name in vars(holder):
+            return f"{own}[{name!r}]"
+        for kind in ("_parameters", "_buffers"):
+            if name in vars(holder)[kind]:
+                return f"{own}[{kind!r}][{name!r}]"
+        return None
+
+    def _module(self, path: list[str]) -> torch.nn.Module | None:
+        """The module at a path, each step of which is noted."""
+        if path and path[0] in self.own:
+            return None
+        self.first.update(path[:1])
+        found = self.root
+        steps = []
+        for name in path:
+            child = vars(found)["_modules"].get(name)
+            if not isinstance(child, torch.nn.Module) or name in vars(found) or hasattr(type(found), name):
+                return None
+            steps.append((found, name, child))
+            found = child
+        for holder, name, child in steps:
+            self.edges[self._name(holder), name] = self._name(child)
+        self._name(found)
+        return found
+
+    def _name(self, module: torch.nn.Module) -> str:
+        """What the code calls the dict of a module."""
+        return self.modules.setdefault(id(module), (module, f"{PREFIX}{len(self.modules)}"))[1]
+
+    # ---- what the code needs, and relies on ----------------------------------------------------------------------
+
+    def globals(self) -> dict[str, Any]:
+        """The names of the bound code."""
+        names: dict[str, Any] = {f"{PREFIX}{name}": value for name, value in NAMES.items()}
+        names[f"{PREFIX}own"] = self.own
+        for module, name in self.modules.values():
+            names[name] = vars(module)
+            names[f"{name}_module"] = module
+            names[f"{name}_class"] = type(module)
+        return names
+
+    def ready(self, forward: FunctionType | None) -> Callable[[], bool | None]:
+        """A function that is true while all is as it was found; ``forward`` is the root's, if the root is called."""
+        if forward is not None:
+            self.sizes.add(self._name(self.root))
+        names = self.globals() | {name: getattr(builtins, name) for name in ("type", "len")}
+        names |= {f"call{place}": function for place, function in enumerate(CALLS.values())}
+        names |= {"modes": torch._C._len_torch_function_stack, "tracing": torch._C._get_tracing_state}
+        names |= {"compiling": torch.compiler.is_dynamo_compiling, "forward": forward}
+        names |= {"Module": torch.nn.Module, "F": F, "everywhere": _hooks_of_all()}
+        passing = ["compiling()", "modes()", "tracing()", "any(everywhere)"]
+        passing += [f"Module.{name} is not call{place}" for place, name in enumerate(CALLS)]
+        facts = self._facts_of_classes(names)
+        if forward is not None:
+            facts += self._facts_of_root()
+        facts += [f"{name!r} in {PREFIX}own" for name in sorted(self.first) if self.own]
+        facts += [
+            f'{holder}["_modules"][{name!r}] is not {child}_module' for (holder, name), child in self.edges.items()
+        ]
+        for module, name in self.modules.values():
+            facts += self._facts_of(module, name)
+        first = "".join(f"    if {fact}:\n        return None\n" for fact in passing)
+        lines = "".join(f"        if {fact}:\n            return False\n" for fact in facts)
+        source = (
+            f"def ready():\n{first}    try:\n{lines}        return True\n    except KeyError:\n        return False\n"
+        )
+        exec(compile(source, "<clew ready>", "exec", dont_inherit=True), names)
+        found: Callable[[], bool | None] = names["ready"]
+        return found
+
+    def _facts_of_root(self) -> list[str]:
+        """What must not hold of a root that is called itself."""
+        name = self._name(self.root)
+        hooks = [f"{name}[{kind!r}]" for kind in HOOKS]
+        return [" or ".join([*hooks, f'"forward" in {name}', f"{name}_class.forward is not forward"])]
+
+    def _facts_of(self, module: torch.nn.Module, name: str) -> list[str]:
+        """What must not hold of a module whose calls, or attributes, are written otherwise."""
+        kinds = [kind for kind in ("_parameters", "_buffers") if vars(module)[kind]]
+        sizes = [f"len({name}) != {len(vars(module))}"]
+        sizes += [f"len({name}[{kind!r}]) != {len(vars(module)[kind])}" for kind in kinds]
+        if name in self.spellings:
+            hooks = " or ".join(f"{name}[{kind!r}]" for kind in HOOKS)
+            own = f'type({name}_module) is not {name}_class or {hooks} or "forward" in {name}'
+            return [" or ".join([own, *sizes])]
+        return [" or ".join([f"type({name}_module) is not {name}_class", *sizes])] if name in self.sizes else []
+
+    def _facts_of_classes(self, names: dict[str, Any]) -> list[str]:
+        """What must not hold of the classes and of torch's functions."""
+        facts = []
+        kinds = {type(module): name for module, name in self.modules.values() if name in self.spellings}
+        for kind, name in kinds.items():
+            for method in ("forward", "__call__", *self.spellings[name].methods):
+                names[f"{name}_{method}"] = getattr(kind, method)
+                facts.append(f"{name}_class.{method} is not {name}_{method}")
+        for function in sorted({one for spelling in self.spellings.values() for one in spelling.passes_by}):
+            names[f"function_{function}"] = getattr(F, function)
+            facts.append(f"F.{function} is not function_{function}")
+        return facts
+
+
+class _Fields(dict[str, str]):
+    """The attributes of a module as the text of a spelling asks for them."""
+
+    def __init__(self, binder: _Binder, module: torch.nn.Module, known: dict[str, str]) -> None:
+        super().__init__(known)
+        self.binder = binder
+        self.module = module
+        self.is_missing = False
+
+    def __missing__(self, name: str) -> str:
+        found = self.binder.place(self.module, name)
+        self.is_missing |= found is None
+        return found or "None"
+
+
+def _is_special(module: torch.nn.Module) -> bool:
+    """Whether one module is called in a way of its own."""
+    return "forward" in vars(module) or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def _hooks_of_all() -> tuple[Any, ...]:
+    """Torch's hooks of all modules."""
+    return tuple(getattr(hooks_of_all, f"_global{name}") for name in HOOKS)
+
+
+def _path(node: ast.AST) -> list[str] | None:
+    """The names from ``self`` to an attribute; None for any other expression."""
+    names: list[str] = []
+    while True:
+        if isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        elif _is_getattr(node):
+            names.append(node.args[1].value)  # type: ignore[attr-defined]
+            node = node.args[0]  # type: ignore[attr-defined]
+        else:
+            break
+    return names[::-1] if isinstance(node, ast.Name) and node.id == "self" and names else None
+
+
+def _is_getattr(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "getattr":
+        return False
+    return len(node.args) == 2 and isinstance(node.args[1], ast.Constant) and type(node.args[1].value) is str
+
+
+def _at(place: ast.AST, text: str, argument: str = "") -> ast.expr:
+    """An expression, at the place of another in the source."""
+    found = ast.parse(text, mode="eval").body
+    for node in ast.walk(found):
+        if isinstance(node, ast.Name) and node.id == ARGUMENT:
+            node.id = argument
+        elif isinstance(node, ast.Name) and node.id in NAMES:
+            node.id = f"{PREFIX}{node.id}"
+        ast.copy_location(node, place)
+    return found
