@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from clew.io.tensorflow_graph import from_tf, to_tf
     from clew.io.torch_fx import from_fx, to_fx
     from clew.io.torchscript import from_torchscript
+    from clew.passes.common_subexpressions import common_subexpressions
     from clew.passes.match import SubgraphMatcher
     from clew.passes.replace import Match, replace_pattern, replace_pattern_with_filters
     from clew.passes.shape_prop import ShapeProp
@@ -56,6 +57,7 @@ _LATE = {
     "replace_pattern": "clew.passes.replace",
     "replace_pattern_with_filters": "clew.passes.replace",
     "SubgraphMatcher": "clew.passes.match",
+    "common_subexpressions": "clew.passes.common_subexpressions",
     "from_fx": "clew.io.torch_fx",
     "to_fx": "clew.io.torch_fx",
     "from_exported": "clew.io.exported",
@@ -93,6 +95,7 @@ __all__ = [
     "Tracer",
     "Transformer",
     "Type",
+    "common_subexpressions",
     "cond",
     "difference",
     "explain",

@@ -28,7 +28,8 @@ _NEW_MEMORY = frozenset(
     "sub rsub truediv div matmul mm bmm addmm baddbmm linear bilinear conv1d conv2d conv3d conv_transpose1d "
     "conv_transpose2d conv_transpose3d neg pow exp log sqrt rsqrt sigmoid tanh erf sin cos relu gelu silu softmax "
     "log_softmax layer_norm group_norm clone eq ne lt le gt ge cat concat stack embedding where floordiv "
-    "zeros ones full empty arange zeros_like ones_like full_like empty_like rand randn".split()
+    "zeros ones full empty arange zeros_like ones_like full_like empty_like rand randn abs argmax argmin mean prod std "
+    "sum var".split()
 )
 _SEQUENCES_TOO = frozenset({"add", "mul"})
 _NEW_MEMORY_MODULES = ("Linear", "Conv", "BatchNorm", "LayerNorm", "GroupNorm", "Embedding", "Sigmoid", "Tanh", "GELU")
