@@ -72,3 +72,13 @@ def test_a_function_that_is_also_a_note() -> None:
     loaded = through_pickle(graph)
     assert difference(graph, loaded) is None
     assert next(iter(loaded.nodes)).meta == {"type": tuple}
+
+
+def test_alike_arguments_stay_apart() -> None:
+    graph = Graph()
+    x = graph.placeholder("x")
+    for literal in (1, True, 1.0, 0.0, -0.0, "1", None):
+        graph.call_function(operator.add, (x, literal))
+    loaded = through_pickle(graph)
+    literals = [repr(node.args[1]) for node in loaded.nodes if node.op == "call_function"]
+    assert literals == ["1", "True", "1.0", "0.0", "-0.0", "'1'", "None"]

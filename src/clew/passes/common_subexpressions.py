@@ -47,6 +47,8 @@ class _Sharing:
         self.written: set[Any] = set()
         self.returned: set[Any] = set()
         self.first: dict[Any, Node] = {}
+        self.repeatable: dict[int, bool] = {}
+        self.functions = [node.target for node in graph.nodes]  # kept, so that their identities stay their own
         for node in graph.nodes:
             if self._has_effect(node):
                 self.written |= self.memory.touched(node)
@@ -78,12 +80,19 @@ class _Sharing:
         node.replace_all_uses_with(earlier)
         self.graph.erase_node(node)
 
+    def _is_repeatable(self, function: Any) -> bool:
+        """Asked once for each function."""
+        known = self.repeatable.get(id(function))
+        if known is None:
+            known = self.repeatable[id(function)] = _is_repeatable(function)
+        return known
+
     def _may_be_shared(self, node: Node) -> bool:
         if node.op == "get_attr":  # the same object each time
             return True
         if node.op not in ("call_function", "call_method") or self.memory.effect[node] is not Effect.NONE:
             return False
-        if node.op == "call_function" and not _is_repeatable(node.target):
+        if node.op == "call_function" and not self._is_repeatable(node.target):
             return False
         if bodies_of(node) or any(user.target in _IDENTITY for user in node.users if user.op == "call_function"):
             return False

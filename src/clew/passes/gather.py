@@ -15,10 +15,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from clew.ir.effects import effect_of, resolve
+from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
+from clew.passes.effects import KnownEffects
 
 _READS = ("placeholder", "get_attr")
 _OUTSIDE = "outside"
@@ -43,13 +44,14 @@ class Memory:
         self.parent: dict[Any, Any] = {_OUTSIDE: _OUTSIDE}
         self.arrays: set[Node] = set()
         self.effect: dict[Node, Effect] = {}
+        self._effects = KnownEffects()
         self.attributes = {id(resolve(self.root, node.target)) for node in graph.nodes if node.op == "get_attr"}
         for node in graph.nodes:
             self._place(node)
 
     def _place(self, node: Node) -> None:
         self.parent[node] = node
-        effect = self.effect[node] = effect_of(node)
+        effect = self.effect[node] = self._effects.of(node)
         if node.op in _READS or effect is Effect.UNKNOWN:
             self._join(node, _OUTSIDE)
         if effect is Effect.NONE and self._makes_array(node):
