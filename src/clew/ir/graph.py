@@ -405,10 +405,8 @@ class Graph(Body):
 
         with CollectorPaused():
             for node in self.nodes:
-                if FLAT.issuperset(map(type, node.args)):
-                    args = tuple([twins[leaf] if type(leaf) is Node else leaf for leaf in node.args])
-                else:
-                    args = map_aggregate(node.args, translate)
+                is_flat = FLAT.issuperset(map(type, node.args))
+                args = tuple(map(translate, node.args)) if is_flat else map_aggregate(node.args, translate)
                 kwargs = map_aggregate(node.kwargs, translate) if node.kwargs else None
                 copied = twins[node] = twin._append_exact(node.op, node.name, node.target, args, kwargs, node.type)
                 memo[id(node)] = copied

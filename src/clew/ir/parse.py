@@ -14,6 +14,7 @@ from typing import Any
 
 from clew.errors import TextError
 from clew.ir.annotations import AnnotationReader
+from clew.ir.collector import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.literals import STRING
 from clew.ir.lookup import DOTTED
@@ -56,7 +57,8 @@ def parse(text: str, *, objects: Mapping[str, Any] | None = None, modules: Colle
         raise TextError(f"parse takes the text of a graph, not a {type(text).__name__}")
     reader = _GraphReader(text, objects, modules)
     try:
-        return reader.whole()
+        with CollectorPaused():
+            return reader.whole()
     except RecursionError as error:
         raise reader.fault("this is nested too deeply to be read") from error
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from clew.errors import TextError
 from clew.ir.annotations import annotation_text
+from clew.ir.collector import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.literals import Speller
 from clew.ir.lookup import name_for
@@ -50,7 +51,8 @@ def text_and_objects(graph: Graph, *, sources: bool = False) -> tuple[str, dict[
     """The canonical text, and the objects that ``parse`` needs for what it writes as ``@0``, ``@1``, ..."""
     writer = _Writer(sources)
     try:
-        body = writer.graph(graph)
+        with CollectorPaused():
+            body = writer.graph(graph)
     except RecursionError as error:
         raise TextError("this graph is nested too deeply to be written", fixes=["sys.setrecursionlimit"]) from error
     listed = [f"# {mark}: {_described(value)}" for mark, value in writer.objects.items()]
@@ -63,7 +65,10 @@ def _bare(pattern: re.Pattern[str], name: str) -> str:
 
 
 def _reference(node: Any) -> str:
-    return f"%{_bare(_NAME, node.name)}"
+    name = node.name
+    if name.isidentifier() and name.isascii():  # the same question as below, asked faster
+        return f"%{name}"
+    return f"%{_bare(_NAME, name)}"
 
 
 def _described(value: Any) -> str:
@@ -101,7 +106,10 @@ class _Writer:
             count += 1
         outside, self._indent = self._indent, self._indent + "  "
         header = self.header(nodes[:count])
-        lines = [f"{self._indent}{self.node(node)}{self.source(node)}" for node in nodes[count:]]
+        if self.sources:
+            lines = [f"{self._indent}{self.node(node)}{self.source(node)}" for node in nodes[count:]]
+        else:
+            lines = [f"{self._indent}{self.node(node)}" for node in nodes[count:]]
         self._indent = outside
         return "\n".join([f"graph({header}) {{", *lines, f"{outside}}}"])
 
@@ -128,10 +136,12 @@ class _Writer:
         arguments = self.arguments(node)
         if node.op == "get_attr" and arguments == "()":
             arguments = ""
-        return f"{_reference(node)}{self.types(node)} = {WORDS[node.op]} {target}{arguments}"
+        types = "" if node.value_type is None and node.type is None else self.types(node)
+        return f"{_reference(node)}{types} = {WORDS[node.op]} {target}{arguments}"
 
     def arguments(self, node: Node) -> str:
-        words = [self.spell(argument) for argument in node.args]
+        spell = self.spell
+        words = [_reference(item) if type(item) is Node else spell(item) for item in node.args]
         for name, value in node.kwargs.items():
             if not isinstance(name, str):
                 raise TextError(f"node {node.name} has the keyword argument {name!r}, which is not a string")
@@ -162,10 +172,10 @@ class _Writer:
 
     def name_of(self, value: Any) -> str:
         """The name of a value that is not spelled out, its text if it is a graph, or a mark such as ``@0``."""
-        if isinstance(value, Graph):
-            return self.graph(value)
         known = self._spelled.get(id(value))
         if known is None:
+            if isinstance(value, Graph):
+                return self.graph(value)
             known = self._spelled[id(value)] = (name_for(value) or self.mark(value), value)
         return known[0]
 
