@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType, NoneType
@@ -17,7 +18,7 @@ from typing import Any
 
 from clew.capture.example.named import stateful_objects, stateful_parts, static_names
 from clew.capture.symbolic import Tracer
-from clew.errors import CaptureError
+from clew.errors import CaptureError, MissingFramework
 from clew.frameworks import PACKAGES
 from clew.ir.guests import Guest
 from clew.runtime.choose import METHODS, STATEFUL, framework_of, make_callable, make_captured, make_methods
@@ -173,6 +174,10 @@ def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:
     if to is not None and to not in PACKAGES:
         known = ", ".join(PACKAGES)
         raise CaptureError(f"to={to!r} names no framework that Clew knows", fixes=(f"one of {known}",))
+    if to is not None and importlib.util.find_spec(to) is None:
+        raise MissingFramework(
+            f"to={to!r} asks for a framework, and {to} is not installed", fixes=(f"pip install clew[{to}]",)
+        )
     if isinstance(fn, ModuleType):
         if has_example:
             raise CaptureError(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib.util
 import inspect
 import sys
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -404,3 +406,52 @@ def test_decisions_on_values_hold_under_the_compiler(compiles: list[Any]) -> Non
 def test_partial_functions_can_be_traced() -> None:
     traced = clew.trace_graph(functools.partial(affine, weight=torch.full((1,), 2.0)), args=(torch.ones(2),))
     assert torch.equal(traced(torch.ones(3)), torch.full((3,), 3.0))
+
+
+# ---- other frameworks --------------------------------------------------------------------------------------------
+
+
+def test_a_framework_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "jax" else found(name, *rest))
+    with pytest.raises(clew.errors.MissingFramework, match=r"jax is not installed(.|\n)*pip install clew\[jax\]"):
+        clew.trace_graph(affine, to="jax", args=(torch.ones(1), torch.ones(1)))
+    with pytest.raises(clew.errors.MissingFramework, match="jax is not installed"):
+        clew.trace_graph(affine, to="jax")
+
+
+def test_the_compiler_of_tensorflow_runs_the_computation() -> None:
+    tf = pytest.importorskip("tensorflow")
+    total = tf.Variable([0.0, 0.0, 0.0])
+
+    def branching(x: Any) -> Any:
+        total.assign_add(x)
+        if tf.reduce_sum(x) > 0:
+            return total * 2
+        return -x
+
+    x = tf.constant([1.0, 2.0, 3.0])
+    traced = clew.trace_graph(branching, args=(x,), to="tensorflow", return_backend_traced_fn=True)
+    assert type(traced.compiled).__name__ == "Function"
+    assert traced(x).numpy().tolist() == [2, 4, 6] and traced(-x).numpy().tolist() == [1, 2, 3]
+    assert total.numpy().tolist() == [0, 0, 0]
+    with pytest.raises(clew.GuardError, match=r"x is f32\[3\]"):
+        traced(tf.ones([4]))
+
+
+def test_the_compiler_of_jax_runs_the_computation() -> None:
+    jnp = pytest.importorskip("jax.numpy")
+
+    def powers(x: Any, n: int) -> Any:
+        return jnp.stack([x**i for i in range(n)])
+
+    traced = clew.trace_graph(powers, args=(jnp.arange(3.0), 2), static_argnums=1, return_backend_traced_fn=True)
+    assert type(traced.compiled).__name__ == "PjitFunction"
+    assert traced(jnp.arange(3.0) + 1, 2).tolist() == [[1, 1, 1], [1, 2, 3]]
+    with pytest.raises(clew.GuardError, match="n == 2"):
+        traced(jnp.arange(3.0), 3)
+
+
+def test_numpy_has_no_compiler() -> None:
+    with pytest.raises(clew.CaptureError, match="numpy has no compiler of its own"):
+        clew.trace_graph(lambda x: x + 1, args=(numpy.ones(2),), return_backend_traced_fn=True)

@@ -27,7 +27,11 @@ COMPILERS = {"torch": "compile", "jax": "jit", "tensorflow": "function"}
 _DECIDES = frozenset({"torch"})
 """Frameworks whose compiler goes on where Python decides by the value of an array."""
 _READINGS = frozenset({"_operator", "operator", "builtins"})
-_FACTS = frozenset({"clew.frameworks.jax.kinds", "clew.frameworks.jax.entry_guards"})
+_STAGED = frozenset({"tensorflow"})
+"""Frameworks whose captures run by other means in the compiler, with its own control flow."""
+_FACTS = frozenset(
+    {"clew.frameworks.jax.kinds", "clew.frameworks.jax.entry_guards", "clew.frameworks.tensorflow.entry_guards"}
+)
 """Files of frameworks whose functions only tell facts about values and settings."""
 _SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size"})
 
@@ -43,9 +47,11 @@ class NativeFunction:
             _refuse_guards(package, rest)
         self._root = captured.root if hasattr(captured, "root") else captured
         self._checks = _function(first, f"{self.__name__}.checks")
-        self.compiled = _compiler(package)(
-            MethodType(_function(rest, self.__name__), self._root), **_static(package, static)
-        )
+        if package in _STAGED:
+            program = type(captured)(self._root, rest, self.__name__)
+        else:
+            program = MethodType(_function(rest, self.__name__), self._root)
+        self.compiled = _compiler(package)(program, **_static(package, static))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with self._undoing(args, kwargs):

@@ -19,6 +19,8 @@ from clew.runtime.plain import PlainCapture
 class TensorflowCapture(PlainCapture):
     """A function captured by TensorFlow's tracing."""
 
+    framework = "tensorflow"
+
     @tf.autograph.experimental.do_not_convert
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if tf.executing_eagerly():

@@ -83,17 +83,17 @@ def _case(name: str, captured: Any, fn: Any, call: Call, atol: float, rtol: floa
     got_call, wanted_call = copy.deepcopy(call), copy.deepcopy(call)
     got = _run(captured, got_call)
     if isinstance(got[1], GuardError):
-        difference = _difference(call, got_call, "the arguments", 0.0, 0.0)
-        return Case(name, GUARDED, str(got[1]).splitlines()[0]) if difference is None else Case(name, WRONG, difference)
+        told = difference(call, got_call, "the arguments", 0.0, 0.0)
+        return Case(name, GUARDED, str(got[1]).splitlines()[0]) if told is None else Case(name, WRONG, told)
     wanted = _run(fn, wanted_call)
     if wanted[1] is not None or got[1] is not None:
         same = type(wanted[1]) is type(got[1]) and str(wanted[1]) == str(got[1])
         detail = f"both raise {type(wanted[1]).__name__}" if same else f"{got[1]!r} instead of {wanted[1]!r}"
         return Case(name, EQUAL if same else WRONG, detail)
-    difference = _difference(wanted[0], got[0], "the result", atol, rtol)
-    difference = difference or _difference(wanted_call, got_call, "the arguments", atol, rtol)
-    difference = difference or _difference(wanted[2], got[2], "the random state", 0.0, 0.0)
-    return Case(name, EQUAL) if difference is None else Case(name, WRONG, difference)
+    told = difference(wanted[0], got[0], "the result", atol, rtol)
+    told = told or difference(wanted_call, got_call, "the arguments", atol, rtol)
+    told = told or difference(wanted[2], got[2], "the random state", 0.0, 0.0)
+    return Case(name, EQUAL) if told is None else Case(name, WRONG, told)
 
 
 def _run(program: Any, call: Call) -> tuple[Any, Exception | None, Any]:
@@ -109,7 +109,7 @@ def _run(program: Any, call: Call) -> tuple[Any, Exception | None, Any]:
     return result, error, after
 
 
-def _difference(wanted: Any, got: Any, path: str, atol: float, rtol: float) -> str | None:
+def difference(wanted: Any, got: Any, path: str, atol: float, rtol: float) -> str | None:
     """Where two values differ first, in words; None if they do not."""
     if type(wanted) is not type(got):
         return f"{path} is a {type(got).__name__}, not a {type(wanted).__name__}"
@@ -119,17 +119,17 @@ def _difference(wanted: Any, got: Any, path: str, atol: float, rtol: float) -> s
         if len(wanted) != len(got):
             return f"{path} has {len(got)} items, not {len(wanted)}"
         pairs = enumerate(zip(wanted, got, strict=True))
-        found = (_difference(*pair, f"{path}[{place}]", atol, rtol) for place, pair in pairs)
+        found = (difference(*pair, f"{path}[{place}]", atol, rtol) for place, pair in pairs)
         return next((one for one in found if one is not None), None)
     if isinstance(wanted, dict):
         if list(wanted) != list(got):
             return f"{path} has other keys"
-        found = (_difference(wanted[key], got[key], f"{path}[{key!r}]", atol, rtol) for key in wanted)
+        found = (difference(wanted[key], got[key], f"{path}[{key!r}]", atol, rtol) for key in wanted)
         return next((one for one in found if one is not None), None)
     if isinstance(wanted, (numpy.random.Generator, numpy.random.RandomState)):
         return None if repr(wanted.__getstate__()) == repr(got.__getstate__()) else f"{path} stands elsewhere"
     if hasattr(wanted, "__dict__") and not callable(wanted):
-        return _difference(vars(wanted), vars(got), path, atol, rtol)
+        return difference(vars(wanted), vars(got), path, atol, rtol)
     same = wanted is got or bool(wanted == got) or (wanted != wanted and got != got)
     return None if same else f"{path} is {got!r}, not {wanted!r}"
 

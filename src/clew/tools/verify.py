@@ -20,6 +20,7 @@ from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
 COMPARISONS = {
     "torch": "clew.tools.compare",
     "jax": "clew.tools.compare_jax",
+    "tensorflow": "clew.tools.compare_tensorflow",
     "numpy": "clew.tools.compare_arrays",
 }
 """The files that compare programs of each framework; they import the framework, so they wait until they are needed."""

@@ -1,8 +1,7 @@
 """What a program has taken from around itself: global variables, closures, attributes of objects and layers.
 
-Tracing by a framework's own means reads them once, so the graph holds as long as they are what they were. A ``Watched`` is an
-attribute of the graph's root that can tell; saved and loaded elsewhere, where those places do not exist, it watches
-nothing.
+Tracing by a framework's own means reads them once, so the graph holds as long as they are what they were. A
+``Watched`` can tell; saved and loaded elsewhere, where those places do not exist, it watches nothing.
 """
 
 from __future__ import annotations

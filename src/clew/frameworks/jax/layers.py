@@ -1,4 +1,4 @@
-"""Layers and variables of Keras on its JAX backend, around a program: their values are inputs of the graph, and outputs.
+"""Layers and variables of Keras on its JAX backend, around a program: inputs and outputs of its graph.
 
 A variable of Keras holds an array of JAX in an attribute. While a program is traced that is a tracer, which the layer
 reads and replaces, statistics and seeds of random numbers too; the graph reads and sets the attribute itself. What else

@@ -21,6 +21,7 @@ from clew.capture.example.inputs import bind
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
+from clew.capture.example.watched import Watched
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.tensorflow import sizes
 from clew.frameworks.tensorflow.entering import TensorNests, TensorOutputs, TensorRecorder, handles, tensors_in
@@ -40,7 +41,6 @@ from clew.frameworks.tensorflow.programs import (
 )
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
-from clew.capture.example.watched import Watched
 from clew.ir.control import is_control
 from clew.ir.nested import all_nodes
 from clew.ir.source import is_hidden

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from clew.capture.example.guards import are_distinct, require
 from clew.capture.example.recorder import expression_of
+from clew.capture.example.watched import Watched, changed
 from clew.frameworks.tensorflow.types import UNKNOWN, array_type
 from clew.frameworks.tensorflow.values import Root
-from clew.capture.example.watched import Watched, changed
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
