@@ -9,6 +9,7 @@ derivatives. Python's state is put back after every run.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -87,7 +88,8 @@ def _made(kind: Any) -> Any:
     if not isinstance(kind, ArrayType) or not all(isinstance(size, int) for size in kind.shape):
         raise ClewError(f"the example held a {kind}, which is gone", fixes=("clew.verify(graph, fn, ((x,), {}))",))
     if kind.dtype.startswith("key<"):
-        return jax.random.split(jax.random.key(_SEED), kind.shape) if kind.shape else jax.random.key(_SEED)
+        keys = jax.random.split(jax.random.key(_SEED), math.prod(map(int, kind.shape)))
+        return keys.reshape(tuple(map(int, kind.shape)))
     return _noise(jax.numpy.ones(kind.shape, kind.dtype))  # type: ignore[arg-type]
 
 
