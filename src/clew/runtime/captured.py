@@ -89,7 +89,15 @@ class Live:
         vars(self)["_state"] = frozenset(state)
 
     def __getattr__(self, name: str) -> Any:
+        if "_self" not in vars(self):  # while it is being copied or loaded
+            raise AttributeError(name)
         return getattr(vars(self)["_self"], name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._state:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +19,8 @@ from clew.ir.guests import Guest, guest, module_guest, present
 from clew.runtime.function import GraphFunction
 
 _DEFAULT = "numpy"
+_HEAP_TYPE = 1 << 9
+"""Set in the flags of classes that Python code defines."""
 MODULES = {"torch": "clew.runtime.module"}
 CAPTURES = {
     "torch": "clew.runtime.captured",
@@ -82,9 +85,16 @@ def framework_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], to: str
     return found
 
 
+def _parts(value: Any) -> Iterator[Any]:
+    """What an object of a user's class holds in its attributes, nests included."""
+    if type(value).__flags__ & _HEAP_TYPE and not isinstance(value, type):
+        yield from leaves(list(getattr(value, "__dict__", {}).values()))
+
+
 def _owner_of(frameworks: list[Guest], fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guest:
     """NumPy comes last: its arrays may be what a program of another framework starts from."""
     values = [fn, getattr(fn, "__self__", None), *leaves((args, kwargs))]
+    values += [part for value in values for part in _parts(value)]
     owners = [framework for framework in frameworks if any(framework.owns(value) for value in values)]
     if owners and owners[0].package != _DEFAULT:
         return owners[0]

@@ -122,7 +122,7 @@ class EntryGuards:
             owner = next((group.owner for group in self.state._groups if group.holder is holder), None)
             if is_of_keras(owner):
                 continue
-            if not callable(value) and not name.startswith("__") and (id(owner), name) not in lifted:
+            if not name.startswith("__") and (id(owner), name) not in lifted:
                 self._variable(holder, name, value)
         names = {name for function in self.surroundings.functions for name in attribute_names(function.__code__)}
         for kind in self.surroundings.classes_of(dict.fromkeys(self.surroundings.functions)):

@@ -100,7 +100,7 @@ class EntryGuards:
         lifted = {entry.slot.key for entry in self.state.entries}
         for owner in owners:
             for name in [name for name in vars(owner) if name in names or "getattr" in names or "__dict__" in names]:
-                if (id(owner), name) not in lifted and not callable(vars(owner)[name]):
+                if (id(owner), name) not in lifted:
                     self._variable(owner, name, vars(owner)[name], f"{type(owner).__name__}.{name}")
 
     def _variable(self, holder: Any, name: str, value: Any, label: str) -> None:

@@ -98,6 +98,7 @@ class EntryGuards:
             self._variables()
             self._environment()
             self._classes(ran, names)
+            self._owners(names)
             self._modules_around(names)
             self._same_objects()
             if self.recorder.hashed or any(compares_objects(function.__code__) for function in ran):
@@ -192,6 +193,19 @@ class EntryGuards:
                 plain = plain and not name.startswith("__") and self.surroundings.may_vary(kind)
                 if plain and (id(kind), name) not in lifted | self.state.own:
                     self._variable(kind, name, value, f"{kind.__name__}.{name}")
+
+    def _owners(self, names: set[str]) -> None:
+        """Attributes that the program names of the plain objects that it belongs to, tensors among them."""
+        lifted = {entry.slot.key for entry in self.state.entries}
+        for group in self.state._groups:
+            if group.owner is None or group.is_inner or isinstance(group.owner, torch.nn.Module):
+                continue
+            asked = group.before.keys() if names & {"getattr", "__dict__"} else names & group.before.keys()
+            for name in sorted(asked):
+                value = group.before[name]
+                counts = type(value) in SIMPLE or follows(value) or callable(value) or isinstance(value, torch.Tensor)
+                if counts and not isinstance(value, torch.nn.Module) and group.key(name) not in lifted:
+                    self._variable(group.owner, name, value, f"{type(group.owner).__name__}.{name}")
 
     def _modules_around(self, names: set[str]) -> None:
         """A program may use modules that are no parts of it: their mode, their settings, and the parameters that it

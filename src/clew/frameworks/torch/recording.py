@@ -124,7 +124,7 @@ class TorchRecorder(Recorder):
     def _new_constant(self, value: Any) -> str:
         """A constant is only what the program's surroundings hold: anything else was made by means nobody saw."""
         held = self.surroundings is None or self.surroundings.holds(value) or self.state.want(value)
-        held = held or self.state.is_in_module(value)
+        held = held or self.state.is_in_module(value) or self.state.had(value)
         if self.finishing:  # by now the program may have put there what a call made that nobody looks into
             held = self.state.had(value)
         if not held:
