@@ -128,6 +128,18 @@ class State:
         below = _NOTHING if type(value) in HOLDING_NOTHING else self._remember(variable.name, value, depth)
         self._variables.append((variable, value, below))
 
+    def watch_variables(self, found: Iterable[tuple[Any, str, Any]], depth: int = 3) -> None:
+        """Remember many variables, whose values are known."""
+        if self.entries:
+            for holder, name, _ in found:
+                self.watch_variable(Variable(holder, name), depth)
+            return
+        remember, nothing = self._remember, HOLDING_NOTHING
+        self._variables += [
+            (Variable(holder, name), value, _NOTHING if type(value) in nothing else remember(name, value, depth))
+            for holder, name, value in found
+        ]
+
     def _remember(self, name: str, value: Any, depth: int = 8) -> tuple[int, int]:
         known = len(self.memory.streams)
         added = self.memory.remember(value, depth)

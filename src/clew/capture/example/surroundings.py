@@ -215,7 +215,7 @@ class Surroundings:
         """The functions that were seen running, and those that they may have called."""
         return self._run_of(executed)[0]
 
-    def _run_of(self, executed: Iterable[CodeType]) -> tuple[dict[FunctionType, None], set[tuple[int, str]]]:
+    def _run_of(self, executed: Iterable[CodeType]) -> tuple[dict[FunctionType, None], frozenset[tuple[int, str]]]:
         """The functions of a run, and the variables that they name; remembered for the next run of the same."""
         # Another code may have stood for a function's own during the run, so codes are told apart by their place.
         places = frozenset((code.co_filename, code.co_firstlineno) for code in executed)
@@ -224,8 +224,9 @@ class Surroundings:
             codes = [(function, function.__code__) for function in self._reach.functions]
             seen = [function for function, code in codes if (code.co_filename, code.co_firstlineno) in places]
             ran = {**self._near, **self._reach.near(seen)}
-            known[places] = (ran, {(id(one[0]), one[1]) for function in ran for one in variables(function)})
-        found: tuple[dict[FunctionType, None], set[tuple[int, str]]] = known[places]
+            named = frozenset((id(one[0]), one[1]) for function in ran for one in variables(function))
+            known[places] = (ran, named)
+        found: tuple[dict[FunctionType, None], frozenset[tuple[int, str]]] = known[places]
         return found
 
     def holds(self, wanted: Any) -> bool:
@@ -267,24 +268,39 @@ class Surroundings:
         for holder, name, _ in self.found:
             yield holder, name
 
-    def cells(self) -> Iterator[tuple[Any, str]]:
+    def cells(self) -> list[tuple[Any, str]]:
         """The variables that the program can change, by their holder, a dict or a cell, and their name."""
-        stored, is_any = self._stored, _ANY in self._stored
-        for holder, name, value in self.found:
-            is_fixed = type(value) in _FIXED and name not in stored and isinstance(holder, dict)
-            if (is_any or not is_fixed) and self._may_change(holder, name, value):
-                yield holder, name
+        return [(holder, name) for holder, name, _ in self.changeable()]
+
+    def changeable(self) -> list[tuple[Any, str, Any]]:
+        """The same, with the values that they had: those that the program sets, or whose values can be changed."""
+        stored, found = self._stored, self.found
+        if _ANY in stored:
+            return list(found)
+        return [
+            one
+            for one in found
+            if one[1] in stored
+            or not (type(one[2]) in _FIXED or isinstance(one[2], _UNCHANGING))
+            or not isinstance(one[0], dict)
+        ]
 
     def variables(self, executed: Iterable[CodeType]) -> Iterator[tuple[Any, str, Any]]:
         """The variables that may be set to something else between calls, and whose value the program may have used:
         those that functions name which were seen running, or which these may have called."""
         used = self._run_of(executed)[1]
-        for holder, name, value in self.found:
+        for holder, name, value in self._named_in(used):
             is_held = (id(holder), name) in self._held
-            if not is_held and ((id(holder), name) not in used or isinstance(value, CODE)):
-                continue
-            if is_held or not isinstance(holder, dict) or "__name__" in holder:
+            if is_held or (not isinstance(value, CODE) and (not isinstance(holder, dict) or "__name__" in holder)):
                 yield holder, name, value
+
+    def _named_in(self, used: frozenset[tuple[int, str]]) -> list[tuple[Any, str, Any]]:
+        """The variables among these, and those that are held; where they stand is the same for each run of a kind."""
+        wanted = used | self._held if self._held else used
+        known, question = self._reach.derived, (wanted, len(self.found))
+        if question not in known:
+            known[question] = [place for place, one in enumerate(self.found) if (id(one[0]), one[1]) in wanted]
+        return [self.found[place] for place in known[question]]
 
 
 _PYTHON_STREAM = random._inst  # type: ignore[attr-defined]

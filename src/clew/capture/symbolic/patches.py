@@ -210,8 +210,11 @@ class Patches:
         """What is there is read under the lock: another trace may be about to put its original back."""
         key = (id(owner), name)
         with _lock:
-            if key in self._held or any(key in stock.places for stock in self._stocks):
+            if key in self._held:
                 return
+            for stock in self._stocks:
+                if key in stock.places:
+                    return
             place = _places.get(key)
             if place is not None:
                 place.count += 1

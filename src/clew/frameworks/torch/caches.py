@@ -95,7 +95,7 @@ def install_in(
         else:
             patches.in_dict(vars(holder) if isinstance(holder, ModuleType) else holder, name, make)
     used = surroundings.derived(_all_spelled)
-    kinds = {kind for module in modules for kind in type(module).__mro__}
+    kinds = {kind for own in set(map(type, modules)) for kind in own.__mro__}
     for kind in [kind for kind in kinds if not kind.__module__.startswith(("torch.", "builtins"))]:
         for name, value in [item for item in vars(kind).items() if type(item[1]) in _HOLDING]:
             if isinstance(value, _CACHED) and _is_users(value):
@@ -138,7 +138,9 @@ def _is_users(cached: Any) -> bool:
 def _in_closure(patches: Patches, value: Any, current: Current) -> None:
     """A decorator of the user's may keep the cached function in a variable of its own."""
     inner = value if type(value) is FunctionType else getattr(value, "__func__", None)
-    for cell in (inner.__closure__ or ()) if type(inner) is FunctionType else ():
+    if type(inner) is not FunctionType or inner.__closure__ is None:
+        return
+    for cell in inner.__closure__:
         held = _contents(cell)
         if isinstance(held, _CACHED) and _is_users(held):
             patches.in_cell(cell, functools.partial(_recording, current=current))

@@ -22,7 +22,7 @@ from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
-from clew.frameworks.torch.places import OWN, ModulesAround, are_as_they_were
+from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -266,10 +266,12 @@ class EntryGuards:
         """Where dtypes or devices were asked for, those of the module count too: one of each kind stands for all."""
         wanted = [name for name in ("dtype", "device") if name in self.recorder.relied]
         seen: set[tuple[Any, Any]] = set()
-        for path, parameter in self.module.named_parameters() if self.module is not None and wanted else ():
-            if (parameter.dtype, parameter.device) not in seen:
+        for path, part in all_places(self.module) if self.module is not None and wanted else ():
+            for key, parameter in part._parameters.items():
+                if parameter is None or (parameter.dtype, parameter.device) in seen:
+                    continue
                 seen.add((parameter.dtype, parameter.device))
-                node = self.graph.get_attr(path)
+                node = self.graph.get_attr(f"{path}.{key}" if path else key)
                 for name in wanted:
                     self._attribute(node, name, getattr(parameter, name), name)
 

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from clew.capture.example.contents import SIMPLE, follows
-from clew.capture.example.guards import Variable
 from clew.capture.example.state import State
 from clew.errors import CaptureError
 from clew.ir.effects import pure
@@ -164,12 +163,11 @@ def watch_classes(state: State, own: set[type], named: Iterable[type], is_stored
     for kind in {*own, *named}:
         if kind.__module__.partition(".")[0] not in ("torch", "builtins", "functools", "types"):
             state.watch_class(kind)
-            for name, value in vars(kind).items():
-                if type(value) in _METHODS or name.startswith("__"):
-                    continue
+            held = [item for item in vars(kind).items() if type(item[1]) not in _METHODS and item[0][:2] != "__"]
+            for name, value in held:
                 plain = type(value) in SIMPLE and (kind in own or is_stored(name))
                 if plain or (follows(value) and not callable(value)):
-                    state.watch_variable(Variable(kind, name))
+                    state.watch_variables([(kind, name, value)])
 
 
 _METHODS = frozenset({FunctionType, property, classmethod, staticmethod})

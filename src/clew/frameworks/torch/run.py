@@ -22,7 +22,6 @@ from clew.capture.control.runs import ExampleRun
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
 from clew.capture.example.folding import Folding
-from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
@@ -205,8 +204,7 @@ class Run(ExampleRun):
             self.modules.watch(self.state)
         owners, around = [*behind(self.fn), *self.parts], self.surroundings
         watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
-        for holder, name in self.surroundings.cells():
-            self.state.watch_variable(Variable(holder, name))
+        self.state.watch_variables(around.changeable())
         watch_modules_around(self.state, self.parts)
         self.surroundings.watch_streams(self.state.streams)
         for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
