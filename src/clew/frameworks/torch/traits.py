@@ -50,7 +50,8 @@ class Traits:
     def __init__(self, func: Any) -> None:
         name: str = getattr(func, "__name__", "")
         self.is_method = bool(torch.overrides.is_tensor_method_or_property(func))
-        self.op, self.target = ("call_method", name) if self.is_method else ("call_function", func)
+        self.op = "call_method" if self.is_method else "call_function"
+        self.target: Any = name if self.is_method else func
         self.form: Form | None = FORMS.get(name) if self.is_method else None
         self.writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS
         special = self.writes or name in UNUSUAL or name in RANKED or name in VARYING
