@@ -21,6 +21,11 @@ _ENTRANCES = (
 )
 """Files that run the user's program, or the functions that it hands over: what is further out is not the program."""
 
+_WITHIN = frozenset({"call_module", "_enter_module", "__call__", "call_wrapped"})
+"""Functions of these files that the program comes through on its way to a part of itself."""
+_RAISING_AGAIN = frozenset({"torch.nn.modules.module"})
+"""Files that catch errors only to raise them again."""
+
 Errors = tuple[type[BaseException], ...]
 
 PASSING: set[type[Exception]] = set()
@@ -108,8 +113,9 @@ def is_tried(
         known = _functions.get(key)
         if known is None:
             home = frame.f_globals.get("__name__", "")
-            tried = () if home.startswith("clew.") else _tried(code)  # which catches errors only to raise them again
-            known = _functions[key] = (code, tried, home in _ENTRANCES)
+            raises_again = home.startswith("clew.") or home in _RAISING_AGAIN
+            is_entrance = home in _ENTRANCES and code.co_name not in _WITHIN
+            known = _functions[key] = (code, () if raises_again else _tried(code), is_entrance)
         if known[2]:
             break
         executed[key] = code
