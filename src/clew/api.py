@@ -71,7 +71,8 @@ def trace(
     constants alone is computed in the capture. Functions that the capture cannot look into (wrapped ones, those with a
     backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them. Branches and loops on data are
     captured; with ``control_flow="guard"`` the graph relies on the way of the example, with ``"error"`` there are none.
-    With ``dynamic`` conditions on sizes and on number arguments are captured too, and loops over them stay loops.
+    With ``dynamic`` conditions on sizes and on number arguments are captured too, and loops over them stay loops, which
+    those of PyTorch's programs do anyway.
     """
     if fn is None:
         return functools.partial(

@@ -104,7 +104,11 @@ class Tying:
 
     def named(self, name: str | None) -> Callable[[Any], Any]:
         """A function that does so, under the name of a variable."""
-        return lambda leaf: self._pieces.tied(leaf, Pending(operator.getitem, (self._node, next(self._places)), name))
+        return lambda leaf: self._pieces.tied(leaf, self.next(name))
+
+    def next(self, name: str | None) -> Pending:
+        """The place of the next value."""
+        return Pending(operator.getitem, (self._node, next(self._places)), name)
 
 
 def _is_settled(values: list[Any]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from clew.capture.control.branches import Tying
@@ -21,6 +21,7 @@ from clew.capture.control.snapshot import Place, Snapshot, cells_of, in_order, o
 from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING, require
 from clew.capture.example.histories import History
+from clew.capture.example.recorder import Scalar
 from clew.ir.control import for_loop, while_loop
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
@@ -33,10 +34,21 @@ Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 
 class Iteration:
-    """What a ``for`` walks: the node of it, and its items in the example."""
+    """What a ``for`` walks: the node of it, and its items in the example.
 
-    def __init__(self, place: Any, items: list[Any], example: Any = None, arrays: Sequence[Any] = ()) -> None:
+    One that is walked only because loops over sizes are opened has a way to do without: ``plainly``.
+    """
+
+    def __init__(
+        self,
+        place: Any,
+        items: list[Any],
+        example: Any = None,
+        arrays: Sequence[Any] = (),
+        plainly: Callable[[], Any] | None = None,
+    ) -> None:
         self.place = place
+        self.plainly = plainly
         self.arrays = arrays
         """The arrays that are walked."""
         self.items = items
@@ -54,7 +66,13 @@ class Loop:
         body: Callable[..., Any],
         names: Sets,
         items: Iteration | None = None,
+        sight: tuple[str, ...] = (),
+        must_see: bool = False,
+        chains: tuple[str, ...] = (),
     ) -> None:
+        self.sight = sight
+        """The variables whose lists nobody but the function sees; with ``must_see`` no others may be filled."""
+        self.must_see = must_see
         self.pieces = pieces
         self.recorder = pieces.recorder
         self.site = site
@@ -69,12 +87,17 @@ class Loop:
         self.carried: list[Place] = []
         self.lists: list[Place] = []
         """Variables that hold lists to which the loop only appends."""
+        self.chains = [Place(name, cells[name], None) for name in chains if name in cells and name not in names[0]]
+        """Variables that hold lists of numbers, which are carried whole."""
         self.counts: dict[Any, int] = {}
+        self.kinds: dict[Any, list[Any]] = {}
         self.inputs: dict[int, list[Node]] = {}
 
     def record(self, wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
         """Make the node, and run the loop plainly."""
         self.wants_broke, self.may_peel, self.snapshot = wants_broke, may_peel, snapshot
+        self._check_items()
+        self.chains = [place for place in self.chains if _is_chain(place.get()) and snapshot.is_held_once(place.get())]
         rounds, tests = self._pieces()
         ends, tested = rounds[1], [] if tests is None else tests[1]
         self._check(ends, rounds[0])
@@ -103,6 +126,12 @@ class Loop:
             else:
                 return rounds, tests
 
+    def _check_items(self) -> None:
+        """All items must be like the one that the round is recorded with."""
+        items = [] if self.items is None else self.items.items
+        for item in items:
+            self.pieces.check_fit(self.site, [items[0], item])
+
     def _start(self) -> None:
         """What is there before the loop is carried from round to round."""
         missing = [place for place in self.places if place.get() is MISSING and place.name in self.live]
@@ -113,6 +142,7 @@ class Loop:
         self.befores = {place.identity: place.get() for place in self.carried}
         self.before_lists = {place.identity: place.get() for place in self.lists}
         self.counts.clear()
+        self.kinds.clear()
 
     def _recorded(self, function: Any, is_round: bool) -> tuple[Piece, list[End]]:
         paths = Paths(self.recorder.bodies)
@@ -130,6 +160,9 @@ class Loop:
 
             for place, before in zip(self.carried, befores, strict=True):
                 place.put(with_leaves(self.recorder, before, entering(place.name)))
+            for place in self.chains:
+                inputs.append(paths.graph.create_node("placeholder", place.name))
+                place.put(Collected(list(place.get()), inputs[-1], self.recorder, True))
             for place in self.places:
                 if place not in self.carried:
                     place.put(MISSING)
@@ -138,7 +171,7 @@ class Loop:
             self.inputs[id(paths)] = inputs
             return (self._item(paths),) if is_round and self.items is not None else ()
 
-        piece = Piece(self.site, function, paths, self.snapshot, bind, [*self.carried, *self.lists])
+        piece = Piece(self.site, function, paths, self.snapshot, bind, [*self.carried, *self.chains, *self.lists])
         return piece, self.pieces.ends(piece)
 
     def _item(self, paths: Paths) -> Any:
@@ -155,6 +188,8 @@ class Loop:
         for name, cell in cells_of(self.body).items():
             place = Place(name, cell, None)
             if id(place.get()) in grown and place.identity not in known and self.snapshot.is_held_once(place.get()):
+                if self.must_see and name not in self.sight:
+                    raise Abandon(self.site, f"the length of {name} may be asked for after the loop")
                 self.lists.append(place)
                 self.places = [one for one in self.places if one.identity != place.identity]
         return len(self.lists) > len(known)
@@ -165,19 +200,28 @@ class Loop:
         for place in self.lists:
             now, before = end.values[place.identity], self.before_lists[place.identity]
             added = list.__len__(now) - len(before) if type(now) is History and not now.seen else -1
-            leaves = list(list.__iter__(now))[len(before) :] if added > 0 else []
+            items = list(list.__iter__(now))[len(before) :] if added > 0 else []
             is_regular = added == self.counts.setdefault(place.identity, added) and added > 0
-            if not is_regular or not all(map(self._is_leaf, leaves)):
+            if not is_regular or not all(map(self._is_item, items)):
                 raise Abandon(self.site, "a list is not simply appended to in each round")
-            given += end.left[place.identity][-added:]
+            leaves = list(leaves_of(self.recorder, tuple(items)))
+            kinds = [len(item) if type(item) is tuple else 0 for item in items]
+            kinds += [self.pieces.support.kind(leaf) for leaf in leaves]
+            if kinds != self.kinds.setdefault(place.identity, kinds):
+                raise Abandon(self.site, "what is appended to a list is of another type on another way")
+            arguments = iter(end.left[place.identity][-len(leaves) :])
+            given += [_like(item, arguments) for item in items]
         return tuple(given)
 
-    def _is_leaf(self, value: Any) -> bool:
+    def _is_item(self, value: Any) -> bool:
+        """Whether a list of the graph may hold a value: an array, a number, or a tuple of some of these."""
+        if type(value) is tuple and value:
+            return all(is_leaf(self.recorder, part) for part in value)
         return is_leaf(self.recorder, value)
 
     def _further(self, ends: list[End]) -> list[Place]:
         """Places that some round changes and that were not known to be changed."""
-        known = {place.identity for place in [*self.places, *self.lists]}
+        known = {place.identity for place in [*self.places, *self.chains, *self.lists]}
         found = {key: place for end in ends for key, place in end.places.items() if key not in known}
         if any(place.get() is MISSING for place in found.values()):
             raise Abandon(self.site, "a round adds to a container or an object")
@@ -186,7 +230,7 @@ class Loop:
     def _changes(self, end: End, piece: Piece) -> bool:
         """Whether the test sets something."""
         left = itertools.chain(*(end.left[place.identity] for place in self.carried))
-        return list(left) != self.inputs[id(piece.paths)]
+        return [*left, *self._chained(end)] != self.inputs[id(piece.paths)]
 
     def _join_test(self) -> None:
         """Let the test be a part of the round, since it changes something."""
@@ -217,6 +261,7 @@ class Loop:
 
     def _node(self, rounds: Any, tests: Any, ends: list[End], tested: list[End]) -> Node:
         initial = self._row([self.pieces.arguments(place.get()) for place in self.carried], False)
+        initial += [self.recorder.create(list, (self.recorder.argument(place.get()),)) for place in self.chains]
         initial += self._returning(False, (None,) * self.count)
         for end in ends:
             rounds[0].paths.write_end(end.levels, self._given(end))
@@ -244,7 +289,15 @@ class Loop:
         broke, is_return = end.value is not None, isinstance(end.value, Returned)
         carried = self._row([end.left[place.identity] for place in self.carried], broke)
         returned = self._returning(is_return, end.arguments if is_return else (None,) * self.count)
+        carried += self._chained(end)
         return (*carried, *returned, *self._appended(end), *((broke,) if self.breaks else ()))
+
+    def _chained(self, end: End) -> list[Any]:
+        """The lists that one way has made longer, as arguments."""
+        chains = [end.values[place.identity] for place in self.chains]
+        if not all(type(one) is Collected and one.is_whole for one in chains):
+            raise Abandon(self.site, "a list is looked at as a whole in a round")
+        return [self.recorder.argument(one) for one in chains]
 
     @property
     def _flag(self) -> int | None:
@@ -294,7 +347,7 @@ class Loop:
                     if not self.test() or outcome.take(self.body()):
                         break
         known = {place.identity for place in self.places}
-        filled = {id(place.get()) for place in self.lists}
+        filled = {id(place.get()) for place in [*self.chains, *self.lists]}
         changed = [place for place, _, _ in self.snapshot.changed() if id(place.holder) not in filled]
         if any(place.identity not in known for place in changed):
             raise Abandon(self.site, "a later round changes something that the recorded one does not")
@@ -310,6 +363,10 @@ class Loop:
             for place in self.carried[index : index + 1]:
                 self.pieces.check_fit(self.site, [self.befores[place.identity], place.get()], self.may_peel)
                 place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
+        for place in self.chains:
+            if not _is_chain(place.get()):
+                raise Abandon(self.site, f"{place.name} holds numbers of different types")
+            place.put(Collected(place.get(), tie.next(place.name), self.recorder, True))
         for place in self.places:
             if place not in self.carried:
                 place.put(MISSING)
@@ -331,13 +388,26 @@ class Loop:
             whole = found[0] if count == 1 else recorder.create(interleaved, tuple(found))
             if before:
                 whole = recorder.create(operator.add, (recorder.argument(before), whole))
-            place.put(Collected(now, whole, recorder))
+            place.put(Collected(now, whole, recorder, place.name in self.sight))
 
 
 @pure
 def interleaved(*lists: list[Any]) -> list[Any]:
     """The first items of all lists, then their second ones, and so on."""
     return [item for row in zip(*lists, strict=True) for item in row]
+
+
+def _like(item: Any, arguments: Iterator[Any]) -> Any:
+    """The arguments that stand for an array or number, or for a tuple of these."""
+    return tuple([next(arguments) for _ in item]) if type(item) is tuple else next(arguments)
+
+
+def _is_chain(value: Any) -> bool:
+    """Whether a value is a plain list of numbers of one type."""
+    if type(value) is not list:
+        return False
+    kinds = {type(item.plain) if issubclass(type(item), Scalar) else type(item) for item in value}
+    return len(kinds) == 1 and kinds <= {int, float}
 
 
 def _has_grown(place: Place) -> bool:

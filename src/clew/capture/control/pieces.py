@@ -43,6 +43,12 @@ class Support:
     """What a framework does for the recording of pieces."""
 
     recorder: Any
+    opens_loops = False
+    """Whether loops over sizes and arrays become loops of the graph, even if sizes are not asked to be free."""
+
+    def is_constant(self, array: Any) -> bool:
+        """Whether an array, and with it the number of its rows, is the same at each call."""
+        return False
 
     def is_array(self, value: Any) -> bool:
         """True for arrays as the program sees them."""
@@ -81,6 +87,13 @@ class Support:
 
     def listed(self, arrays: Sequence[Any]) -> None:
         """The items of these arrays are taken out before they are walked: the arrays must not change meanwhile."""
+
+    def as_list(self, array: Any, unpacks: bool) -> Any:
+        """``array.tolist()`` as a list of any length; None if it cannot be one.
+
+        Rows that are lists themselves must be taken apart at once: another who holds one could change it.
+        """
+        return None
 
     def truth(self, value: Any) -> bool:
         """The truth of a value in the example."""
@@ -164,6 +177,7 @@ class PieceRecorder:
         """Run a piece for each way that it can go."""
         recorder, paths = self.recorder, piece.paths
         outer, guarded, levels = recorder.paths, recorder._guarded, len(recorder.bodies.open)
+        check, recorder.check_piece = recorder.check_piece, self._checking(piece.site)
         found: list[End] = []
         answers: tuple[bool, ...] | None = ()
         recorder.paths = paths
@@ -180,8 +194,19 @@ class PieceRecorder:
                     recorder.open = True
                 answers = next(paths.open_ways(), None) if paths.runs < most else None
         finally:
-            recorder.paths, recorder._guarded = outer, guarded
+            recorder.paths, recorder._guarded, recorder.check_piece = outer, guarded, check
         return found
+
+    def _checking(self, site: Site) -> Callable[[Node, str], None]:
+        """What gives a piece up if it changes what stands for a node of the graphs around it."""
+        bodies = self.recorder.bodies
+        around = [bodies.outermost, *(body.graph for body in bodies.open)]
+
+        def check(node: Node, why: str) -> None:
+            if any(node.graph is graph for graph in around):
+                raise Abandon(site, why)
+
+        return check
 
     def _way(self, piece: Piece, is_forced: bool) -> list[End]:
         """One way of a piece; none if it cannot be recorded."""

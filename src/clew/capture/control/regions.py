@@ -128,10 +128,17 @@ class Regions:
             self.progress.opened.add(self._unrolled[-1])
             self._start_over()
 
-    def before_guard(self) -> None:
-        """The program relies on a number that shall be free: the function that does is rewritten first."""
+    def before_guard(self, is_on_data: bool) -> None:
+        """The program relies on a number that shall be free: the function that does is rewritten first.
+
+        If the number is not on data, that is done only for the sake of a loop.
+        """
+        if not self._is_on() or not (is_on_data or self.support.opens_loops):
+            return
         frame = user_frame(1)
-        if self._is_on() and frame is not None and self.rewrites.is_wanted(frame.f_code):
+        if frame is not None and frame.f_code.co_name == "<listcomp>":
+            frame = frame.f_back
+        if frame is not None and self.rewrites.is_wanted(frame.f_code, 0 if is_on_data else frame.f_lineno):
             self._start_over()
 
     def _start_over(self) -> None:
@@ -239,9 +246,29 @@ class Regions:
             return function(*map(self.walked, args), **kwargs)
         items = [self._items(value) for value in args]
         place = self.recorder.create(function, tuple(self._argument(value) for value in args), kwargs)
+        plainly = None if self._is_free(args) else lambda: self._plainly(function, args, kwargs)
         with self.support.plainly():
             start = (0 if len(items) == 1 else items[0]) if function is range else None
-            return Iteration(place, list(function(*items, **kwargs)), start, self._arrays(args))
+            return Iteration(place, list(function(*items, **kwargs)), start, self._arrays(args), plainly)
+
+    def _is_free(self, args: Iterable[Any]) -> bool:
+        """Whether some of what is walked is free by itself, and not only for the sake of the loop."""
+        if self.recorder.dynamic:
+            return True
+        numbers = [value for value in args if issubclass(type(value), Scalar)]
+        inner = [value for value in args if isinstance(value, Iteration)]
+        return any(map(self.support.is_data, numbers)) or any(value.plainly is None for value in inner)
+
+    def _plainly(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What Python walks if no node does."""
+        given = [
+            value.plainly() if isinstance(value, Iteration) and value.plainly else self.walked(value) for value in args
+        ]
+        return self.support.plain_range(*given) if function is range else function(*given, **kwargs)
+
+    def listed(self, array: Any, unpacks: bool) -> Any:
+        """A list out of an array that may have any length; None if it may not."""
+        return self.support.as_list(array, unpacks) if self._is_on() and self.support.is_array(array) else None
 
     def _arrays(self, args: Iterable[Any]) -> list[Any]:
         """The arrays among what is walked."""
@@ -250,10 +277,15 @@ class Regions:
 
     def _is_walked(self, value: Any) -> bool:
         if self.support.is_array(value):
-            return bool(self.recorder.dynamic)
+            return self._opens(value)
+        opens = self.recorder.dynamic or self.support.opens_loops
         is_number = issubclass(type(value), Scalar)
         is_whole = isinstance(value, Collected) and value.is_whole
-        return isinstance(value, Iteration) or is_whole or (is_number and self.support.is_data(value))
+        return isinstance(value, Iteration) or is_whole or (is_number and (opens or self.support.is_data(value)))
+
+    def _opens(self, array: Any) -> bool:
+        """Whether a loop over an array is one of the graph."""
+        return bool(self.recorder.dynamic or (self.support.opens_loops and not self.support.is_constant(array)))
 
     def _can_be_walked(self, value: Any) -> bool:
         """Whether a node can stand for what is walked."""
@@ -276,7 +308,7 @@ class Regions:
         if not self._is_on() or site in self.progress.abandoned:
             return False
         is_list = isinstance(iterable, Collected) and iterable.is_whole
-        is_dynamic = self.recorder.dynamic and (self.support.is_array(iterable) or is_list)
+        is_dynamic = self._opens(iterable) if self.support.is_array(iterable) else is_list
         opened = type(iterable) is range and site in self.progress.opened
         return isinstance(iterable, Iteration) or is_dynamic or opened
 
@@ -284,15 +316,27 @@ class Regions:
         """What Python walks; items that a node would have given are relied on."""
         if not isinstance(iterable, Iteration):
             return iterable
+        if iterable.plainly is not None:
+            return iterable.plainly()
         self.support.listed(iterable.arrays)
         node = self.recorder.resolve(iterable.place)
         found = self.recorder.create(list, (node,))
         self.recorder.guard(self.recorder.create(len, (found,)), len(iterable.items))
         return self.recorder.result(iterable.items, found)
 
-    def loop_over(self, number: int, items: Any, body: Any, names: Sets, wants_broke: bool) -> Outcome:
-        """A ``for`` over what is open ended becomes one node."""
+    def loop_over(
+        self,
+        number: int,
+        items: Any,
+        body: Any,
+        names: Sets,
+        wants_broke: bool,
+        sight: tuple[str, ...],
+        chains: tuple[str, ...],
+    ) -> Outcome:
+        """A ``for`` over what is open ended becomes one node; in sight are lists that may have any length."""
         site = self._site(number)
+        is_own_wish = not self.recorder.dynamic and not (isinstance(items, Iteration) and items.plainly is None)
         if type(items) is range:
             items = Iteration(self.recorder.create(range, (items.start, items.stop, items.step)), list(items))
         elif isinstance(items, Collected):
@@ -309,5 +353,5 @@ class Regions:
             if outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,))))):
                 return outcome
             items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)
-        loop = Loop(self.pieces, site, None, body, names, items)
+        loop = Loop(self.pieces, site, None, body, names, items, sight, is_own_wish, chains)
         return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))

@@ -20,6 +20,7 @@ from typing import Any
 from clew.capture.control.liveness import Liveness
 from clew.capture.control.origins import is_made_of
 from clew.capture.control.scopes import LOOPS, Variables, breaks, jumps, own_nodes, returns, without_continues
+from clew.capture.control.sight import Sight, opening_lines
 from clew.capture.example.call_sites import original_of
 
 _RUNTIME = "the runtime of clew's control flow"
@@ -40,6 +41,14 @@ def rewritten(code: CodeType, runtime: Any) -> CodeType | None:
     if compiled is None or compiled.co_freevars != code.co_freevars:
         return None
     return _with_runtime(compiled, runtime)
+
+
+@functools.lru_cache(maxsize=1024)
+def lines_of_loops(code: CodeType) -> frozenset[int]:
+    """The lines of a function on which a loop begins, or a list that may have any length."""
+    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
+    body = [] if definition is None else [definition.body] if isinstance(definition, ast.Lambda) else definition.body
+    return frozenset(opening_lines(body, Sight(body)))
 
 
 def replaced_inside(code: CodeType, changes: dict[CodeType, CodeType]) -> CodeType:
@@ -187,17 +196,24 @@ class _Writer(ast.NodeTransformer):
         self.variables = Variables(body)
         self.first = next((one.arg for one in (*definition.args.posonlyargs, *definition.args.args)), "")
         self.shared: set[str] = set()
+        self.rounds: list[ast.stmt] = []
+        """The functions that the comprehensions of the body at hand call for each item."""
+        self.sight = Sight([])
 
     def body_of(self, definition: Any) -> list[ast.stmt]:
         """The new body: all variables that some inner body sets are set in the function itself too."""
         if isinstance(definition, ast.Lambda):
-            body: list[ast.stmt] = [ast.Return(self.visit(_copy(definition.body)), lineno=definition.lineno)]
+            parts: list[Any] = [_copy(definition.body)]
+            self.sight = Sight([ast.Return(parts[0])])
+            body: list[ast.stmt] = [ast.Return(self.visit(parts[0]), lineno=definition.lineno)]
         else:
-            copies = [_copy(one) for one in definition.body]
-            for loop in [node for node in own_nodes(copies) if isinstance(node, LOOPS)]:
+            parts = [_copy(one) for one in definition.body]
+            for loop in [node for node in own_nodes(parts) if isinstance(node, LOOPS)]:
                 loop.body = without_continues(loop.body)
-            self.liveness = Liveness(copies)
-            body = self._block(copies)
+            self.liveness = Liveness(parts)
+            self.sight = Sight(parts)
+            body = self._block(parts)
+        body = [*self.rounds, *body]
         own = sorted(self.shared - self.variables.outer.keys())
         if own:
             names: list[ast.expr] = [ast.Name(name, ast.Store()) for name in own]
@@ -269,6 +285,8 @@ class _Writer(ast.NodeTransformer):
             _load(body.name),
             *names,
             _flag(node.orelse and has_break),
+            _texts(self.sight.names.get(node, set())),
+            _texts(self.sight.chains.get(node, set())),
         )
         start = ast.Assign([ast.Name(result, ast.Store())], call)
         return self._located([body, start, *self._after(result, node.orelse, has_return, has_break)], node)
@@ -357,12 +375,34 @@ class _Writer(ast.NodeTransformer):
         return ast.copy_location(_runtime("not_", self._truth(node.operand)), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """``super()`` needs to be told what it sees by itself in a method."""
+        """``super()`` needs to be told what it sees by itself in a method; a list in sight may have any length."""
+        in_sight, unpacks = node in self.sight.lists, _flag(node in self.sight.unpacked)
         self.generic_visit(node)
+        if in_sight:
+            return ast.copy_location(_runtime("listed", node.func.value, unpacks), node)  # type: ignore[attr-defined]
         is_super = isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords
         if is_super and self.first:
             node.args = [_load("__class__"), _load(self.first)]
         return node
+
+    def visit_ListComp(self, node: Any) -> Any:
+        """A comprehension whose list stays in sight is a loop that appends."""
+        if node not in self.sight.comprehensions:
+            return self.generic_visit(node)
+        number, generator = self._number(), node.generators[0]
+        iterable = _iterated(self.visit(generator.iter))
+        found, item, outside = f"{_OWN}found_{number}", f"{_OWN}item", self.rounds
+        self.rounds = []
+        appended = ast.Call(ast.Attribute(_load(found), "append", ast.Load()), [self.visit(node.elt)], [])
+        body = [*self.rounds, ast.Assign([generator.target], _load(item)), ast.Expr(appended)]
+        arguments = ast.arguments([], [ast.arg(item)], None, [], [], None, [])
+        each = ast.FunctionDef(f"{_OWN}each_{number}", arguments, body, [], None)
+        self.shared.add(found)
+        self.rounds = [*outside, *self._located([each], node)]
+        call = _runtime("collected", ast.Constant(number), ast.Constant(found), iterable, _load(each.name))
+        return ast.copy_location(call, node)
+
+    visit_GeneratorExp = visit_ListComp
 
     def _lambda(self, value: ast.expr) -> ast.Lambda:
         return ast.Lambda(_bare(None), value)

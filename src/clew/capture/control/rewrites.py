@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 
-from clew.capture.control.rewrite import replaced_inside, rewritten
+from clew.capture.control.rewrite import lines_of_loops, replaced_inside, rewritten
 from clew.capture.control.runtime import RUNTIME
 from clew.capture.symbolic.patches import Patches
 
@@ -22,13 +22,18 @@ class Rewrites:
         self._wanted: set[Key] = set()
         self._refused: set[Key] = set()
 
-    def is_wanted(self, code: CodeType) -> bool:
-        """Whether a function that asks for data is to be rewritten from now on, which was not so before."""
+    def is_wanted(self, code: CodeType, line: int = 0) -> bool:
+        """Whether a function that asks for data is to be rewritten from now on, which was not so before.
+
+        With a ``line``, only if a loop begins there.
+        """
         key = _key(code)
         if "clew_" in code.co_qualname or key in self._wanted or key in self._refused:
             return False
         homes = (found for function in self.functions for found in _codes(function.__code__))
         original = next((found for found in homes if _key(found) == key), None)
+        if line and original is not None and line not in lines_of_loops(original):
+            return False
         if original is None or _rewritten(original) is None:
             self._refused.add(key)
             return False

@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from clew.capture.control.snapshot import cells_of
+
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_regions", default=None)
 """The regions of the capture that is recording in this context."""
 
@@ -32,8 +34,8 @@ def unrolled(regions: Any, number: int, iterable: Any = None) -> Any:
 def before_guard(recorder: Any, is_on_data: bool) -> None:
     """The program relies on a whole number: perhaps a loop does, whose function can be rewritten."""
     regions = current.get()
-    if regions is not None and regions.recorder is recorder and is_on_data:
-        regions.before_guard()
+    if regions is not None and regions.recorder is recorder:
+        regions.before_guard(is_on_data)
 
 
 class Returned:
@@ -85,17 +87,43 @@ class Runtime:
             rounds += 1
 
     @staticmethod
-    def for_(number: int, iterable: Any, body: Any, names: Names, live: Names, again: Names, wants: bool) -> Outcome:
-        """A ``for``."""
+    def for_(
+        number: int,
+        iterable: Any,
+        body: Any,
+        names: Names,
+        live: Names,
+        again: Names,
+        wants: bool,
+        sight: Names = (),
+        chains: Names = (),
+    ) -> Outcome:
+        """A ``for``; the lists of the variables in ``sight`` may have any length, the ``chains`` at each round."""
         regions = current.get()
         outcome = Outcome()
         if regions is not None and regions.is_open_ended(number, iterable):
-            return regions.loop_over(number, iterable, body, (names, live, again), wants)  # type: ignore[no-any-return]
+            sets, seen = (names, live, again), (sight, chains)
+            return regions.loop_over(number, iterable, body, sets, wants, *seen)  # type: ignore[no-any-return]
         with unrolled(regions, number, iterable):
             for item in iterable if regions is None else regions.walked(iterable):
                 if outcome.take(body(item)):
                     break
         return outcome
+
+    def collected(self, number: int, name: str, iterable: Any, each: Any) -> Any:
+        """A list comprehension; ``each`` appends one item to the list that the variable of this name holds."""
+        place = cells_of(each)[name]
+        place.cell_contents = []
+        self.for_(number, iterable, each, (), (), (), False, (name,))
+        found, place.cell_contents = place.cell_contents, None
+        return found
+
+    @staticmethod
+    def listed(array: Any, unpacks: bool) -> Any:
+        """``array.tolist()``, which stays in sight; with ``unpacks`` each row is taken apart at once."""
+        regions = current.get()
+        found = None if regions is None else regions.listed(array, unpacks)
+        return array.tolist() if found is None else found
 
     @staticmethod
     def if_(number: int, test: Any, then: Any, other: Any, names: Names, live: Names) -> None:

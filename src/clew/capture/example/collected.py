@@ -14,10 +14,12 @@ from typing import Any
 class Collected(list[Any]):
     """A list of the example whose node is ``place``."""
 
-    __slots__ = ("is_settled", "place", "recorder")
+    __slots__ = ("in_sight", "is_settled", "place", "recorder")
 
-    def __init__(self, items: list[Any], place: Any, recorder: Any) -> None:
+    def __init__(self, items: list[Any], place: Any, recorder: Any, in_sight: bool = False) -> None:
         list.__init__(self, items)
+        self.in_sight = in_sight
+        """Whether nobody but the function that has made the list ever sees it, or what it is taken apart by."""
         self.place = place
         self.recorder = recorder
         self.is_settled = False
@@ -27,10 +29,15 @@ class Collected(list[Any]):
         """Whether the list is still the value of its node."""
         return not self.is_settled and bool(self.recorder.open)
 
+    def _change(self, why: str) -> None:
+        """The list is about to change: not inside of a round or a side that is undone, if it was there before."""
+        self.recorder.check_piece(self.recorder.resolve(self.place), why)
+
     def settle(self) -> None:
         """Rely on the length from now on: each item is one of the node's."""
         if not self.is_whole:
             return
+        self._change("a list that a loop has filled is looked at inside")
         recorder, count = self.recorder, list.__len__(self)
         node = recorder.resolve(self.place)
         recorder.guard(recorder.create(len, (node,)), count)
@@ -51,10 +58,21 @@ class Collected(list[Any]):
     def append(self, item: Any) -> None:
         """Add an item; the length stays free."""
         if self.is_whole:
+            self._change("a list that a loop has filled is appended to inside")
             recorder = self.recorder
             more = [recorder.argument(item)]
             self.place = recorder.create(operator.add, (recorder.resolve(self.place), more))
         list.append(self, item)
+
+    def extend(self, items: Any) -> None:
+        """Add all items of a list; the length stays free."""
+        if not self.is_whole or not isinstance(items, list):
+            self.settle()
+            return list.extend(self, items)
+        self._change("a list that a loop has filled is appended to inside")
+        recorder = self.recorder
+        self.place = recorder.create(operator.add, (recorder.resolve(self.place), recorder.argument(items)))
+        return list.extend(self, list.__getitem__(items, slice(None)))
 
     def __add__(self, other: Any) -> Any:
         """A longer list, of whatever length."""
@@ -80,7 +98,7 @@ class Collected(list[Any]):
         return list.__getitem__(self, index)
 
 
-_FREE = frozenset({"append", "__add__", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__",
+_FREE = frozenset({"append", "extend", "__add__", "__getitem__", "__class__", "__new__", "__init__", "__getattribute__",
                    "__setattr__", "__delattr__", "__dir__", "__doc__", "__init_subclass__", "__subclasshook__",
                    "__class_getitem__"})  # fmt: skip
 

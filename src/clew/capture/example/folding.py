@@ -34,6 +34,10 @@ class Folding:
         """Whether a recorded call works on constants alone."""
         return self._constant.issuperset(node._inputs)
 
+    def is_known(self, node: Node) -> bool:
+        """Whether a node is a constant itself."""
+        return node in self._constant
+
     def add(self, node: Node, value: Any) -> None:
         """A call on constants has been recorded; ``value`` is an array if it can be kept, None otherwise."""
         effect = effect_of(node)

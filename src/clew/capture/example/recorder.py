@@ -74,6 +74,10 @@ def _nothing(frame: FrameType) -> None:
     """Nobody wants to know of it."""
 
 
+def _anywhere(node: Node, why: str) -> None:
+    """Outside of a piece that is undone, what stands for any node may change."""
+
+
 class Pending:
     """A node that is made only when somebody needs it, and then once: an item of a result, or an attribute."""
 
@@ -111,6 +115,7 @@ class Recorder:
         self.reason_at: Callable[[str, int], str] = _no_reason
         """Why the loop or branch in a line of a file is no node; empty where nothing is known."""
         self.caller = 0  # identifies the frame that has asked for the capture, which is none of the program's
+        self.check_piece: Callable[[Node, str], None] = _anywhere
         self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._attribute_nodes: dict[str, Node] = {}

@@ -25,7 +25,7 @@ from clew.capture.example.recorder import Scalar
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
-from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute
+from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute, traced
 
 Current = Callable[[], Any]
 
@@ -108,6 +108,9 @@ def _choosing(original: Callable[..., Any]) -> Callable[..., Any]:
     """``max`` or ``min``: recorded for numbers of one kind, of which some are traced."""
 
     def choose(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and type(args[0]) is Collected and _is_of_numbers(args[0]):
+            recorder, items = args[0].recorder, args[0].recorder.concrete(args[0])
+            return traced(original(items), recorder.create(original, (recorder.argument(args[0]),)), recorder)
         values = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
         number = next((value for value in values if _is_traced(value)), None)
         if number is None or kwargs or len(values) < 2 or len({value.__class__ for value in values}) > 1:
@@ -115,6 +118,12 @@ def _choosing(original: Callable[..., Any]) -> Callable[..., Any]:
         return compute(number.recorder, original, *values)
 
     return choose
+
+
+def _is_of_numbers(values: Collected) -> bool:
+    """Whether a list of any length holds numbers of one type, as far as it can be told from the example."""
+    kinds = {type(item) for item in values.recorder.concrete(values)}
+    return values.is_whole and values.in_sight and len(kinds) == 1 and kinds <= {int, float}
 
 
 def _range(*args: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from clew.capture.control.pieces import Site, Support
+from clew.capture.example.collected import Collected
 from clew.capture.example.recorder import Scalar
 from clew.errors import CaptureError
 from clew.frameworks.torch import numbers
@@ -23,6 +24,8 @@ from clew.frameworks.torch.streams import states
 
 class TorchSupport(Support):
     """The support for one run."""
+
+    opens_loops = True
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
@@ -82,6 +85,24 @@ class TorchSupport(Support):
             return None
         with self.recorder.paused():
             return torch.unbind, array, others, list(torch.unbind(array, *others))
+
+    def is_constant(self, array: Any) -> bool:
+        """True for parameters, buffers and tensors around the program, and what is made of such alone."""
+        node = self.recorder.node_of(array)
+        return node.op == "get_attr" or self.recorder.folding.is_known(node)
+
+    def as_list(self, array: Any, unpacks: bool) -> Any:
+        """The numbers of a tensor as a list of any length; how long the rows in it are is relied on."""
+        recorder = self.recorder
+        node = recorder.node_of(array)
+        with recorder.paused():
+            if array.dim() not in (1, 1 + unpacks) or self.is_constant(array):
+                return None
+            recorder.rely("dtype")
+            for size in recorder.shape(array)[1:]:
+                recorder.guard(size.place, size.plain)
+            value = array.tolist()
+        return Collected(value, recorder._create("call_method", "tolist", (node,), {}, is_result=True), recorder, True)
 
     def is_node_of_data(self, node: Any) -> bool:
         """Whether the value of a node depends on what tensors hold, or changes from round to round."""

@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from clew.capture.control.pieces import Abandon
 from clew.capture.control.runtime import before_guard
+from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.islands import CannotFollow
@@ -41,6 +42,7 @@ from clew.frameworks.torch.traits import (
     RANKED,
     REFUSED,
     RESHAPING,
+    SPLITS,
     SWITCHES,
     UNUSUAL,
     USUAL,
@@ -231,6 +233,10 @@ class TorchRecorder(Recorder):
             self._shapes.clear()
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
+        if name in SPLITS and any(type(given) is Collected and given.in_sight for given in (*args, *kwargs.values())):
+            return Collected(list(value), node, self, True)
+        if name == "tensor" and args and type(args[0]) is Collected:  # an empty list has a type and a rank of its own
+            self.guard(self.create(bool, (node_args[0],)), True)
         if name in VARYING:  # and so does the number of parts here
             self.guard(self.create(len, (node,)), len(value))
         if not writes and not self.bodies.open and self.folding.is_constant(node):

@@ -22,6 +22,8 @@ FACTS = frozenset(
     "itemsize names is_sparse_csr is_vulkan is_ipu is_maia is_mtia is_ort".split()
 )
 FACT_METHODS = frozenset("is_floating_point is_complex element_size is_signed type get_device".split())
+SPLITS = frozenset({"split", "split_with_sizes"})
+"""Functions that take a tensor apart by a list of sizes."""
 VARYING = frozenset(
     "unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk".split()
 )

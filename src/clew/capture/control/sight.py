@@ -1,0 +1,230 @@
+"""Which lists of a function stay in sight: they are only walked, counted, joined by torch, or taken apart by it.
+
+In comes a function's definition; out come the expressions and variables of which that is sure, because the source says
+so. Such a list may be of any length in the graph, and nobody can tell the object that stands for it from a list: it
+never leaves the function, and no question about its type or its length in the example is asked.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+_WALKING = frozenset({"zip", "enumerate"})
+_SPLITTING = frozenset({"split", "split_with_sizes"})
+_JOINING = frozenset("cat concat concatenate stack hstack vstack dstack column_stack tensor".split())
+_REDUCING = frozenset({"len", "max", "min"})
+_GROWING = frozenset({"append", "extend"})
+_OWN_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_LATER = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+"""What may read the variable of a comprehension after its round, or sets one of the function's."""
+
+
+class Sight:
+    """The lists of one function that stay in sight."""
+
+    def __init__(self, body: list[Any]) -> None:
+        self._parents: dict[ast.AST, ast.AST] = {}
+        self._names: dict[str, list[ast.Name]] = {}
+        self._lost: set[str] = set()
+        self._body = body
+        self._statements: dict[ast.AST, int] = {}
+        for place, statement in enumerate(body):
+            self._look(statement, place)
+        nodes = list(self._parents)
+        loops = [node for node in [*body, *nodes] if isinstance(node, ast.For)]
+        self.names = {loop: {name for name in self._names if self._is_kept(name, loop, frozenset())} for loop in loops}
+        """For each loop the variables whose lists stay in sight from there on."""
+        self.chains = {
+            loop: {name for name in names if self._is_chain(name, loop)} for loop, names in self.names.items()
+        }
+        """Those of them whose lists are looked at, or made longer by more than one item, in the loop."""
+        self.lists = {node for node in nodes if is_list_of_array(node) and self._keeps(node)}
+        """Calls of ``tolist`` whose lists do."""
+        self.unpacked = {node for node in self.lists if self._is_unpacked(self._target(node))}
+        """Those of them whose items are taken apart at once, each into variables."""
+        self.comprehensions = {node for node in nodes if _is_plain(node) and self._is_taken(node)}
+        """List comprehensions whose lists do, and what ``max`` or ``min`` takes all items out of at once."""
+
+    def _look(self, node: ast.AST, place: int) -> None:
+        """Note what stands in what, and in which statement; what functions inside read is out of sight."""
+        self._statements[node] = place
+        if isinstance(node, _OWN_SCOPES):
+            self._lost |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            return
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            self._lost |= set(node.names)
+        if isinstance(node, ast.Name):
+            self._names.setdefault(node.id, []).append(node)
+        for part in ast.iter_child_nodes(node):
+            self._parents[part] = node
+            self._look(part, place)
+
+    def _is_kept(self, name: str, since: Any, asked: frozenset[Any]) -> bool:
+        """Whether all that a variable may hold since then stays in sight."""
+        if name in self._lost:
+            return False
+        if (name, since) in asked:
+            return True
+        later = [node for node in self._names.get(name, []) if self._may_follow(node, since)]
+        return all(self._is_harmless(node, asked | {(name, since)}) for node in later)
+
+    def _may_follow(self, node: ast.Name, since: Any) -> bool:
+        """Whether a variable may be used there after some statement: it stands behind it, or in a loop around both.
+
+        If it was set anew in between, by a statement of the function's own, it holds something else there.
+        """
+        between = self._body[self._statements[since] + 1 : self._statements[node]]
+        if any(isinstance(one, ast.Assign) and _is_set(node.id, one) for one in between):
+            return False
+        if (node.lineno, node.col_offset) >= (since.lineno, since.col_offset):
+            return True
+        around = {one for one in self._around(since) if isinstance(one, (ast.For, ast.While))}
+        return any(one in around for one in self._around(node))
+
+    def _around(self, node: ast.AST) -> Iterator[ast.AST]:
+        while node in self._parents:
+            node = self._parents[node]
+            yield node
+
+    def _is_harmless(self, node: ast.Name, asked: frozenset[Any]) -> bool:
+        if isinstance(node.ctx, ast.Load):
+            return self._keeps(node, asked)
+        return not isinstance(self._parents.get(node), (ast.AugAssign, ast.NamedExpr))
+
+    def _is_unpacked(self, target: ast.expr | None) -> bool:
+        """Whether an item that is put there is taken apart, or only read by its parts."""
+        if not isinstance(target, ast.Name):
+            return isinstance(target, (ast.Tuple, ast.List))
+        later = [node for node in self._names[target.id] if self._may_follow(node, target)]
+        loads = [node for node in later if isinstance(node.ctx, ast.Load)]
+        return target.id not in self._lost and all(self._reads_parts(node, self._parents[node]) for node in loads)
+
+    def _reads_parts(self, node: ast.Name, parent: ast.AST) -> bool:
+        if isinstance(parent, ast.Assign):
+            return all(isinstance(one, (ast.Tuple, ast.List)) and _sets_variables(one) for one in parent.targets)
+        if not isinstance(parent, ast.Subscript) or node is not parent.value:
+            return False
+        return isinstance(parent.ctx, ast.Load) and _is_number(parent.slice)
+
+    def _target(self, node: ast.AST) -> ast.expr | None:
+        """What the items of a list are put into, if it is walked where it stands."""
+        parent = self._parents.get(node)
+        if isinstance(parent, (ast.For, ast.comprehension)):
+            return parent.target if _sets_variables(parent.target) else None
+        if not isinstance(parent, ast.Call) or not isinstance(parent.func, ast.Name):
+            return None
+        around = self._target(parent)
+        items = around.elts if isinstance(around, (ast.Tuple, ast.List)) else []
+        if parent.func.id == "enumerate" and parent.args[:1] == [node] and len(items) == 2:
+            return items[1]
+        is_zip = parent.func.id == "zip" and not any(isinstance(one, ast.Starred) for one in parent.args)
+        return items[parent.args.index(node)] if is_zip and len(items) == len(parent.args) else None  # type: ignore[arg-type]
+
+    def _is_taken(self, node: ast.AST) -> bool:
+        """Whether a comprehension gives its items at once, to a list or to a function that wants them all."""
+        if isinstance(node, ast.ListComp):
+            return self._keeps(node)
+        call = self._parents.get(node)
+        is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ("max", "min")
+        return is_call and self._keeps(node)
+
+    def _is_chain(self, name: str, loop: ast.For) -> bool:
+        inside = [node for node in self._names[name] if loop in self._around(node) and isinstance(node.ctx, ast.Load)]
+        parents = [self._parents[node] for node in inside]
+        return any(isinstance(one, ast.Subscript) or getattr(one, "attr", "") == "extend" for one in parents)
+
+    def _keeps(self, node: ast.AST, asked: frozenset[Any] = frozenset()) -> bool:
+        """Whether the list that an expression gives stays in sight where it stands."""
+        parent = self._parents.get(node)
+        if isinstance(parent, (ast.For, ast.comprehension)):
+            return node is parent.iter
+        if isinstance(parent, (ast.Starred, ast.keyword)):
+            return self._is_given(self._parents.get(parent), parent, asked)
+        if isinstance(parent, ast.Call):
+            return self._is_given(parent, node, asked)
+        if isinstance(parent, ast.ListComp):
+            return node is parent.elt and self._keeps(parent, asked)
+        if isinstance(parent, ast.Assign):
+            names = [one.id for one in parent.targets if isinstance(one, ast.Name)]
+            return len(names) == len(parent.targets) and all(self._is_kept(name, parent, asked) for name in names)
+        if isinstance(parent, ast.Attribute):
+            call = self._parents.get(parent)
+            return parent.attr in _GROWING and isinstance(call, ast.Call) and call.func is parent
+        if isinstance(parent, ast.Subscript):
+            return node is parent.value and isinstance(parent.ctx, ast.Load) and _is_end(parent.slice)
+        return isinstance(parent, ast.Expr)
+
+    def _is_given(self, call: Any, argument: ast.AST, asked: frozenset[Any]) -> bool:
+        """Whether a list that is an argument of a call stays in sight."""
+        if not isinstance(call, ast.Call) or argument is call.func:
+            return False
+        function = call.func
+        if isinstance(function, ast.Name) and not isinstance(argument, ast.keyword):
+            is_reduced = function.id in _REDUCING and not isinstance(argument, ast.Starred)
+            return (is_reduced and len(call.args) == 1 and not call.keywords) or (
+                function.id in _WALKING and self._keeps(call, asked)
+            )
+        if not isinstance(function, ast.Attribute) or isinstance(argument, ast.Starred):
+            return False
+        if function.attr in _SPLITTING:
+            return self._keeps(call, asked)
+        if call.args[:1] != [argument] or not isinstance(function.value, ast.Name):
+            return False
+        if function.attr == "extend":
+            return self._is_kept(function.value.id, call, asked)
+        return function.value.id == "torch" and function.attr in _JOINING
+
+
+def _is_set(name: str, statement: ast.Assign) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
+
+
+def _is_end(index: ast.expr) -> bool:
+    """Whether an index is that of the first item or the last."""
+    return _is_number(index) and ast.literal_eval(index) in (0, -1)
+
+
+def _is_number(index: ast.expr) -> bool:
+    """Whether an index is a number that is written out."""
+    if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub):
+        index = index.operand
+    return isinstance(index, ast.Constant) and type(index.value) is int
+
+
+def is_list_of_array(node: ast.AST) -> bool:
+    """Whether an expression is ``something.tolist()``."""
+    is_call = isinstance(node, ast.Call) and not node.args and not node.keywords
+    return is_call and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"  # type: ignore[attr-defined]
+
+
+def _is_plain(node: ast.AST) -> bool:
+    """Whether a node is a list comprehension whose rounds can be calls of a function."""
+    if not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or len(node.generators) != 1:
+        return False
+    generator = node.generators[0]
+    is_simple = not generator.is_async and not generator.ifs and _sets_variables(generator.target)
+    inside = [part for part in ast.walk(node) if part is not node]
+    return is_simple and not any(isinstance(part, (*_LATER, ast.GeneratorExp)) for part in inside)
+
+
+def _sets_variables(target: ast.expr) -> bool:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return all(map(_sets_variables, target.elts))
+    return isinstance(target, ast.Name)
+
+
+def opening_lines(body: list[Any], sight: Sight) -> Iterator[int]:
+    """The lines on which a loop begins that may be of any length, or a list is made that may be."""
+    nodes = [*sight.lists, *sight.comprehensions, *(node.iter for node in _loops(body))]
+    for node in nodes:
+        yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
+
+
+def _loops(nodes: Any) -> Iterator[ast.For]:
+    for node in nodes:
+        if isinstance(node, ast.For):
+            yield node
+        if not isinstance(node, _OWN_SCOPES):
+            yield from _loops(ast.iter_child_nodes(node))
