@@ -245,6 +245,8 @@ class Regions:
         if not all(map(self._can_be_walked, args)):
             return function(*map(self.walked, args), **kwargs)
         items = [self._items(value) for value in args]
+        if kwargs.get("strict") and len(set(map(len, items))) > 1:  # it fails after some rounds, as it does in Python
+            return function(*map(self.walked, args), **kwargs)
         place = self.recorder.create(function, tuple(self._argument(value) for value in args), kwargs)
         plainly = None if self._is_free(args) else lambda: self._plainly(function, args, kwargs)
         with self.support.plainly():
