@@ -1,0 +1,133 @@
+"""Calls that stay one node and the state they share with the program; errors after a write; context variables."""
+
+from __future__ import annotations
+
+import contextvars
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import clew
+from clew.errors import CaptureError, GuardError
+from clew.frameworks.torch import protection
+
+BARE: contextvars.ContextVar[float] = contextvars.ContextVar("bare")
+ONES = torch.ones(2)
+
+
+class Leaf(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+        self.gain = 1.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() < 0:
+            self.calls += 1
+        return x * self.gain
+
+
+class Reads(nn.Module):
+    """Reads what its part has counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Leaf()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part(x) * (1 + self.part.calls)
+
+
+class Sets(Reads):
+    """Sets what its part reads."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.part.gain = self.part.gain + 1
+        return self.part(x)
+
+
+def is_leaf(part: nn.Module, path: str) -> bool:
+    return isinstance(part, Leaf)
+
+
+def test_a_leaf_that_changes_what_others_read_fails_a_guard_and_is_undone() -> None:
+    model = Reads()
+    captured = clew.trace(model, (ONES,), leaves=is_leaf)
+    assert torch.equal(captured(ONES), model(ONES))
+    with pytest.raises(GuardError, match="Leaf changes none of the objects .* but it changes calls"):
+        captured(-ONES)
+    assert captured.part.calls == 0
+
+
+def test_a_leaf_that_reads_what_the_program_has_set_is_refused() -> None:
+    with pytest.raises(CaptureError, match="Leaf, one call of the graph, uses state that the program has changed"):
+        clew.trace(Sets(), (ONES,), leaves=is_leaf)
+
+
+def test_state_that_only_the_call_names_is_its_own_affair() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = Leaf()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.part(x) + 1
+
+    captured = clew.trace(Model(), (ONES,), leaves=is_leaf)
+    assert torch.equal(captured(-ONES), torch.zeros(2))
+    assert "require_untouched" not in captured.code and captured.part.calls == 1
+
+
+def test_a_context_variable_without_a_value_has_none_after_the_capture() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        BARE.set(BARE.get(1.0) + 1)
+        return x * BARE.get()
+
+    def both() -> tuple[Any, float]:
+        captured = clew.trace(f, (ONES,))
+        with pytest.raises(LookupError):
+            BARE.get()
+        return captured(ONES), BARE.get()
+
+    result, left = contextvars.copy_context().run(both)
+    assert torch.equal(result, ONES * 2) and left == 2.0
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2))
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.total += x
+        return x[place]
+
+
+def test_an_error_after_a_write_undoes_it_and_says_why() -> None:
+    captured = clew.trace(Counting(), (ONES, torch.tensor([0])))
+    with pytest.raises(GuardError, match="the program raised IndexError") as caught:
+        captured(ONES, torch.tensor([5]))
+    assert isinstance(caught.value.__cause__, IndexError)
+    assert captured.calls == 0 and torch.equal(captured.total, torch.zeros(2))
+
+
+def test_very_much_is_not_copied_only_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hole: the error is the program's own then, and the state that comes last is not written."""
+    monkeypatch.setattr(protection, "_MOST_BYTES", 1)
+    captured = clew.trace(Counting(), (ONES, torch.tensor([0])))
+    with pytest.raises(IndexError):
+        captured(ONES, torch.tensor([5]))
+    assert captured.calls == 0 and torch.equal(captured.total, ONES)
+
+
+def test_settings_of_a_module_around_are_guarded() -> None:
+    layers = nn.Sequential(nn.Identity(), nn.Dropout(0.5)).eval()
+    captured = clew.trace(lambda x: layers(x), (ONES,))
+    assert torch.equal(captured(ONES), ONES)
+    layers[1].train()
+    with pytest.raises(GuardError, match="modes, parts and settings of layers"):
+        captured(ONES)
