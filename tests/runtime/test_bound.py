@@ -331,6 +331,37 @@ def test_lazy_graphs_are_bound_to_the_original():
     assert len(lazy.captures) == 1
 
 
+def test_a_class_with_a_look_up_of_its_own_is_asked():
+    class Odd(Model):
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            return super().__getattr__(name)
+
+    asked: list[str] = []
+    model, x = Odd().eval(), torch.randn(3, 4)
+    lazy = clew.trace(model)
+    for _ in range(3):
+        lazy(x)
+    asked.clear()
+    lazy(x)
+    assert "shift" in asked
+
+
+def test_graphs_with_calls_that_nobody_knows_stay_plain():
+    def unknown(x: Tensor) -> Tensor:
+        return x + 1
+
+    torch.manual_seed(0)
+    x = torch.randn(3, 4)
+    graph = clew.Graph()
+    value = graph.call_module("layers.0", (graph.placeholder("x"),))
+    graph.output(graph.call_module("layers.1", (graph.call_function(unknown, (value,)),)))
+    module = clew.GraphModule(Model(), graph)
+    for _ in range(3):
+        module(x)
+    assert not is_bound(module)
+
+
 EXAMPLES: dict[type, tuple[Callable[[], nn.Module], Callable[[], Tensor]]] = {
     nn.Linear: (lambda: nn.Linear(4, 3, bias=False), lambda: torch.randn(2, 4)),
     nn.Conv1d: (lambda: nn.Conv1d(3, 4, 3, padding=1, padding_mode="circular"), lambda: torch.randn(2, 3, 8)),

@@ -34,6 +34,9 @@ NAMES = {"torch": torch, "F": F, "Tensor": torch.Tensor, "type": type, "len": le
 CALLS = {name: getattr(torch.nn.Module, name) for name in ("__call__", "_call_impl", "__getattr__")}
 """What stands between a call of a module and its ``forward``; a tool that traces puts its own there."""
 
+USUAL_LOOKUPS: set[Any] = {torch.nn.Module.__getattr__}
+"""The ``__getattr__`` of classes that find parameters, buffers and parts in their dicts."""
+
 
 class Bound(NamedTuple):
     """The bound function, and one that tells whether it may be called: None if only not now, False if no more."""
@@ -57,6 +60,8 @@ def bind(
     if not all(_leaves_modules_alone(node, root) for node in all_nodes(graph)):
         return None
     (definition,) = (part for part in ast.parse(code.src).body if isinstance(part, ast.FunctionDef))
+    if sum(isinstance(part, ast.arg) and part.arg == "self" for part in ast.walk(definition)) != 1:
+        return None  # an inner function has a root of its own
     binder = _Binder(root, own)
     definition = ast.fix_missing_locations(binder.visit(definition))
     if not binder.modules and own is not None:
@@ -158,7 +163,7 @@ class _Binder(ast.NodeTransformer):
     def place(self, holder: torch.nn.Module, name: str) -> str | None:
         """Where a module keeps an attribute: in its dict, among its parameters or its buffers."""
         own = self._name(holder)
-        if hasattr(type(holder), name):
+        if not _finds_its_own(holder, name):
             return None
         if name in vars(holder):
             return f"{own}[{name!r}]"
@@ -176,7 +181,7 @@ class _Binder(ast.NodeTransformer):
         steps = []
         for name in path:
             child = vars(found)["_modules"].get(name)
-            if not isinstance(child, torch.nn.Module) or name in vars(found) or hasattr(type(found), name):
+            if not isinstance(child, torch.nn.Module) or name in vars(found) or not _finds_its_own(found, name):
                 return None
             steps.append((found, name, child))
             found = child
@@ -274,6 +279,13 @@ class _Fields(dict[str, str]):
         found = self.binder.place(self.module, name)
         self.is_missing |= found is None
         return found or "None"
+
+
+def _finds_its_own(holder: torch.nn.Module, name: str) -> bool:
+    """Whether an attribute is looked up in the dicts of a module, and nowhere in its class."""
+    kind: Any = type(holder)
+    is_usual = kind.__getattr__ in USUAL_LOOKUPS and kind.__getattribute__ is object.__getattribute__
+    return is_usual and not hasattr(kind, name)
 
 
 def _is_special(module: torch.nn.Module) -> bool:

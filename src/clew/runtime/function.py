@@ -105,7 +105,7 @@ class GraphFunction:
             note_origin(error, self.__name__, self._graph, code, function)
             raise
 
-    def may_fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def _may_fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """A quick look at the guards at the entrance: false where a call would probably fail, true where it may not."""
         entrance = self._entrance
         if entrance is None:

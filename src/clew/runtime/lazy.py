@@ -66,7 +66,7 @@ class LazyGraph:
             captured_mode, pins = self._modes[place]
             if mode != captured_mode or not _hold(pins):
                 continue
-            if not is_choice or self.captures[place].may_fit(args, kwargs):
+            if not is_choice or self.captures[place]._may_fit(args, kwargs):
                 yield place
             else:
                 doubtful.append(place)

@@ -20,7 +20,7 @@ from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.graph import Graph, Watchers
 from clew.ir.nested import all_nodes
-from clew.runtime.bound import bind
+from clew.runtime.bound import USUAL_LOOKUPS, bind
 from clew.runtime.build import compile_function
 from clew.runtime.failures import note_origin
 from clew.runtime.folder import write_folder
@@ -315,6 +315,9 @@ class GraphModule(torch.nn.Module):
         kind = base_class(type(self))
         # The state comes after the object, so that it may refer to the object itself.
         return _bare, (kind,), (state, self._graph, type(self).__name__), None, None, _restore_from
+
+
+USUAL_LOOKUPS.add(GraphModule.__getattr__)
 
 
 def _bare(kind: type[GraphModule]) -> GraphModule:
