@@ -1,0 +1,112 @@
+"""Which of its captures a lazy graph uses, and how it finds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import clew
+from clew.errors import GuardError
+from tests.speed.counts import calls_in
+
+X = torch.arange(3.0)
+
+
+def way(x: Tensor, name: str, scale: float = 2.0) -> Tensor:
+    """Decides by a plain argument."""
+    return x * scale if name == "double" else x + len(name)
+
+
+def test_each_call_finds_its_capture_whatever_came_before():
+    lazy = clew.trace(way)
+    names = ["double", "a", "bb", "ccc"]
+    for name in [*names, *reversed(names), *names]:
+        assert torch.equal(lazy(X, name), way(X, name))
+    assert len(lazy.captures) == len(names)
+
+
+def test_captures_that_do_not_fit_raise_nothing_on_the_way(monkeypatch: pytest.MonkeyPatch):
+    lazy = clew.trace(way)
+    names = ["double", "a", "bb", "ccc"]
+    for name in names:
+        lazy(X, name)
+    made: list[str] = []
+    monkeypatch.setattr(GuardError, "__init__", lambda self, *args, **kwargs: made.append("error"))
+    for name in names:
+        lazy(X, name)
+    assert made == []
+
+
+def test_the_capture_used_last_is_tried_first():
+    lazy = clew.trace(way)
+    for name in ("double", "a", "bb", "ccc"):
+        lazy(X, name)
+    lazy(X, "double")
+    again = calls_in(lambda: lazy(X, "double"))
+    assert calls_in(lambda: lazy(X, "bb")) > again
+    assert calls_in(lambda: lazy(X, "bb")) == again
+
+
+def test_a_guard_with_the_last_word_is_asked():
+    def scaled(x: Tensor, scale: Any) -> Tensor:
+        return x * 2 if scale == 2.0 else x - 1
+
+    lazy = clew.trace(scaled)
+    calls = [2.0, 3.0, float("nan"), float("nan"), 2.0, -0.0, 0.0]
+    for scale in calls:
+        assert torch.equal(lazy(X, scale), scaled(X, scale))
+    before = len(lazy.captures)
+    for scale in calls:
+        assert torch.equal(lazy(X, scale), scaled(X, scale))
+    assert len(lazy.captures) == before
+
+
+def test_arguments_that_do_not_fit_the_signature_are_refused_as_ever():
+    lazy = clew.trace(way)
+    for name in ("double", "a"):
+        lazy(X, name)
+    with pytest.raises(TypeError):
+        lazy(X, "double", 2.0, 3.0)
+
+
+class Nest(nn.Module):
+    """A module with parts in parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x) if not self.inner[1].training else x * 0
+
+
+@pytest.mark.parametrize("change", ["mode of a part", "another part", "a new part"])
+def test_a_change_of_parts_counts(change: str):
+    model = Nest().eval()
+    lazy = clew.trace(model)
+    for _ in range(3):
+        torch.testing.assert_close(lazy(X), model(X))
+    if change == "mode of a part":
+        model.inner[1].train()
+    elif change == "another part":
+        model.inner[0] = nn.Linear(3, 3).train()
+    else:
+        model.inner.append(nn.ReLU())
+    for _ in range(3):
+        torch.testing.assert_close(lazy(X), model(X))
+
+
+def test_an_edit_of_a_capture_changes_what_it_is_asked():
+    lazy = clew.trace(way)
+    for name in ("double", "a"):
+        lazy(X, name)
+        lazy(X, name)
+    first = lazy.captures[0]
+    output = first.graph.find_nodes(op="output")[0]
+    with first.graph.inserting_before(output):
+        output.args = (first.graph.call_function(torch.neg, (output.args[0],)),)
+    assert torch.equal(lazy(X, "double"), -way(X, "double"))
+    assert torch.equal(lazy(X, "a"), way(X, "a"))
