@@ -584,3 +584,19 @@ def rows_kept_for_later(grid):
         found.append(torch.arange(h) + t)
     kept[0][1] = 5
     return torch.cat(found), kept
+
+
+@loop(*PARTS)
+def parts_whose_sizes_are_relied_on(x, sizes):
+    found = []
+    for part in x.split(sizes.tolist()):
+        found.append(part * len(str(part.shape[0] * 7)))
+    return torch.cat(found)
+
+
+@loop(*ROWS)
+def lengths_that_grow_and_are_relied_on(x):
+    kept = x[:1]
+    for row in x:
+        kept = torch.cat([kept, row[None] * {1: 1.0, 2: 2.0}.get(int(kept.shape[0]), 3.0)])
+    return kept

@@ -244,6 +244,8 @@ class Loop:
         relied = [node.args[0] for node in rounds.paths.nodes() if node.target is require]
         if any(isinstance(node, Node) and self.pieces.support.is_node_of_data(node) for node in relied):
             raise Abandon(self.site, "a round relies on a value that may be another in the next one")
+        if any(isinstance(node, Node) and self._may_vary(node, rounds, ends) for node in relied):
+            raise Abandon(self.site, "a round relies on a size that is another in the next one")
         for place in self.carried:
             values = [place.get(), *(end.values[place.identity] for end in ends)]
             self.pieces.check_fit(self.site, values, self.may_peel)
@@ -256,6 +258,27 @@ class Loop:
             self.pieces.check_containers(rounds, None, returned)
         self.returned = returned[0] if returned else MISSING
         self.count = sum(1 for _ in leaves_of(self.recorder, self.returned)) if returned else 0
+
+    def _may_vary(self, node: Node, rounds: Piece, ends: list[End]) -> bool:
+        """Whether a number depends on something whose shape is another from round to round."""
+        inputs = self.inputs[id(rounds.paths)]
+        sizes = [self._shapes(place.get()) for place in self.carried]
+        after = [[self._shapes(end.values[place.identity]) for place in self.carried] for end in ends]
+        items = [] if self.items is None else [self._shapes(item) for item in self.items.items]
+        if all(one == sizes for one in after) and all(one == items[0] for one in items):
+            return False
+        waiting, seen = [node], set()
+        while waiting:
+            found = waiting.pop()
+            if found in inputs:
+                return True
+            if found not in seen:
+                seen.add(found)
+                waiting += found.all_input_nodes
+        return False
+
+    def _shapes(self, value: Any) -> list[Any]:
+        return [self.pieces.support.shape(leaf) for leaf in leaves_of(self.recorder, value)]
 
     # ---- the node ------------------------------------------------------------------------------------------------
 

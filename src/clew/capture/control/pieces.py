@@ -70,6 +70,10 @@ class Support:
         """Whether the value of a node depends on what arrays hold, or changes from round to round."""
         raise NotImplementedError
 
+    def shape(self, value: Any) -> Any:
+        """The shape of an array; None for a number."""
+        return None
+
     def plain_range(self, *args: Any) -> Any:
         """A ``range`` that Python walks, of which some numbers may be traced."""
         return range(*args)

@@ -86,6 +86,13 @@ class TorchSupport(Support):
         with self.recorder.paused():
             return torch.unbind, array, others, list(torch.unbind(array, *others))
 
+    def shape(self, value: Any) -> Any:
+        """The shape of a tensor; None for a number."""
+        if not isinstance(value, torch.Tensor):
+            return None
+        with torch._C.DisableTorchFunction():
+            return tuple(value.shape)
+
     def is_constant(self, array: Any) -> bool:
         """True for parameters, buffers and tensors around the program, and what is made of such alone."""
         node = self.recorder.node_of(array)

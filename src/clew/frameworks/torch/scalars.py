@@ -124,6 +124,8 @@ def is_data(node: Node, recorder: Recorder) -> bool:
         is_inner = found.op == "placeholder" and found.graph is not recorder.bodies.outermost
         if isinstance(found.value_type, ArrayType) or is_inner:
             return True
+        if _counts_columns(found):
+            continue
         asks_shape = found.op == "call_method" and found.target in _OF_SIZES
         if asks_shape or found.target is len or (found.target is getattr and found.args[1] in _OF_SHAPES):
             measured = found.args[0]
@@ -139,6 +141,24 @@ def is_data(node: Node, recorder: Recorder) -> bool:
 
 _SIZED_BY_DATA = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive"})
 _MOST_STEPS = 8
+
+
+def _counts_columns(node: Node) -> bool:
+    """Whether a number is that of the columns of ``nonzero``, ``len(x.nonzero().t())``: the rank of what was asked."""
+    measured = node.args[0] if node.args else None
+    if not isinstance(measured, Node):
+        return False
+    is_first = node.target is operator.getitem and node.args[1] == 0 and measured.target is getattr
+    is_length = node.target is len and measured.target == "unbind" and measured.args[1:] == (0,)
+    if not (is_length or (is_first and measured.args[1] == "shape")):
+        return False
+    turned: Any = measured.args[0]
+    found: Any = turned.args[0] if turned.op == "call_method" and turned.target == "t" else None
+    return isinstance(found, Node) and _name_of(found) in ("nonzero", "argwhere")
+
+
+def _name_of(node: Node) -> str:
+    return str(node.target if node.op == "call_method" else getattr(node.target, "__name__", ""))
 
 
 def _is_sized_by_data(value: Any) -> bool:
