@@ -113,7 +113,7 @@ def advice_for(guard: Guard) -> str:
     if change:
         return f"{change}, {_OTHERWISE}"
     if kind == SIZE and guard.node.args[0] is not None and not is_entry(guard):
-        return f"clew.trace(..., dynamic=True) leaves sizes free, {_ADVICE[SIZE]}"
+        return f"leave sizes free with dynamic=True, {_ADVICE[SIZE]}"
     if kind == ARGUMENT and is_entry(guard):
         return _DEFAULT_ADVICE if type(guard.node.args[1]) in (int, float, bool) else ""
     if kind == VARIABLE and callable(guard.node.args[0].expected):
