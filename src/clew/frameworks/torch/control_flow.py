@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import (
     Current,
     RecordedBody,
@@ -43,8 +44,8 @@ def repeat(condition: Any, condition_values: Any, step: Any, step_values: Any, *
 def install(patches: Patches, current: Current) -> None:
     """Let both report to the capture that ``current`` names, if one is recording."""
     for home in (torch, torch._higher_order_ops):
-        patches.in_dict(vars(home), "cond", lambda original: _cond(original, current))
-        patches.in_dict(vars(home), "while_loop", lambda original: _while_loop(original, current))
+        patches.in_dict(vars(home), "cond", noted(lambda original: _cond(original, current), everywhere=True))
+        patches.in_dict(vars(home), "while_loop", noted(lambda original: _while_loop(original, current), True))
 
 
 def _body(recorder: Any, function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[RecordedBody, Any]:
@@ -58,11 +59,14 @@ def _body(recorder: Any, function: Callable[..., Any], operands: tuple[Any, ...]
 
 
 def _untaken(recorder: Any, function: Callable[..., Any], operands: tuple[Any, ...]) -> RecordedBody:
-    state, stream = torch.get_rng_state(), recorder.streams.expected
+    stream = recorder.streams.expected
+    with recorder.paused():
+        state = torch.get_rng_state()
     try:
         body, _ = _body(recorder, function, operands)
     finally:
-        torch.set_rng_state(state)
+        with recorder.paused():
+            torch.set_rng_state(state)
     if recorder.streams.expected is not stream:
         raise refusal(f"{body.__name__}, a branch that draws random numbers from Python or NumPy,")
     return body
