@@ -8,7 +8,7 @@ whose guards at the entrance seem to fail are tried last.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
 from operator import getitem, is_, methodcaller
 from typing import Any
@@ -38,7 +38,12 @@ class LazyGraph:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mode = self._parts.mode()
-        for place in self._candidates(mode, args, kwargs):
+        order: Iterable[int] = self._order
+        if len(self._order) > 1:
+            order = self._candidates(mode, args, kwargs)
+        elif self._order and not self._is_for(0, mode):
+            order = ()
+        for place in order:
             try:
                 result = self.captures[place](*args, **kwargs)
             except GuardError:
@@ -61,16 +66,19 @@ class LazyGraph:
     def _candidates(self, mode: tuple[bool, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[int]:
         """The captures that this call may fit, by their places: first those whose guards at the entrance hold."""
         doubtful = []
-        is_choice = len(self._order) > 1
         for place in self._order:
-            captured_mode, pins = self._modes[place]
-            if mode != captured_mode or not _hold(pins):
+            if not self._is_for(place, mode):
                 continue
-            if not is_choice or self.captures[place]._may_fit(args, kwargs):
+            if self.captures[place]._may_fit(args, kwargs):
                 yield place
             else:
                 doubtful.append(place)
         yield from doubtful
+
+    def _is_for(self, place: int, mode: tuple[bool, ...]) -> bool:
+        """Whether a capture was made in this mode, and with these attributes."""
+        captured_mode, pins = self._modes[place]
+        return mode == captured_mode and _hold(pins)
 
     def __getattr__(self, name: str) -> Any:
         """What the original has, ``parameters()`` say, is the original's."""
