@@ -57,14 +57,14 @@ def agrees(captured: clew.GraphFunction, module: ModuleType) -> bool:
 
 def test_a_function_whose_source_is_the_loaded_one_is_rewritten(module: ModuleType) -> None:
     captured = clew.trace(module.halved, args=(torch.ones(2),))
-    assert "while x.norm(" in captured.code
+    assert "\n    while " in captured.code
     assert agrees(captured, module)
 
 
 def test_a_function_whose_file_was_edited_since_is_not(module: ModuleType) -> None:
     write(module, SOURCE.replace("0.5", "0.25").replace("rounds += 1", "rounds += 7"))
     captured = clew.trace(module.halved, args=(torch.ones(2),))
-    assert "while x.norm(" not in captured.code
+    assert "\n    while " not in captured.code
     assert agrees(captured, module)
 
 
@@ -73,7 +73,7 @@ def test_a_function_that_was_loaded_again_is_rewritten_from_its_new_source(modul
     write(module, SOURCE.replace("0.5", "0.25"))
     importlib.reload(module)
     captured = clew.trace(module.halved, args=(torch.ones(2),))
-    assert "while x.norm(" in captured.code and "0.25" in captured.code
+    assert "\n    while " in captured.code and "0.25" in captured.code
     assert agrees(captured, module)
 
 
