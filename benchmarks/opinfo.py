@@ -1,4 +1,4 @@
-"""Every operator that torch itself lists for its tests, captured: ``python -m benchmarks.opinfo [--only NAME] [--step N]``.
+"""Every operator of the list that torch keeps for its own tests, captured: ``python -m benchmarks.opinfo [--step N]``.
 
 torch's list has samples of arguments for each operator. Each is captured on its first sample and compared, values,
 dtypes and structure, on up to three samples: equal, guarded on another sample, refused at the capture, or wrong. With
@@ -77,8 +77,10 @@ def _judged(operator: Any, samples: list[Any]) -> tuple[str, str]:
     found = [_compared(graph, program, sample, wanted if place == 0 else None) for place, sample in enumerate(samples)]
     if found[0] == GUARDED:
         return WRONG, "the example itself is guarded against"
-    worst = next((kind for kind in (WRONG, GUARDED) if kind in found), EQUAL)
-    return worst, ""
+    failed = next((kind for kind in found if kind.startswith(WRONG)), "")
+    if failed:
+        return WRONG, failed.partition(": ")[2]
+    return (GUARDED if GUARDED in found else EQUAL), ""
 
 
 def _result(program: Any, sample: Any) -> Any:
@@ -102,6 +104,8 @@ def _compared(graph: Any, program: Any, sample: Any, wanted: Any) -> str:
         return EQUAL if _same(right, _result(graph, sample)) else WRONG
     except clew.GuardError:
         return GUARDED
+    except Exception as error:  # which the operator itself did not raise
+        return f"{WRONG}: {type(error).__name__}"
 
 
 def _same(left: Any, right: Any) -> bool:

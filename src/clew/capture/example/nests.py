@@ -92,7 +92,9 @@ class Nests:
         self.checks.append((guards.require_type, place, type(value)))
         fields = [field.name for field in dataclasses.fields(value) if field.init]
         parts = {field: self.enter(getattr(value, field), Pending(getattr, (place, field)), name) for field in fields}
-        return dataclasses.replace(value, **parts)
+        twin = dataclasses.replace(value, **parts)
+        self.recorder.objects[id(twin)] = (twin, place)  # what is given on is the object that came in
+        return twin
 
     def _is_traced(self, value: Any, name: str) -> bool:
         return name not in self.static and type(value) not in self.plain_kinds

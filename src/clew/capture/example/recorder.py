@@ -315,7 +315,8 @@ class Recorder:
             return {key: self.argument(item) for key, item in value.items()}
         if isinstance(value, slice):
             return slice(self.argument(value.start), self.argument(value.stop), self.argument(value.step))
-        return value
+        known = self.objects.get(id(value))  # an object that came in is given on as such, whichever it is
+        return value if known is None or known[0] is not value else self.resolve(known[1])
 
     def concrete(self, value: Any) -> Any:
         """The value with plain numbers in the place of traced ones."""

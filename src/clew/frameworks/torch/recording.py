@@ -237,7 +237,7 @@ class TorchRecorder(Recorder):
             return Collected(list(value), node, self, True)
         if name == "tensor" and args and type(args[0]) is Collected:  # an empty list has a type and a rank of its own
             self.guard(self.create(bool, (node_args[0],)), True)
-        if name in VARYING:  # and so does the number of parts here
+        if name in VARYING and isinstance(value, (tuple, list)):  # and so does the number of parts here
             self.guard(self.create(len, (node,)), len(value))
         if not writes and not self.bodies.open and self.folding.is_constant(node):
             self.fold_later(node, value)

@@ -25,8 +25,10 @@ FACT_METHODS = frozenset("is_floating_point is_complex element_size is_signed ty
 SPLITS = frozenset({"split", "split_with_sizes"})
 """Functions that take a tensor apart by a list of sizes."""
 VARYING = frozenset(
-    "unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk".split()
+    "unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk "
+    "gradient nonzero nonzero_numpy where stride dim_order unravel_index".split()
 )
+"""Functions that give as many results as a size or the rank of a tensor says, some of them only if asked so."""
 RANKED = frozenset({"squeeze", "squeeze_", "flatten", "tensordot"})
 ESCAPES = frozenset(
     "numpy __array__ data_ptr untyped_storage storage __dlpack__ _typed_storage __cuda_array_interface__".split()
