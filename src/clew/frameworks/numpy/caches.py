@@ -8,11 +8,13 @@ graph. That is the same only if the body has no effects and nobody writes to the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
 
 from clew.capture.example import cached
+from clew.capture.example.attempts import attempt
 from clew.capture.example.guards import CHECKS
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.traced import is_traced
@@ -38,10 +40,18 @@ def _past(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         result = function.__wrapped__(*args, **kwargs)
     node = last._next
     while node is not recorder.graph._root:
-        if node.target not in CHECKS and (node.op == "get_attr" or effect_of(node) is not Effect.NONE):
+        if node.op == "get_attr" or not _only_computes(node):
             raise cached.refusal(function, "its body draws random numbers, writes, or reads arrays that may change")
         node = node._next
     recorder.cached.remember(function, result)
     arrays = [leaf.plain for leaf in leaves(result) if is_traced(leaf) and type(leaf.plain) is numpy.ndarray]
     recorder.unwritten += [(array, function) for array in arrays]
     return result
+
+
+def _only_computes(node: Any) -> bool:
+    """Whether a node has no effect; an attempt has that of the call that it attempts."""
+    if node.target is attempt:
+        given = {"args": node.args[1:], "kwargs": node.kwargs, "graph": node.graph}
+        node = SimpleNamespace(op="call_function", target=node.args[0], **given)
+    return node.target in CHECKS or effect_of(node) is Effect.NONE
