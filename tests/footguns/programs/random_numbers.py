@@ -337,3 +337,63 @@ def _():
         others=[lambda: call(torch.ones(3) * 5, torch.ones(3) * 0.1), lambda: call(torch.zeros(2), -torch.ones(2))],
         gradients=True,
     )
+
+
+def _seeded(*seeds):
+    return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+@program("generators_drawn_and_seeded", kind="random_numbers")
+def _():
+    def f(x, a, b):
+        noise = torch.randn(2, generator=a)
+        b.manual_seed(7)
+        return x + noise + torch.randn(2, generator=b) + torch.empty(2).normal_(generator=a)
+
+    return Case(
+        f,
+        example=lambda: call(torch.zeros(2), *_seeded(1, 2)),
+        others=[
+            lambda: call(torch.ones(2), *_seeded(3, 4)),
+            lambda: call(torch.ones(2), *_seeded(5) * 2),
+        ],
+    )
+
+
+@program("generator_given_twice", kind="random_numbers")
+def _():
+    def f(x, a, b):
+        return x + torch.rand(2, generator=a), torch.rand(2, generator=b), a is b
+
+    return Case(
+        f,
+        example=lambda: call(torch.zeros(2), *_seeded(1) * 2),
+        others=[lambda: call(torch.ones(2), *_seeded(3) * 2), lambda: call(torch.ones(2), *_seeded(3, 3))],
+    )
+
+
+@program("generator_set_back", kind="random_numbers")
+def _():
+    def f(options):
+        state = options["generator"].get_state()
+        first = torch.rand(2, generator=options["generator"])
+        options["generator"].set_state(state)
+        return first, torch.rand(3, generator=options["generator"]), options["generator"].initial_seed()
+
+    return Case(
+        f,
+        example=lambda: call({"generator": _seeded(1)[0]}),
+        others=[lambda: call({"generator": _seeded(9)[0]})],
+    )
+
+
+@program("generator_or_none", kind="random_numbers")
+def _():
+    def f(x, generator=None):
+        return torch.bernoulli(x * 0.5, generator=generator), generator
+
+    return Case(
+        f,
+        example=lambda: call(torch.ones(4), _seeded(1)[0]),
+        others=[lambda: call(torch.ones(6), _seeded(2)[0]), lambda: call(torch.ones(4))],
+    )

@@ -61,6 +61,7 @@ class Nests:
         self.arrays: list[tuple[Any, Any]] = []
         self.callables: list[Any] = []
         self.held: list[Held] = []
+        self.twins: list[Any] = []
         self.checks: list[tuple[Any, Any, Any]] = []
 
     def enter(self, value: Any, place: Any, name: str) -> Any:
@@ -81,11 +82,27 @@ class Nests:
             return self._slice(value, place, name)
         if type(value).__module__ == "clew.ir.arguments":
             return self._frozen(value, place, name)
+        twin = self.recorder.twin_of(value)
+        if twin is not None:
+            return self._twin(value, twin, place)
         if follows(value) and not self.recorder.is_end(value):
             return self._container(value, place, name)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._dataclass(value, place, name)
         return self.constant(value, place, name)
+
+    def _twin(self, value: Any, twin: Any, place: Any) -> Any:
+        """An object that a framework draws from: a twin that reports stands for it, the same one at each place."""
+        known = self.recorder.known(twin)
+        if known is not None:
+            self._same_object(known, place)
+            return twin
+        self.checks.append((guards.require_type, place, type(value)))
+        self.checks.append((guards.require, Pending(getattr, (place, "device")), value.device))
+        for other in self.twins:  # what is drawn from one must not be missing in the other
+            self.checks.append((guards.require, Pending(operator.is_, (other, place)), False))
+        self.twins.append(place)
+        return self.recorder.enter(twin, place)
 
     def _dataclass(self, value: Any, place: Any, name: str) -> Any:
         """One that keeps its fields in slots: the program gets a twin of it."""

@@ -143,6 +143,10 @@ class Recorder:
         self.track(value, place)
         return value
 
+    def twin_of(self, value: Any) -> Any:
+        """What stands for an object that came in and whose own methods must be recorded; None for all others."""
+        return None
+
     def known(self, value: Any) -> Node | None:
         """The node of a value that was recorded, or None."""
         entry = self._nodes.get(id(value))
@@ -428,7 +432,7 @@ def describe(node: Node, answer: Any) -> str:
 
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**",
-          "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|"}  # fmt: skip
+          "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "is_": "is", "and_": "&", "or_": "|"}  # fmt: skip
 
 
 _LONGEST_ARRAY = 40

@@ -132,6 +132,14 @@ class MadeGenerator(torch._C.Generator):
         raise refusal("clone_state of a generator")
 
 
+def twin_of(generator: Any, recorder: Any) -> MadeGenerator:
+    """A generator that stands where another one stands, and reports."""
+    made = MadeGenerator(generator.device)
+    made.recorder = recorder
+    torch._C.Generator.set_state(made, generator.get_state())
+    return made
+
+
 @functools.lru_cache(maxsize=4)
 def _generator_class(original: Any, current: Current) -> Any:
     """What stands for ``torch.Generator``: makes generators that report, and is the class otherwise."""

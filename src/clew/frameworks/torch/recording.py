@@ -268,6 +268,10 @@ class TorchRecorder(Recorder):
             if isinstance(value, torch.Tensor) and any(_share_memory(value, frozen) for frozen in self.frozen):
                 raise _refusal("a write to a tensor that a function with a cache has given")
 
+    def twin_of(self, value: Any) -> Any:
+        """For a generator of random numbers one that stands where it stands; the given one is left alone."""
+        return self.generators.twin(value, self) if type(value) is torch._C.Generator else None
+
     def _use_generator(self, generator: Any) -> None:
         """A generator must be one that the program's surroundings hold: one made inside would be frozen."""
         if self.known(generator) is not None:

@@ -249,6 +249,7 @@ class Run(ExampleRun):
             settled = partial(plain, self.recorder)
             self.state.settle(settled)
             self.nests.settle(settled)
+            self.recorder.generators.settle()
             return
         self.nests.put_back()
         self.state.put_back()

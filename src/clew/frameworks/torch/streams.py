@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy.random
+import torch
 
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.makers import twin_of
 
 Current = Callable[[], Any]
 
@@ -89,6 +91,20 @@ class Generators:
 
     def __init__(self) -> None:
         self._expected: dict[int, tuple[Any, Any]] = {}
+        self._twins: dict[int, tuple[Any, Any]] = {}
+
+    def twin(self, generator: Any, recorder: Any) -> Any:
+        """What stands for a generator among the arguments."""
+        if id(generator) not in self._twins:
+            twin = twin_of(generator, recorder)
+            self._twins[id(generator)] = (generator, twin)
+            recorder.aliases[id(twin)] = (twin, generator)
+        return self._twins[id(generator)][1]
+
+    def settle(self) -> None:
+        """The run counts: let the generators that were given stand where their twins stand."""
+        for generator, twin in self._twins.values():
+            generator.set_state(torch._C.Generator.get_state(twin))
 
     def watch(self, generator: Any) -> None:
         """Note where a generator stands before the run."""
