@@ -4,6 +4,8 @@ Beside each that can be there are neighbours that cannot: the list leaves the fu
 a round is unlike the others, what is walked is written to meanwhile.
 """
 
+import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -600,3 +602,63 @@ def lengths_that_grow_and_are_relied_on(x):
     for row in x:
         kept = torch.cat([kept, row[None] * {1: 1.0, 2: 2.0}.get(int(kept.shape[0]), 3.0)])
     return kept
+
+
+@loop(*ROWS)
+def list_with_a_method_kept_before(x):
+    found = []
+    add = found.append
+    for row in x:
+        found.append(row.sum())
+    add(x.sum())
+    return torch.stack(found)
+
+
+@loop(*ROWS)
+def list_with_a_partial_kept_before(x):
+    found = []
+    adding = {"more": functools.partial(list.append, found)}
+    for row in x:
+        found.append(row.sum())
+    adding["more"](x.sum())
+    return torch.stack(found)
+
+
+@loop(*ROWS)
+def list_in_a_closure_kept_before(x):
+    found = []
+    holders = [found]
+    for row in x:
+        found.append(row.sum())
+    holders[0].append(x.sum())
+    return torch.stack(found)
+
+
+@loop(*ROWS)
+def list_held_by_a_proxy(x):
+    found = []
+    holder = types.MappingProxyType({"found": found})
+    for row in x:
+        found.append(row.sum())
+    holder["found"].append(x.sum())
+    return torch.stack(found)
+
+
+@loop(*ROWS)
+def list_held_by_its_own_operator(x):
+    found = []
+    lengthen = found.__iadd__
+    for row in x:
+        found.append(row.sum())
+    lengthen([x.sum()])
+    return torch.stack(found)
+
+
+@loop(*ROWS)
+def list_held_by_a_cache(x):
+    found = []
+    holder = functools.lru_cache(lambda: found)
+    for row in x:
+        found.append(row.sum())
+    holder().append(x.sum())
+    return torch.stack(found)

@@ -429,12 +429,13 @@ class _Writer(ast.NodeTransformer):
 def _iterated(iterable: ast.expr) -> ast.expr:
     """``range(...)``, ``enumerate(...)`` and ``zip(...)`` are made by the runtime, which takes traced numbers; so is
     ``x.unbind(...)``, whose items a loop walks."""
-    if not isinstance(iterable, ast.Call) or any(isinstance(one, ast.Starred) for one in iterable.args):
+    if not isinstance(iterable, ast.Call):
         return iterable
     function = iterable.func
     name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
     is_builtin = isinstance(function, ast.Name) and name in ("range", "enumerate", "zip")
-    if not is_builtin and not (isinstance(function, ast.Attribute) and name == "unbind"):
+    is_taken_apart = isinstance(function, ast.Attribute) and name == "unbind"
+    if not is_builtin and (not is_taken_apart or any(isinstance(one, ast.Starred) for one in iterable.args)):
         return iterable
     made = _runtime("iterate", function, *map(_iterated, iterable.args))
     made.keywords = iterable.keywords

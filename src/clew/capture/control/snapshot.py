@@ -7,11 +7,20 @@ reached: containers, objects, modules, closures. ``changed`` gives the places th
 from __future__ import annotations
 
 import functools
+import gc
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any
 
 from clew.capture.example.contents import (
@@ -33,7 +42,8 @@ from clew.ir.source import is_hidden
 _MOST = 50_000
 _ENTRANCE = "_call"
 _NUMBER = re.compile(r"_\d+$")
-_INERT = (type, ModuleType, BuiltinFunctionType)
+_INERT = (type, ModuleType)
+_CACHED = type(functools.lru_cache(maxsize=None)(len))
 
 
 class Place:
@@ -150,7 +160,7 @@ class Snapshot:
             return (vars(value), *(self._of_class(kind) if _is_own(kind) else ()))
         if hasattr(value, "__next__"):
             self.stream = value
-        return ()
+        return _held_unseen(value)
 
     def _of_class(self, kind: type) -> Iterable[Any]:
         """What a class of the user's and those it comes from hold."""
@@ -226,6 +236,16 @@ class Snapshot:
                 vars(array).update(attributes)
 
 
+def _held_unseen(value: Any) -> Iterable[Any]:
+    """What a value holds in ways that only the interpreter sees: ``found.append`` holds a list."""
+    if isinstance(value, (BuiltinFunctionType, MethodWrapperType)):
+        return (value.__self__,) if type(value.__self__) in (list, dict, set) else ()
+    if isinstance(value, MappingProxyType):
+        return tuple(value.values())
+    is_own = isinstance(value, _CACHED) and _is_own_module(getattr(value, "__module__", None) or "")
+    return gc.get_referents(value) if is_own else ()
+
+
 def _has(kind: type, attributes: dict[str, Any]) -> bool:
     now = vars(kind)
     return len(now) == len(attributes) and all(now.get(name) is value for name, value in attributes.items())
@@ -239,8 +259,12 @@ def _holds(array: Any, attributes: dict[str, Any]) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _is_own(kind: type) -> bool:
     """Whether a class is the user's: of no library and not of Python."""
-    name = kind.__module__.partition(".")[0]
-    module = sys.modules.get(kind.__module__)
+    return _is_own_module(kind.__module__)
+
+
+def _is_own_module(path: str) -> bool:
+    name = path.partition(".")[0]
+    module = sys.modules.get(path)
     is_python = name in sys.stdlib_module_names and name != "__main__"
     return not (is_python or name == "clew" or "-packages" in (getattr(module, "__file__", None) or ""))
 
