@@ -432,7 +432,8 @@ def describe(node: Node, answer: Any) -> str:
 
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**",
-          "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "is_": "is", "and_": "&", "or_": "|"}  # fmt: skip
+          "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and_": "&", "or_": "|",
+          "is_": "is"}  # fmt: skip
 
 
 _LONGEST_ARRAY = 40
