@@ -233,10 +233,11 @@ class Regions:
         """``range``, ``enumerate`` or ``zip``; of traced numbers, or of what is open ended, so is it."""
         is_made = any(function is one for one in (range, enumerate, zip))
         parts = None if is_made else self.support.parts(function, args, kwargs)
-        if parts is not None and self._is_on() and self.recorder.dynamic:
+        if parts is not None and self._is_on() and self._opens(parts[1]):
             target, array, others, items = parts
             place = self.recorder.create(target, (self.recorder.argument(array), *others))
-            return Iteration(place, items, arrays=[array])
+            plainly = None if self.recorder.dynamic else lambda: function(*args, **kwargs)
+            return Iteration(place, items, None, [array], plainly)
         if kwargs and not all(type(_KEYWORDS.get((function, name))) is type(one) for name, one in kwargs.items()):
             return function(*map(self.walked, args), **kwargs)
         is_range_of_array = function is range and any(map(self.support.is_array, args))
