@@ -378,3 +378,15 @@ def _():
         example=lambda: call(torch.arange(8.0).view(4, 2), "ab"),
         others=[lambda: call(torch.arange(8.0).view(4, 2), "dc"), lambda: call(torch.arange(8.0).view(4, 2), "a")],
     )
+
+
+@program("numbers_compared_by_identity", kind="types")
+def _():
+    def f(x, a, b):
+        return x * a if a is b else -x
+
+    return Case(
+        f,
+        example=lambda: call(torch.ones(2), 3, 3),
+        others=[lambda: call(torch.ones(2), 3, 4), lambda: call(torch.ones(2), 5, 5)],
+    )

@@ -114,11 +114,14 @@ class Run(ExampleRun):
         self.accesses = Accesses(settings.stateful_arguments)
         self.plain_kinds: tuple[type, ...] = ()
         if self.surroundings.derived(_asks_for_identity):
-            self.nests.plain_kinds = (bool,)
+            self.nests.plain_kinds += (bool,)
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
         self.recorder.plain_truths = any(map(asks_for_identity, codes))
-        self.recorder.needs_identity = self.recorder.plain_truths or any(map(compares_objects, codes))
+        compares = any(map(compares_objects, codes))
+        self.recorder.needs_identity = self.recorder.plain_truths or compares
+        if compares:  # equal numbers may be one object, two stand-ins never are
+            self.nests.plain_kinds += (bool, int, float)
         named = any("type" in global_names(code) for code in codes)  # which would tell a stand-in from an array
         self.recorder.follows_arrays = findings.follows_arrays and not named
         self._global_hooks = len(global_hooks())
