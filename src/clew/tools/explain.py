@@ -233,7 +233,7 @@ def _line(source: SourceLine | None) -> str:
 
 def _as_text(rows: list[Row]) -> list[str]:
     """Rows as columns of plain text; the last column is as long as it is."""
-    columns = list(rows[0])
+    columns = _columns(rows)
     cells = [[str(row[column]) for column in columns] for row in rows]
     widths = [min(max(len(line[place]) for line in cells), 90) for place in range(len(columns) - 1)]
     padded = ([cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=True)] + line[-1:] for line in cells)
@@ -242,8 +242,15 @@ def _as_text(rows: list[Row]) -> list[str]:
 
 def _as_table(title: str, rows: list[Row]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold")
-    for column in rows[0]:
+    columns = _columns(rows)
+    for column in columns:
         table.add_column(column, justify="right" if isinstance(rows[0][column], int) else "left")
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row.values()))
+        table.add_row(*(Text(str(row[column])) for column in columns))
     return table
+
+
+def _columns(rows: list[Row]) -> list[str]:
+    """The columns that say something in some row, and the last one."""
+    *others, last = rows[0]
+    return [*(column for column in others if any(row[column] != "" for row in rows)), last]
