@@ -41,8 +41,9 @@ class LazyGraph:
         order: Iterable[int] = self._order
         if len(self._order) > 1:
             order = self._candidates(mode, args, kwargs)
-        elif self._order and not self._is_for(0, mode):
-            order = ()
+        elif self._order:
+            captured_mode, pins = self._modes[0]
+            order = self._order if mode == captured_mode and _hold(pins) else ()
         for place in order:
             try:
                 result = self.captures[place](*args, **kwargs)
@@ -67,18 +68,14 @@ class LazyGraph:
         """The captures that this call may fit, by their places: first those whose guards at the entrance hold."""
         doubtful = []
         for place in self._order:
-            if not self._is_for(place, mode):
+            captured_mode, pins = self._modes[place]
+            if mode != captured_mode or not _hold(pins):
                 continue
             if self.captures[place]._may_fit(args, kwargs):
                 yield place
             else:
                 doubtful.append(place)
         yield from doubtful
-
-    def _is_for(self, place: int, mode: tuple[bool, ...]) -> bool:
-        """Whether a capture was made in this mode, and with these attributes."""
-        captured_mode, pins = self._modes[place]
-        return mode == captured_mode and _hold(pins)
 
     def __getattr__(self, name: str) -> Any:
         """What the original has, ``parameters()`` say, is the original's."""
