@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from benchmarks.figures import Figure, value_of
@@ -62,6 +63,9 @@ loaded the model, in megabytes: the result, temporary tensors, the graph, and th
 IMPORT = """\
 Processor time of a new process over that of an empty one, in milliseconds; and the share of it that the interpreter
 spends in Clew's own files, as `-X importtime` tells it."""
+GRAPH_WORK = """\
+Microseconds per node: Clew, torch.fx, and how many times Clew is ahead. The slope is the exponent with which Clew's
+whole time grows with the number of nodes: 1 is linear. `python -m benchmarks.graph_work --million` goes further."""
 PROFILE = """\
 Share of the time inside of each file, callees not counted, by Python's own profiler, which makes calls dearer than they
 are."""
@@ -166,9 +170,19 @@ def _graph_work(figures: list[Figure]) -> str:
         return ""
     sizes = list(dict.fromkeys(one.program.rpartition(", ")[2] for one in own))
     works = dict.fromkeys(one.program.rpartition(", ")[0] for one in own)
-    rows = [[work, *(_work_cell(own, f"{work}, {size}") for size in sizes)] for work in works]
-    text = "Microseconds per node: Clew, torch.fx, and how many times Clew is ahead. A row that stays level is linear."
-    return "\n\n".join(["## Graph work", text, _lines(["work", *(f"{size} nodes" for size in sizes)], rows)])
+    cells = {work: [_work_cell(own, f"{work}, {size}") for size in sizes] for work in works}
+    rows = [[work, *cells[work], _slope(own, work, sizes)] for work in works]
+    heads = ["work", *(f"{size} nodes" for size in sizes), "slope"]
+    return "\n\n".join(["## Graph work", GRAPH_WORK, _lines(heads, rows)])
+
+
+def _slope(figures: list[Figure], work: str, sizes: list[str]) -> str:
+    """The exponent with which Clew's whole time grows from the least size to the largest: 1 is linear."""
+    found = [(int(size.replace(",", "")), value_of(figures, "graph work", f"{work}, {size}", "clew")) for size in sizes]
+    (small, first), (large, last) = found[0], found[-1]
+    if not first or not last or small == large:
+        return ""
+    return f"{1 + math.log(last / first) / math.log(large / small):.2f}"
 
 
 def _work_cell(figures: list[Figure], program: str) -> str:

@@ -107,6 +107,10 @@ DEVICE = "torch makes a new object each time it is asked for a device, and the g
 WRAPPER = "`GraphFunction.__call__` is one more Python function, which hands arguments and keywords on"
 LOOK = "the look for hooks and changed parts before each call, and reading parameters out of their dicts"
 WALKING = "walking and checking do little more than follow pointers in both tools; all rows are in the table below"
+AS_IT_IS = (
+    "the graph keeps what the model does and a person would leave out (sizes in each layer, `contiguous()`, a `gather` of "
+    "token types), and checks its guards"
+)
 RESNET, BERT = "ResNet-50, 224 px", "BERT-base"
 CHAIN = value("capture", "chain of 1,000", "Clew")
 OWN = value("import", "share of `import clew`", "Clew's own files")
@@ -125,7 +129,7 @@ TARGETS = [
     Target("peak memory of a capture, BERT-base: at most 30 MB over eager, graph included", 30, _peak(BERT), " MB"),
     Target("replay, MLP of 50 layers: at most 1.05x by hand", 1.05, replay_over_hand("MLP of 50 layers"), "x", LOOK),
     Target("replay, tiny ResNet: at most 1.05x by hand", 1.05, replay_over_hand("tiny ResNet"), "x", LOOK),
-    Target("replay, tiny BERT: at most 1.1x by hand", 1.1, replay_over_hand("tiny BERT"), "x", LOOK),
+    Target("replay, tiny BERT: at most 1.1x by hand", 1.1, replay_over_hand("tiny BERT"), "x", AS_IT_IS),
     Target("replay, one-op call: at most 1.5 us where by hand is 0.9 us, so 1.67x", 1.67, ONE, "x", WRAPPER),
     Target("guards: at most 100 ns each, the dearest kind", 100, _largest("guards"), " ns", DEVICE),
     Target(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 from benchmarks import graph_work
 from benchmarks.figures import Figure
@@ -21,7 +22,14 @@ def tasks(quick: bool) -> list[Task]:
 
 def _measure(size: int) -> list[Figure]:
     return [
-        Figure(SECTION, f"{row.what}, {size:,}", name, value, "us per node", turns=3)
+        _figure(f"{row.what}, {size:,}", name, value)
         for row in graph_work.rows((size,))
+        if row.what != "bytes"  # which are part of the section on memory
         for name, value in row.times.items()
     ]
+
+
+def _figure(program: str, tool: str, value: float) -> Figure:
+    if math.isnan(value):
+        return Figure(SECTION, program, tool, None, "us per node", "not measured")
+    return Figure(SECTION, program, tool, value, "us per node", turns=3)
