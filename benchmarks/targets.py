@@ -108,7 +108,7 @@ WRAPPER = "`GraphFunction.__call__` is one more Python function, which hands arg
 LOOK = "the look for hooks and changed parts before each call, and reading parameters out of their dicts"
 WALKING = "walking and checking do little more than follow pointers in both tools; all rows are in the table below"
 AS_IT_IS = (
-    "the graph keeps what the model does and a person would leave out (sizes in each layer, `contiguous()`, a `gather` of "
+    "the graph keeps what a person would leave out (sizes in each layer, `contiguous()`, a `gather` of "
     "token types), and checks its guards"
 )
 RESNET, BERT = "ResNet-50, 224 px", "BERT-base"
