@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Iterator
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from clew.capture.control.paths import Paths, raise_error
@@ -21,6 +21,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind
+from clew.capture.example.reach import asks_for_identity, compares_objects
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
@@ -90,6 +91,17 @@ class ExampleRun:
         self.regions = Regions(self.recorder, support, progress, self._variables)
         functions = [part for part in own if isinstance(part, FunctionType)]
         progress.rewrites.functions = list(dict.fromkeys([*functions, *self.functions, *around.functions]))
+
+    def _keep_identities(self, codes: list[CodeType]) -> bool:
+        """Let a program whose code compares objects meet the objects that it would meet; whether it compares any."""
+        recorder, compares = self.recorder, any(map(compares_objects, codes))
+        recorder.plain_truths = any(map(asks_for_identity, codes))
+        recorder.needs_identity = recorder.plain_truths or compares
+        if recorder.plain_truths:
+            self.nests.plain_kinds += (bool,)
+        if compares:  # equal numbers may be one object, two stand-ins never are
+            self.nests.plain_kinds += (bool, int, float)
+        return compares
 
     def _variables(self) -> Iterator[tuple[Any, str]]:
         """The variables around the program, and the classes that it names."""

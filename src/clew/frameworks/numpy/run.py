@@ -24,7 +24,6 @@ from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind, check_slots, signature_of
-from clew.capture.example.reach import asks_for_identity, compares_objects
 from clew.capture.example.recorder import Recorder
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
@@ -91,13 +90,7 @@ class Run(ExampleRun):
         recorder.places, recorder.streams = self.places, self.streams
         self._follow_control_flow(NumpySupport(recorder), programs)
         codes = [function.__code__ for function in self.surroundings.functions]
-        recorder.compares_objects = any(map(compares_objects, codes))
-        recorder.plain_truths = any(map(asks_for_identity, codes))
-        recorder.needs_identity = recorder.compares_objects or recorder.plain_truths
-        if recorder.plain_truths:
-            self.nests.plain_kinds = (bool,)
-        if recorder.compares_objects:  # equal numbers may be one object, two stand-ins never are
-            self.nests.plain_kinds = (bool, int, float)
+        recorder.compares_objects = self._keep_identities(codes)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Record one run; False if the program must be run again with what was found out."""

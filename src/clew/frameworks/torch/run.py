@@ -26,7 +26,7 @@ from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
-from clew.capture.example.reach import asks_for_identity, compares_objects, global_names
+from clew.capture.example.reach import asks_for_identity, global_names
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
@@ -117,11 +117,7 @@ class Run(ExampleRun):
             self.nests.plain_kinds += (bool,)
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
-        self.recorder.plain_truths = any(map(asks_for_identity, codes))
-        compares = any(map(compares_objects, codes))
-        self.recorder.needs_identity = self.recorder.plain_truths or compares
-        if compares:  # equal numbers may be one object, two stand-ins never are
-            self.nests.plain_kinds += (bool, int, float)
+        self._keep_identities(codes)
         named = any("type" in global_names(code) for code in codes)  # which would tell a stand-in from an array
         self.recorder.follows_arrays = findings.follows_arrays and not named
         self._global_hooks = len(global_hooks())
