@@ -32,6 +32,9 @@ class ControlWriter:
         self.comments = comments
         self._joined: dict[Node, Joined] = {}
         """Branches that are written inside of the head of another one, by what is written there."""
+        self.left: dict[str, int | None] = {}
+        """How often each context manager that is watched is left, by its variable, which is None from then on; not a
+        number where a ``with`` leaves it."""
 
     def block(self, nodes: Any, finish: Finish, draft: Draft | None = None) -> list[Line]:
         """The statements of a block."""

@@ -79,7 +79,7 @@ class Planner(ControlPlanner):
         """The branches and loops that become statements, each with its depth; all other bodies become functions."""
         found = {}
         having = with_bodies(nodes)
-        around = _blocks_around(nodes, blocks) if having and blocks.ends else {}
+        around = _blocks_around(nodes, blocks) if having and (blocks.ends or blocks.watched) else {}
         for node, bodies in having:
             within = around.get(node, 0)
             control = control_of(node)
@@ -127,11 +127,11 @@ class Planner(ControlPlanner):
 
 
 def _blocks_around(nodes: Iterable[Node], blocks: Blocks) -> dict[Node, int]:
-    """In how many ``with`` blocks each node stands."""
+    """In how many ``with`` and ``try`` blocks each node stands."""
     around = {}
     within = 0
     for node in nodes:
-        within += (node in blocks.ends) - (node in blocks.closing)
+        within += (node in blocks.ends) + (node in blocks.watched) - (node in blocks.closing)
         around[node] = within
     return around
 

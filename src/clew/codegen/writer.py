@@ -43,9 +43,11 @@ class Writer(ControlWriter):
         checks = {node: inlined_into(node, self.plan.bound) for node in nodes if not node.users and is_check(node)}
         roots = unread_roots(nodes)
         skipped = self.skipped(nodes, finish).union(roots, *checks.values())
-        special = among(nodes, blocks.ends, blocks.closing, checks, self.plan.layouts, self.plan.handing, skipped)
+        around = (blocks.ends, blocks.closing, blocks.watched)
+        special = among(nodes, *around, checks, self.plan.layouts, self.plan.handing, skipped)
         lines: list[Line] = []
-        outside = []
+        outside: list[list[Line]] = []
+        watched: list[Node] = []
         for node in nodes:
             if node not in special:
                 lines += self._plain(node, draft, finish, roots)
@@ -53,6 +55,11 @@ class Writer(ControlWriter):
                 lines += self._head_of_block(node, blocks)
                 outside.append(lines)
                 lines = list(self.free(node, frees.get(node.args[0], []) if node.args[0] in blocks.inline else []))
+            elif node in blocks.watched:
+                lines += self._head_of_watched(node, blocks)
+                outside.append(lines)
+                lines = []
+                watched.append(node)
             elif node in blocks.closing:
                 inside, lines = lines, outside.pop()
                 lines += [line.indented() for line in inside or [Line("pass", node, node)]]
@@ -64,7 +71,37 @@ class Writer(ControlWriter):
             elif node not in skipped:
                 lines += self._inner_functions(node) if node.op != "placeholder" else ()
                 lines += self._plain(node, draft, finish, roots)
+        for node in reversed(watched):
+            lines = [*outside.pop(), *self._watching(node, lines)]
         return lines
+
+    def _head_of_watched(self, node: Node, blocks: Blocks) -> Iterable[Line]:
+        """What begins a block that is left inside a branch."""
+        is_whole = node in blocks.whole
+        self.left[self.scope.locals.name(node.args[0])] = None if is_whole else 0
+        if is_whole:
+            return self._head_of_block(node, blocks)
+        return (Line(statement(node, self.scope, self.root), node, node),)
+
+    def _leaving(self, node: Node, local: str, freed: list[Node]) -> list[Node]:
+        """What is set free with a call of ``__exit__``: the context manager as well if it is watched."""
+        if local not in self.left:
+            return freed
+        self.left[local] = (self.left[local] or 0) + 1
+        return freed if local in map(self.scope.locals.name, freed) else [*freed, node.args[0]]
+
+    def _watching(self, node: Node, inside: list[Line]) -> Iterator[Line]:
+        """Statements in which a context manager is left; if an error comes first, it is left then."""
+        local = self.scope.locals.name(node.args[0])
+        count = self.left.pop(local)
+        if not count:
+            yield from inside if count == 0 else (line.indented() for line in inside)
+            return
+        yield Line("try:", node, node)
+        yield from (line.indented() for line in inside)
+        yield Line("finally:", node, node)
+        yield Line(f"if {local} is not None:", node, node).indented()
+        yield Line(f"{local}.__exit__(None, None, None)", node, node).indented().indented()
 
     def _check(self, node: Node, inlined: list[Node], frees: dict[Node, list[Node]]) -> Iterator[Line]:
         """An ``if`` with the call that raises, then the locals that the two were the last to use."""
@@ -86,6 +123,11 @@ class Writer(ControlWriter):
         else:
             text = statement(node, self.scope, self.root)
         freed = self.plan.frees.get(node)
+        if self.left and node.target == "__exit__":
+            local = self.scope.locals.name(node.args[0])
+            if self.left.get(local) is None and local in self.left:
+                return self.free(node, [used for used in freed or [] if used is not node.args[0]])
+            freed = self._leaving(node, local, freed or [])
         if freed:
             text += self.freeing([used for used in freed if used not in roots] if roots else freed)
         if self.comments.verbose or "\n" in text:

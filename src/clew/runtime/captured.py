@@ -22,7 +22,8 @@ from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_la
 from clew.ir.graph import Graph
 from clew.runtime.bound import Bound, bind
 from clew.runtime.function import GraphFunction, Protection
-from clew.runtime.module import GraphModule
+from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
+from clew.runtime.renaming import add_parts, keep_state_names, renamed
 
 
 class Guarded:
@@ -56,7 +57,8 @@ class Guarded:
         """What surrounds a call, so that one whose guard fails leaves no mark."""
         plan, late = self._plans()
         if plan is not None:
-            return protected(plan, getattr(self, "root", self), args, kwargs)
+            root = self.root if isinstance(self, GraphFunction) else self
+            return protected(plan, root, args, kwargs)
         return refused_when_raising() if late else nullcontext()
 
     def _protection(self) -> Protection | None:
@@ -66,6 +68,10 @@ class Guarded:
 
 class CapturedModule(Guarded, GraphModule):
     """A module captured from an example."""
+
+
+_NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_self"}) | OWN_ATTRIBUTES
+"""Names that a captured module has no place for among those of its parts."""
 
 
 class CapturedFunction(Guarded, GraphFunction):
@@ -123,15 +129,18 @@ def callable_of(
     if source is None or live:
         root = Live(torch.nn.Module() if source is None else source, constants, state)
         return CapturedFunction(root, graph, name)
+    names = renamed(source, graph, state, _NEEDED)
     before = vars(source).copy()
     try:
         for path, value in constants.items():
             object.__setattr__(source, path, value)
+        add_parts(source, names)
         module = CapturedModule(source, graph, name)
     finally:
         vars(source).clear()
         vars(source).update(before)
     give_state(source, module, state)
+    keep_state_names(module, names)
     return module
 
 

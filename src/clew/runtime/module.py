@@ -46,6 +46,8 @@ class _StaleForward:
 
 _DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls")
 """Attributes that are not copied or saved: the graph is, by itself, and what follows from it is made anew."""
+OWN_ATTRIBUTES = frozenset({"meta", "_watchers", "_deepcopy_hooks", *_DERIVED})
+"""What each module keeps besides its parts."""
 
 
 class GraphModule(torch.nn.Module):

@@ -20,6 +20,7 @@ from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.runtime.build import compile_function
+from clew.runtime.function import GraphFunction
 
 COMPILERS = {"torch": "compile", "jax": "jit", "tensorflow": "function"}
 """The compiler of each framework, by its name in the framework's package."""
@@ -45,7 +46,7 @@ class NativeFunction:
         first, rest = _taken_apart(captured.graph)
         if package not in _DECIDES:
             _refuse_guards(package, rest)
-        self._root = captured.root if hasattr(captured, "root") else captured
+        self._root = captured.root if isinstance(captured, GraphFunction) else captured
         self._checks = _function(first, f"{self.__name__}.checks")
         if package in _STAGED:
             program = type(captured)(self._root, rest, self.__name__)

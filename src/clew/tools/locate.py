@@ -19,6 +19,7 @@ from clew.ir.guests import Effect, present
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
 from clew.runtime.choose import make_captured
+from clew.runtime.function import GraphFunction
 from clew.tools.examples import Call, copied
 from clew.tools.pictures import Picture, Tolerance, difference, picture
 from clew.tools.world import World
@@ -77,7 +78,7 @@ def _failing_node(captured: Any, call: Call, world: World) -> Place | None:
 
 def _record(program: Any, call: Call, world: World) -> Recording:
     """Run a program's graph on a copy of the call, and put everything back."""
-    recording = Recording(getattr(program, "root", program), program.graph)
+    recording = Recording(program.root if isinstance(program, GraphFunction) else program, program.graph)
     try:
         recording.run(initial_env=_bound(program, copied(call)))
     except Exception as error:

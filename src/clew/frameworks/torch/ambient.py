@@ -18,6 +18,7 @@ import torch
 from torch.nn import functional
 
 from clew.capture.example.histories import History
+from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Scalar
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
@@ -120,7 +121,8 @@ def _refusing(original: Callable[..., Any], current: Current) -> Callable[..., A
         if current() is None:
             return original(*args, **kwargs)
         source = user_source()
-        raise CaptureError(
+        kind = CaptureError if original.__name__.startswith(_SWITCHES) else CannotFollow
+        raise kind(
             f"{original.__name__} inside the program cannot be captured yet",
             where="" if source is None else source.describe(),
             why="what it does is hidden from the capture",

@@ -19,6 +19,7 @@ import torch
 from clew import tree
 from clew.capture.example.contents import Memory
 from clew.capture.example.guards import CHECKS, Variable
+from clew.capture.example.islands import CannotFollow
 from clew.capture.example.plain_bodies import only_calculates
 from clew.capture.example.recorder import Scalar
 from clew.capture.example.surroundings import Surroundings
@@ -208,7 +209,8 @@ def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, A
 def _of_numbers(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
     """A call that calculates with traced numbers: recorded again, or guarded on the numbers that the cache asks for.
 
-    The cache itself never sees a traced number, which would outlive the capture there.
+    The cache itself never sees a traced number, which would outlive the capture there. The numbers are read before the
+    body runs: whatever else it reads, a size of a parameter for one, is none of its arguments.
     """
     if not only_calculates(cached.__wrapped__):
         for leaf in _leaves((args, kwargs)):
@@ -217,6 +219,7 @@ def _of_numbers(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[
         return known
     held = Memory(recorder.is_end)
     held.remember((args, kwargs))
+    recorder.argument([leaf for leaf in _leaves((args, kwargs)) if issubclass(type(leaf), Scalar)])
     result = _again(recorder, cached, args, kwargs, known)
     if held.has_changed():
         raise _refusal(cached, "it changes its arguments")
@@ -290,7 +293,7 @@ def _stays_inside(node: Any, made: set[Any]) -> bool:
 
 
 def _refusal(cached: Any, why: str) -> CaptureError:
-    return refusal(f"{cached.__wrapped__.__name__}, a function with a cache,", why)
+    return refusal(f"{cached.__wrapped__.__name__}, a function with a cache,", why, CannotFollow)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy.random
 
+from clew.capture.example.islands import CannotFollow
 from clew.capture.example.statements import is_only_shown
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
@@ -74,7 +75,7 @@ def _dating(original: Callable[..., Any], place: int, current: Current) -> Calla
         recorder = current()
         is_now = len(args) <= place or (place == 0 and args[0] is None)
         if recorder is not None and is_now and id(sys._getframe(1).f_globals) in recorder.surroundings.namespaces:
-            raise refusal("the date of today", "it is another one at another call")
+            raise refusal("the date of today", "it is another one at another call", CannotFollow)
         return original(*args)
 
     return read
@@ -85,7 +86,7 @@ def _refusing(original: Callable[..., Any], name: str, current: Current, seeded:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         has_seed = seeded and (args or tuple(kwargs.values()) or (None,))[0] is not None
         if current() is not None and not has_seed:
-            raise refusal(name, "it gives another value at each call, which the graph would not")
+            raise refusal(name, "it gives another value at each call, which the graph would not", CannotFollow)
         return original(*args, **kwargs)
 
     return refuse
@@ -106,7 +107,11 @@ def _seeding(original: Callable[..., Any], current: Current) -> Callable[..., An
 
     def __init__(self: Any, x: Any = None) -> None:
         if current() is not None and x is None and not is_importing():
-            raise refusal("a generator of Python without a seed", "it gives other values at each call of the original")
+            raise refusal(
+                "a generator of Python without a seed",
+                "it gives other values at each call of the original",
+                CannotFollow,
+            )
         original(self, x)
 
     return __init__
@@ -134,7 +139,7 @@ def _calendar(original: Any, current: Current) -> Any:
     def now(name: str) -> Callable[..., Any]:
         def read(*args: Any, **kwargs: Any) -> Any:
             if current() is not None and not is_only_shown(user_frame(2)):
-                raise refusal("the date of today", "it is another one at another call")
+                raise refusal("the date of today", "it is another one at another call", CannotFollow)
             return getattr(original, name)(*args, **kwargs)
 
         return read

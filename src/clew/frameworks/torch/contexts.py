@@ -12,13 +12,14 @@ from typing import Any
 
 import torch
 
+from clew.capture.example.islands import CannotFollow
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.higher_order import refusal
 from clew.ir.node import Node
 
 Current = Callable[[], Any]
 
 _MANAGERS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
-_NODE = "_clew_node"
 
 
 def install(patches: Patches, current: Current) -> None:
@@ -67,7 +68,7 @@ def _switching(original: Callable[..., Any], current: Current) -> Callable[..., 
         node = recorder._create("call_function", type(self), (recorder.argument(mode),), {}, never_fails=True)
         with recorder.paused():
             original(self, recorder.concrete(mode))
-        vars(self)[_NODE] = [node]
+        recorder.managers[id(self)] = (self, [node])
 
     return __init__
 
@@ -88,9 +89,14 @@ def _decorating(original: Callable[..., Any], current: Current) -> Callable[...,
 
 
 def _entered(recorder: Any, manager: Any) -> list[Node]:
-    """The nodes of this capture under which a manager was made or entered, the last one last."""
-    found: list[Node] = vars(manager).get(_NODE) or []
-    return found if found and found[-1].graph is recorder.graph else []
+    """The nodes under which this run has made or entered a manager, the last one last.
+
+    A block may be entered before a branch and left inside it: what the branch leaves is a value from outside of it.
+    """
+    _, found = recorder.managers.get(id(manager), (manager, []))
+    if found and not recorder.bodies.is_open(found[-1].graph):
+        raise refusal("a block that begins in one part of the program and ends in another", kind=CannotFollow)
+    return found
 
 
 def _manager(recorder: Any, manager: Any) -> Node | None:
@@ -101,11 +107,11 @@ def _manager(recorder: Any, manager: Any) -> Node | None:
         return entered[-1] if entered else None
     if not entered:
         args, kwargs = _arguments(manager)
-        entered = [recorder._create("call_function", type(manager), args, kwargs, never_fails=True)]
+        node = recorder._create("call_function", type(manager), args, kwargs, never_fails=True)
     else:
-        entered = [*entered, entered[-1]]  # entered again before it was left, which is the same object
-    vars(manager)[_NODE] = entered
-    return entered[-1]
+        node = entered[-1]  # entered again before it was left, which is the same object
+    recorder.managers[id(manager)] = (manager, [*entered, node])
+    return node
 
 
 def _arguments(manager: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

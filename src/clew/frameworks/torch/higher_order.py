@@ -143,12 +143,16 @@ def _name_of(function: Any, place: int) -> str:
     return names[place] if place < len(names) else f"arg{place}"
 
 
-def refusal(what: str, why: str = "the capture cannot follow it, and guessing could be wrong") -> CaptureError:
+def refusal(
+    what: str,
+    why: str = "the capture cannot follow it, and guessing could be wrong",
+    kind: type[CaptureError] = CaptureError,
+) -> CaptureError:
     """The error for what cannot be captured, with the line of the user."""
     source = user_source(3)
     fix = 'keep the function that does it as one call: clew.wrap("its_name") at module level'
     where = "" if source is None else source.describe()
-    return CaptureError(f"{what} cannot be captured", where=where, why=why, fixes=(fix,))
+    return kind(f"{what} cannot be captured", where=where, why=why, fixes=(fix,))
 
 
 def record(recorder: Any, head: tuple[Any, ...], function: Any, run: Any, args: Any, kwargs: Any) -> Any:

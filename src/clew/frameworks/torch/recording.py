@@ -80,6 +80,7 @@ class TorchRecorder(Recorder):
         self.hashed = False
         self.frozen: list[torch.Tensor] = []
         self.territories: dict[Any, Territory] = {}
+        self.managers: dict[int, tuple[Any, list[Node]]] = {}
         self.undo = touches.Undo()
         self._no_return = ""
         self._asked: list[tuple[Any, Any]] = []

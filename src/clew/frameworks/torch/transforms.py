@@ -8,6 +8,7 @@ call that stays one node, each is the original.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,10 @@ from torch._functorch import apis, eager_transforms
 from torch.autograd import functional
 
 from clew.capture.example.attempts import PASSING
+from clew.capture.example.islands import CannotFollow
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
-from clew.frameworks.torch.higher_order import Current, call_with, record, transform_with
+from clew.frameworks.torch.higher_order import Current, call_with, record, refusal, transform_with
 
 PASSING.add(torch.utils.checkpoint._StopRecomputationError)
 _checkpoint: Any = torch.utils.checkpoint.checkpoint
@@ -42,6 +44,25 @@ def install(patches: Patches, current: Current) -> None:
     ):
         for name in names:
             patches.in_dict(vars(home), name, noted(make))
+    flexible = sys.modules.get("torch.nn.attention.flex_attention")
+    if flexible is not None:
+        patches.in_dict(vars(flexible), "flex_attention", noted(lambda original: _compiled(original, current)))
+
+
+def _compiled(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function that torch compiles, with the functions that it is given, at its first call."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(*args, **kwargs)
+        why = "torch compiles it together with the functions that it is given"
+        if any(map(callable, (*args, *kwargs.values()))):
+            raise refusal(f"{original.__name__} with functions of the program", why, CannotFollow)
+        return recorder.whole("call_function", original, original, args, kwargs, (), why, original)
+
+    return call
 
 
 def _taking(original: Callable[..., Any], target: Callable[..., Any], current: Current) -> Callable[..., Any]:
