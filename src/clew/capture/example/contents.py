@@ -53,6 +53,15 @@ def value_of(variable: contextvars.ContextVar[Any]) -> Any:
         return UNSET
 
 
+def look_up(value: Any, name: str, default: Any = None) -> Any:
+    """An attribute, read without running a ``__getattr__`` of the user's."""
+    look: Any = type.__getattribute__ if isinstance(value, type) else object.__getattribute__
+    try:
+        return look(value, name)
+    except AttributeError:
+        return default
+
+
 def follows(value: Any) -> bool:
     """Whether the parts of a value are looked at: those of containers, and of plain objects of users' classes."""
     kind: Any = type(value)

@@ -17,7 +17,7 @@ from collections.abc import Container, Iterable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import CODE, SIMPLE
+from clew.capture.example.contents import CODE, SIMPLE, look_up
 from clew.capture.example.guards import Variable
 from clew.ir.source import is_hidden
 
@@ -155,8 +155,8 @@ class Reach:
             self._add_value(value.func, _NOTHING, depth)
             for part in (*value.args, *value.keywords.values()):
                 self._add_value(part, _NOTHING, depth - 1)
-        elif isinstance(getattr(value, "__wrapped__", None), FunctionType):
-            self._waiting.append(value.__wrapped__)
+        elif isinstance(look_up(value, "__wrapped__"), FunctionType):
+            self._waiting.append(look_up(value, "__wrapped__"))
         elif _package(type(value)) in _FOREIGN and not isinstance(value, type):
             return
         else:
@@ -184,7 +184,7 @@ def _named_functions(function: FunctionType, methods: dict[str, list[FunctionTyp
         if isinstance(value, ModuleType):
             inside = [vars(value)[name] for name in names & vars(value).keys()]
         else:
-            inside = [value, getattr(value, "__wrapped__", None)]
+            inside = [value, look_up(value, "__wrapped__")]
         yield from (one for one in inside if isinstance(one, FunctionType))
 
 
@@ -253,7 +253,7 @@ def _functions_in(value: Any) -> Iterator[FunctionType]:
         while part is not None:
             if isinstance(part, FunctionType):
                 yield part
-            part = getattr(part, "__wrapped__", None)
+            part = look_up(part, "__wrapped__")
 
 
 @functools.lru_cache(maxsize=16384)
@@ -310,7 +310,7 @@ def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
     wanted = vars(value).keys() if by_text else names & vars(value).keys()
     for name in [name for name in wanted if not name.startswith("__")]:
         part = vars(value)[name]
-        if not isinstance(part, CODE) and not hasattr(part, "__get__"):
+        if not isinstance(part, CODE) and not hasattr(type(part), "__get__"):
             yield holder, name, part
 
 

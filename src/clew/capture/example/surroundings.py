@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, value_of
+from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, look_up, value_of
 from clew.capture.example.guards import MISSING, Variable
 from clew.capture.example.reach import (
     Reach,
@@ -100,7 +100,7 @@ def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> tuple[_Known, l
 
 def _mark(value: Any) -> Any:
     """What must stay for a program to reach the same through a variable: code itself, of all else the class."""
-    if isinstance(value, CODE) or getattr(value, "__wrapped__", None) is not None:
+    if isinstance(value, CODE) or look_up(value, "__wrapped__") is not None:
         return value
     return _PLAIN if type(value) in SIMPLE else type(value)
 
@@ -235,7 +235,7 @@ class Surroundings:
 
     def _add_stream(self, name: str, stream: Any, is_near: bool) -> None:
         """What hands out another value at each use: one that cannot be set back is refused before it is used."""
-        if is_near and hasattr(stream, "__next__"):
+        if is_near and hasattr(type(stream), "__next__"):
             raise _stream_refused(name, stream)
         self._streams.append((name, stream, _position(stream)))
 
@@ -244,7 +244,7 @@ class Surroundings:
         used: raise if the program itself names what leads to one."""
         known = {id(stream) for _, stream, _ in self._streams} | {id(_PYTHON_STREAM)}
         for name, stream in found:
-            if hasattr(stream, "__next__"):
+            if hasattr(type(stream), "__next__"):
                 if any(name in function.__code__.co_freevars or name in _names(function) for function in self._near):
                     raise _stream_refused(name, stream)
             elif id(stream) not in known and not type(stream).__module__.startswith("torch"):
@@ -376,7 +376,7 @@ def _stream_refused(name: str, stream: Any) -> CaptureError:
 
 def functions_of(target: Any) -> list[Any]:
     """The Python functions of a callable: itself, with those that it wraps, or the methods of a module's parts."""
-    found = getattr(target, "__func__", target)
+    found = look_up(target, "__func__", target)
     functions = [one for one in _chain(found) if isinstance(one, FunctionType)]
     if functions:
         return functions
@@ -387,9 +387,9 @@ def functions_of(target: Any) -> list[Any]:
 def _chain(wrapper: Any) -> Iterator[Any]:
     """What a decorator has made, and what it has made it of; installed decorators keep no state of the program."""
     while wrapper is not None and not isinstance(wrapper, type):
-        inner, code = getattr(wrapper, "__wrapped__", None), getattr(wrapper, "__code__", None)
+        inner, code = look_up(wrapper, "__wrapped__"), look_up(wrapper, "__code__")
         if inner is None or code is None or "-packages" not in code.co_filename:
-            yield getattr(wrapper, "__func__", wrapper)
+            yield look_up(wrapper, "__func__", wrapper)
         wrapper = inner
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import CODE, Memory, contents, follows
+from clew.capture.example.contents import CODE, Memory, contents, follows, look_up
 from clew.capture.example.guards import Remembered, Variable, remember, require_untouched
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.reach import Reach, attribute_names, is_installed, methods_of, package_of, variables
@@ -40,8 +40,8 @@ def functions_in(target: Any) -> list[FunctionType]:
         owner: Any = target.__self__
         return _methods(owner if isinstance(owner, type) else type(owner))
     if isinstance(target, FunctionType):
-        return [target, *functions_in(getattr(target, "__wrapped__", None))]
-    wrapped = getattr(target, "__wrapped__", None)
+        return [target, *functions_in(look_up(target, "__wrapped__"))]
+    wrapped = look_up(target, "__wrapped__")
     if wrapped is not None:
         return functions_in(wrapped)
     if target is None or isinstance(target, CODE):
