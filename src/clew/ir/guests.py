@@ -70,6 +70,10 @@ class Guest:
         """The effect of calling ``module``."""
         return None
 
+    def shared_hooks(self) -> list[dict[int, Any]]:
+        """The tables of functions that run with every module."""
+        return []
+
     def qualified_name(self, function: Any) -> str | None:
         """The dotted name under which users write ``function``."""
         return None

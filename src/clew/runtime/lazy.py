@@ -15,6 +15,7 @@ from typing import Any
 
 from clew.capture.example.contents import same_part
 from clew.errors import CaptureError, GuardError
+from clew.ir.guests import module_guest
 
 Pin = tuple[dict[str, Any], str, Any]
 """An attribute that a capture relied on: the dict that holds it, its name, its value."""
@@ -29,7 +30,7 @@ class LazyGraph:
     def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], limit: int = 16) -> None:
         self.fn = fn
         self.captures: list[Any] = []
-        self._modes: list[tuple[tuple[bool, ...], list[Pin]]] = []
+        self._modes: list[tuple[tuple[Any, ...], list[Pin]]] = []
         self._order: tuple[int, ...] = ()
         self._parts = Parts(fn)
         self.limit = limit
@@ -64,7 +65,7 @@ class LazyGraph:
         self._order = (len(self.captures) - 1, *self._order)
         return result
 
-    def _candidates(self, mode: tuple[bool, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[int]:
+    def _candidates(self, mode: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[int]:
         """The captures that this call may fit, by their places: first those whose guards at the entrance hold."""
         doubtful = []
         for place in self._order:
@@ -87,16 +88,21 @@ class LazyGraph:
         return f"LazyGraph({getattr(self.fn, '__name__', self.fn)}, {len(self.captures)} captures)"
 
 
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+
 class Parts:
-    """The parts of a module, listed again only when it has others: a capture holds for one mode of them only."""
+    """The parts of a module, listed again only when it has others: a capture holds for one mode of them only, and for
+    the hooks that they have."""
 
     def __init__(self, module: Any) -> None:
         self._list = getattr(module, "modules", None)
         self._holders: list[dict[str, Any]] = []
         self._children: list[Any] = []
+        self._hooks: list[dict[int, Any]] = []
 
-    def mode(self) -> tuple[bool, ...]:
-        """Which parts are training; nothing for a function."""
+    def mode(self) -> tuple[Any, ...]:
+        """Which parts are training, and which hooks they have; nothing for a function."""
         if self._list is None:
             return ()
         children = self._children_now()
@@ -106,7 +112,10 @@ class Parts:
                 return tuple(part.training for part in parts)
             self._holders = [vars(part) for part in parts]
             self._children = self._children_now()
-        return tuple(map(getitem, self._holders, repeat("training")))
+            guest = module_guest(parts[0])
+            self._hooks = [held[name] for held in self._holders for name in HOOKS if name in held]
+            self._hooks += [] if guest is None else guest.shared_hooks()
+        return (*map(getitem, self._holders, repeat("training")), *chain.from_iterable(self._hooks))
 
     def _children_now(self) -> list[Any]:
         held = map(methodcaller("values"), map(getitem, self._holders, repeat("_modules")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from clew.frameworks.torch import effects, modules, names, signatures, spelling, types
+from clew.frameworks.torch import effects, modules, names, programs, signatures, spelling, types
 from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.tracing import TracingAnswers
 from clew.ir.guests import Effect
@@ -31,6 +31,10 @@ class TorchGuest(TracingAnswers):
     def module_effect(self, module: Any) -> Effect | None:
         """The effect of calling a module of ``torch.nn`` in the state it is in; None for classes of users."""
         return modules.module_effect(module)
+
+    def shared_hooks(self) -> list[dict[int, Any]]:
+        """The tables of functions that run with every module."""
+        return programs.shared_hooks()
 
     def qualified_name(self, function: Any) -> str | None:
         """The public name of a function or class of torch."""

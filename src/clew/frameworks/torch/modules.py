@@ -7,10 +7,10 @@ the parts decide: the worst effect among the module and all modules in it. A cla
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules import activation, batchnorm, dropout, instancenorm, module, pooling, rnn, sparse
 from torch.nn.utils import parametrize
@@ -29,6 +29,14 @@ def module_effect(root: nn.Module) -> Effect | None:
     if module._global_forward_hooks or module._global_forward_pre_hooks:
         return Effect.UNKNOWN
     return worst(_one_effect(part) for part in root.modules()) if root._modules else _one_effect(root)
+
+
+def written_by(root: nn.Module) -> Iterator[Tensor]:
+    """The tensors of a module that calling it may write to: its buffers, and weights that are brought to a norm first."""
+    yield from root.buffers()
+    for part in root.modules():
+        if isinstance(part, (sparse.Embedding, sparse.EmbeddingBag)) and part.max_norm is not None:
+            yield part.weight
 
 
 def _is_torchs_own(part: nn.Module) -> bool:

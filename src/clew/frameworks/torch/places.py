@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
+from itertools import chain
 from types import FunctionType
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch
 from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.state import State
 from clew.errors import CaptureError
+from clew.frameworks.torch.programs import hook_tables, shared_hooks
 from clew.ir.effects import pure
 
 OWN = frozenset(vars(torch.nn.Module()))
@@ -25,7 +27,7 @@ _MODE = "training"
 _BESIDE_MODE = OWN - {_MODE}
 
 
-def _check_hooks(module: torch.nn.Module) -> None:
+def check_hooks(module: torch.nn.Module) -> None:
     """The hooks on gradients belong to the call of a module, of which the graph holds only the inside."""
     if module._backward_hooks or module._backward_pre_hooks:
         raise CaptureError(
@@ -60,7 +62,7 @@ class Modules:
             if path.startswith(calls):
                 self.inner.append(part)
             elif part is module or not is_leaf(part, path):
-                _check_hooks(part)
+                check_hooks(part)
                 self.entered.append((path, part))
             else:
                 self.inner.append(part)
@@ -186,18 +188,21 @@ def watch_modules_around(state: State, parts: Iterable[torch.nn.Module]) -> None
 
 
 class ModulesAround:
-    """What modules around a program were when it was captured: their parts, their modes, and the settings of torch's
-    own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
+    """What modules around a program were when it was captured: their parts, their modes, their hooks, and the settings
+    of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
 
     def __init__(self, module: torch.nn.Module, lifted: Container[tuple[int, str]]) -> None:
         self._kept: list[tuple[dict[str, Any], Any, Any]] = []
+        self._hooks = shared_hooks()
         for part in module.modules():
+            self._hooks += hook_tables(part)
             children = part._modules
             self._keep(children, [name for name in children if (id(children), name) not in lifted])
             names = [_MODE]
             if type(part).__module__.startswith("torch."):
                 names += [name for name, value in vars(part).items() if name not in OWN and type(value) in _SETTINGS]
             self._keep(vars(part), [name for name in names if (id(part), name) not in lifted])
+        self._hooked = list(chain.from_iterable(self._hooks))
 
     def _keep(self, holder: dict[str, Any], names: list[str]) -> None:
         if names:
@@ -207,7 +212,8 @@ class ModulesAround:
     def is_as_before(self) -> bool:
         """Whether all of it is what it was."""
         try:
-            return all(read(holder) == before for holder, read, before in self._kept)
+            same = all(read(holder) == before for holder, read, before in self._kept)
+            return same and list(chain.from_iterable(self._hooks)) == self._hooked
         except KeyError:  # one of them is gone
             return False
 

@@ -17,7 +17,9 @@ __all__ = [
     "functions_behind",
     "global_hooks",
     "has_own_hooks",
+    "hook_tables",
     "hooks",
+    "shared_hooks",
     "signature_of",
 ]
 
@@ -44,6 +46,17 @@ def hooks(parts: Iterable[torch.nn.Module]) -> list[Any]:
     """The functions hooked to some modules."""
     holders = [hooks for part in parts for hooks in (part._forward_hooks, part._forward_pre_hooks)]
     return [hook for hooks in holders for hook in hooks.values()]
+
+
+def shared_hooks() -> list[dict[int, Any]]:
+    """The tables of functions that run with every module."""
+    tables = (torch_module._global_forward_pre_hooks, torch_module._global_forward_hooks)
+    return [*tables, torch_module._global_backward_pre_hooks, torch_module._global_backward_hooks]
+
+
+def hook_tables(part: torch.nn.Module) -> list[dict[int, Any]]:
+    """The tables of functions that run with a module, and with its gradients."""
+    return [part._forward_pre_hooks, part._forward_hooks, part._backward_pre_hooks, part._backward_hooks]
 
 
 def global_hooks() -> list[Any]:

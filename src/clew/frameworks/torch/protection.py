@@ -19,6 +19,7 @@ from clew.capture.example.guards import CHECKS
 from clew.capture.example.writes import FIRST_WRITE, refused
 from clew.codegen.blocks import blocks_of
 from clew.errors import ClewError, GuardError
+from clew.frameworks.torch.modules import written_by
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
 from clew.ir.effects import effect_of, resolve
@@ -152,9 +153,11 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
     tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
     if everything:
         tensors += [*root.parameters(), *root.buffers()]
+        tensors += [value for value in vars(root).values() if isinstance(value, torch.Tensor)]  # constants of a function
     for path in plan.attributes:
         found = resolve(root, path)
-        tensors += [found] if isinstance(found, torch.Tensor) else list(getattr(found, "buffers", list)())
+        tensors += [found] if isinstance(found, torch.Tensor) else []
+        tensors += written_by(found) if isinstance(found, torch.nn.Module) else ()
     if plan.optional and sum(tensor.nbytes for tensor in tensors if not tensor.is_sparse) > _MOST_BYTES:
         yield
         return

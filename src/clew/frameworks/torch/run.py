@@ -40,9 +40,16 @@ from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
-from clew.frameworks.torch.modules import module_effect
+from clew.frameworks.torch.modules import module_effect, written_by
 from clew.frameworks.torch.pieces import TorchSupport
-from clew.frameworks.torch.places import Modules, all_places, tensors_in, watch_classes, watch_modules_around
+from clew.frameworks.torch.places import (
+    Modules,
+    all_places,
+    check_hooks,
+    tensors_in,
+    watch_classes,
+    watch_modules_around,
+)
 from clew.frameworks.torch.programs import (
     behind,
     check_slots,
@@ -322,7 +329,7 @@ class Run(ExampleRun):
         if path is None or not is_leaf or self._must_enter(module):
             return self._enter_module(original, module, path, args, kwargs)
         pure = module_effect(module) is Effect.NONE
-        written = () if pure else (*module.buffers(), *leaves((args, kwargs)))
+        written = () if pure else (*written_by(module), *leaves((args, kwargs)))
         why = "it is compiled by torch.jit" if isinstance(module, torch.jit.ScriptModule) else ""
         if module in self.islands:
             why = "the capture cannot follow it"
@@ -346,6 +353,8 @@ class Run(ExampleRun):
         return any(_tensors_held(part) != self._held.get(part) for part in module.modules())
 
     def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
+        if path is None:
+            check_hooks(module)
         name = path if path is not None else f"<{type(module).__name__}>"
         key = self.recorder.enter_module(name, path or "", type(module), sys._getframe())
         try:
