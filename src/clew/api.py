@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType, NoneType
 from typing import Any
 
+from clew.capture.example.captured import Pins
 from clew.capture.example.named import stateful_objects, stateful_parts, static_names
 from clew.capture.symbolic import Tracer
 from clew.errors import CaptureError, MissingFramework
@@ -229,7 +230,7 @@ def trace_module(
             fn = module if name == "forward" else getattr(module, name)
             args = given if type(given) is tuple else (given,)
             captured = framework.capture(fn, args, named.get(name, {}), lifted=lifted, **options)
-            captures[name], known[name] = captured._replace(pins=()), len(lifted)
+            captures[name], known[name] = captured._replace(pins=Pins()), len(lifted)
             del captured  # what it relied on shall be held by nobody else when the next method is captured
     return make_methods(framework.package, module, captures)
 

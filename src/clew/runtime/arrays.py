@@ -28,7 +28,7 @@ class ArrayCapture(PlainCapture):
 
     framework = "numpy"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         early, late, variables = self._plan()
         if early:
             held = [variable.get() for variable in variables]

@@ -87,7 +87,7 @@ class GraphFunction:
         self._compiled = self._running = self._entrance = None
         self._calls = self._bindings = 0
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         function, bound, ready, protection = self._running or self._prepare()
         if ready is not None:
             is_ready = ready()

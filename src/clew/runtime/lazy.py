@@ -13,13 +13,9 @@ from itertools import chain, repeat
 from operator import getitem, is_, methodcaller
 from typing import Any
 
-from clew.capture.example.contents import same_part
+from clew.capture.example.captured import Pins
 from clew.errors import CaptureError, GuardError
 from clew.ir.guests import module_guest
-
-Pin = tuple[dict[str, Any], str, Any]
-"""An attribute that a capture relied on: the dict that holds it, its name, its value."""
-
 
 class LazyGraph:
     """A callable that captures itself as it is called. ``captures`` lists what it has.
@@ -30,21 +26,21 @@ class LazyGraph:
     def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], limit: int = 16) -> None:
         self.fn = fn
         self.captures: list[Any] = []
-        self._modes: list[tuple[tuple[Any, ...], list[Pin]]] = []
+        self._modes: list[tuple[tuple[Any, ...], Pins]] = []
         self._order: tuple[int, ...] = ()
         self._parts = Parts(fn)
         self.limit = limit
         self._capture = capture
         functools.update_wrapper(self, fn, updated=())
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         mode = self._parts.mode()
         order: Iterable[int] = self._order
         if len(self._order) > 1:
             order = self._candidates(mode, args, kwargs)
         elif self._order:
             captured_mode, pins = self._modes[0]
-            order = self._order if mode == captured_mode and _hold(pins) else ()
+            order = self._order if mode == captured_mode and pins.hold() else ()
         for place in order:
             try:
                 result = self.captures[place](*args, **kwargs)
@@ -70,7 +66,7 @@ class LazyGraph:
         doubtful = []
         for place in self._order:
             captured_mode, pins = self._modes[place]
-            if mode != captured_mode or not _hold(pins):
+            if mode != captured_mode or not pins.hold():
                 continue
             if self.captures[place]._may_fit(args, kwargs):
                 yield place
@@ -92,40 +88,51 @@ HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backwa
 
 
 class Parts:
-    """The parts of a module, listed again only when it has others: a capture holds for one mode of them only, and for
-    the hooks that they have."""
+    """The parts of a module, or of the one that a method belongs to, listed again only when it has others: a capture
+    holds for these parts, their classes, their mode and their hooks only."""
 
-    def __init__(self, module: Any) -> None:
-        self._list = getattr(module, "modules", None)
+    def __init__(self, fn: Any) -> None:
+        self._list = getattr(getattr(fn, "__self__", fn), "modules", None)
+        self._parts: list[Any] = []
         self._holders: list[dict[str, Any]] = []
         self._children: list[Any] = []
         self._hooks: list[dict[int, Any]] = []
+        self._ids: tuple[int, ...] = ()
 
     def mode(self) -> tuple[Any, ...]:
-        """Which parts are training, and which hooks they have; nothing for a function."""
+        """Which parts there are, which are training, and which hooks they have; nothing for a function."""
         if self._list is None:
             return ()
-        children = self._children_now()
-        if not children or len(children) != len(self._children) or not all(map(is_, children, self._children)):
+        if not self._are_the_same():
             parts = list(self._list())
             if not all("training" in vars(part) and "_modules" in vars(part) for part in parts):
                 return tuple(part.training for part in parts)
-            self._holders = [vars(part) for part in parts]
-            self._children = self._children_now()
-            guest = module_guest(parts[0])
-            self._hooks = [held[name] for held in self._holders for name in HOOKS if name in held]
-            self._hooks += [] if guest is None else guest.shared_hooks()
-        return (*map(getitem, self._holders, repeat("training")), *chain.from_iterable(self._hooks))
+            self._note(parts)
+        found: chain[Any] = chain(
+            self._ids,
+            map(type, self._parts),
+            map(getitem, self._holders, repeat("training")),
+            map(methodcaller("get", "forward"), self._holders),
+            chain.from_iterable(self._hooks),
+        )
+        return tuple(found)
+
+    def _note(self, parts: list[Any]) -> None:
+        self._parts = parts
+        self._holders = [vars(part) for part in parts]
+        self._ids = (*map(id, parts), *map(id, self._holders))
+        self._children = self._children_now()
+        guest = module_guest(parts[0])
+        self._hooks = [held[name] for held in self._holders for name in HOOKS if name in held]
+        self._hooks += [] if guest is None else guest.shared_hooks()
+
+    def _are_the_same(self) -> bool:
+        """Whether the modules below each part are those that were noted, and no part has another dict."""
+        children = self._children_now()
+        if not children and not self._parts or len(children) != len(self._children):
+            return False
+        return all(map(is_, children, self._children)) and all(map(is_, map(vars, self._parts), self._holders))
 
     def _children_now(self) -> list[Any]:
         held = map(methodcaller("values"), map(getitem, self._holders, repeat("_modules")))
         return list(chain.from_iterable(held))
-
-
-def _hold(pins: list[Pin]) -> bool:
-    """Whether all attributes are what they were."""
-    for holder, name, value in pins:
-        now = holder.get(name, _hold)
-        if now is not value and not same_part(now, value):
-            return False
-    return True

@@ -130,7 +130,7 @@ class GraphModule(torch.nn.Module):
     def _prologue_start(self) -> int:
         return self.recompile()._prologue_start
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         _, bound, ready, protection = self.__dict__["_running"] or self._prepare()
         if ready is not None:
             is_ready = ready()

@@ -54,7 +54,7 @@ class NativeFunction:
             program = MethodType(_function(rest, self.__name__), self._root)
         self.compiled = _compiler(package)(program, **_static(package, static))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         with self._undoing(args, kwargs):
             self._checks(self._root, *args, **kwargs)
             return self.compiled(*args, **kwargs)

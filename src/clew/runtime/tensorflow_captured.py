@@ -22,7 +22,7 @@ class TensorflowCapture(PlainCapture):
     framework = "tensorflow"
 
     @tf.autograph.experimental.do_not_convert
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if tf.executing_eagerly():
             return super().__call__(*args, **kwargs)
         bound = self.__signature__.bind(*args, **kwargs)

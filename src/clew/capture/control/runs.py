@@ -7,7 +7,7 @@ into ``Findings``, from which a capture starts over; what they recorded is compl
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -15,13 +15,14 @@ from clew.capture.control.paths import Paths, raise_error
 from clew.capture.control.pieces import Support
 from clew.capture.control.regions import Progress, Regions
 from clew.capture.example.bodies import Bodies
-from clew.capture.example.captured import Captured
+from clew.capture.example.captured import Captured, Pin, Pins
 from clew.capture.example.contents import SIMPLE, contents, same_contents
 from clew.capture.example.guards import Variable
+from clew.capture.example.loggers import STANDARD, all_keepers, functions_in
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind
-from clew.capture.example.reach import asks_for_identity, compares_objects
+from clew.capture.example.reach import asks_for_identity, attribute_names, compares_objects
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
@@ -122,6 +123,16 @@ class ExampleRun:
                 self.state.watch_variable(Variable(holder, name))
         self.nests.callables.clear()
 
+    def _watch_loggers(self) -> None:
+        """Handlers and filters of users' classes run when the program logs: their functions and attributes are its own."""
+        held = [*self.state.memory.loggers, *(value for _, value in self.surroundings.values())]
+        for keeper in all_keepers(held):
+            for function in functions_in(keeper):
+                for holder, name in self.surroundings.add(function):
+                    self.state.watch_variable(Variable(holder, name))
+            if hasattr(keeper, "__dict__"):
+                self.state.watch(keeper, vars(keeper), skip=STANDARD)
+
     # ---- how a run ends ------------------------------------------------------------------------------------------
 
     def _check_failure(self) -> None:
@@ -183,7 +194,21 @@ class ExampleRun:
         value = plain(self.recorder, self.result) if self.settings.keep and not several else None
         state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
         graph = self.recorder.bodies.outermost
-        return Captured(self.module, self.recorder.constants, graph, value, state, self.state.pins(), several)
+        pins = Pins([*self.state.pins(), *self._methods()], self.state.held_by_pins(self._names()))
+        return Captured(self.module, self.recorder.constants, graph, value, state, pins, several)
+
+    def _methods(self) -> Iterator[Pin]:
+        """The methods that ran, where their classes hold them."""
+        ran = self.surroundings.ran(self.recorder.executed.values())
+        for kind in self.surroundings.classes_of(ran):
+            if self.surroundings.may_vary(kind):
+                yield from ((vars(kind), name, value) for name, value in vars(kind).items() if _is_among(value, ran))
+
+    def _names(self) -> frozenset[str]:
+        """The attributes that the program names."""
+        ran = self.surroundings.ran(self.recorder.executed.values())
+        codes = {*self.recorder.executed.values(), *(function.__code__ for function in ran)}
+        return frozenset[str]().union(*map(attribute_names, codes))
 
     def finish(self, runs: list[Any]) -> None:
         """Complete the graph with what all runs relied on."""
@@ -196,3 +221,7 @@ class ExampleRun:
         for run in runs[1:]:
             self.recorder.executed |= run.recorder.executed
             self.state.learn_from(run.state)
+
+
+def _is_among(value: Any, functions: Container[FunctionType]) -> bool:
+    return type(value) is FunctionType and value in functions

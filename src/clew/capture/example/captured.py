@@ -5,7 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from clew.capture.example.contents import Contents, is_as_before, same_part
 from clew.ir.graph import Graph
+
+Pin = tuple[Any, str, Any]
+"""An attribute that a capture relied on: the dict that holds it, its name, its value."""
+
+
+class Pins(NamedTuple):
+    """What a capture relied on besides its guards: attributes, and what containers and objects among them held."""
+
+    attributes: Sequence[Pin] = ()
+    held: Sequence[tuple[Any, Contents]] = ()
+
+    def hold(self) -> bool:
+        """Whether all of it is what it was."""
+        for holder, name, value in self.attributes:
+            now = holder.get(name, Pins)
+            if now is not value and not same_part(now, value):
+                return False
+        return all(is_as_before(value, parts) for value, parts in self.held)
 
 
 class Captured(NamedTuple):
@@ -19,7 +38,6 @@ class Captured(NamedTuple):
     result: Any = None
     state: Sequence[str] = ()
     """Paths of the module's attributes that the graph changes."""
-    pins: Sequence[tuple[dict[str, Any], str, Any]] = ()
-    """Attributes that the capture relied on: the dict that holds each, its name, its value."""
+    pins: Pins = Pins()
     several_ways: bool = False
     """Whether the program was run once for each of several ways: then no run counts, and the graph gives the result."""

@@ -13,6 +13,7 @@ import contextvars
 import enum
 import functools
 import io
+import logging
 import math
 import threading
 import weakref
@@ -39,6 +40,7 @@ _FOREIGN = frozenset(
 _AMBIENT = (contextvars.ContextVar, threading.local)
 _TEXTS = (io.StringIO, io.BytesIO)
 _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
+_LOGGERS = (logging.Logger, logging.LoggerAdapter)
 _MOST = 20_000
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>"})()
 """What a context variable holds that has no value."""
@@ -282,7 +284,7 @@ def same_contents(now: Contents, before: Contents) -> bool:
     return True
 
 
-def _is_as_before(value: Any, before: Contents) -> bool:
+def is_as_before(value: Any, before: Contents) -> bool:
     """Whether a container or object holds what it held."""
     kind: Any = type(value)
     held = value if kind is dict else vars(value) if _is_plain_object(kind) else None
@@ -321,6 +323,7 @@ class Memory:
         self._most = most
         self.ends: dict[int, Any] = {}
         self.streams: list[Any] = []
+        self.loggers: list[Any] = []
         self._seen: dict[int, Any] = {}
         self._kept: list[tuple[Any, Contents]] = []
         self._kinds: list[type] = []
@@ -340,6 +343,8 @@ class Memory:
             return
         if is_stream(kind):
             self.streams.append(value)
+        elif issubclass(kind, _LOGGERS):
+            self.loggers.append(value)
         elif issubclass(kind, (tuple, MethodType, functools.partial, weakref.ref)):
             for part in _held_by(value):
                 self._remember(part, depth - 1)
@@ -361,7 +366,7 @@ class Memory:
     def changes(self, added: tuple[int, int]) -> Iterator[tuple[Any, Contents]]:
         """What of it is not as it was."""
         for value, parts in self.kept(added):
-            if not _is_as_before(value, parts):
+            if not is_as_before(value, parts):
                 yield value, parts
 
     def holds(self, part: Any) -> bool:
@@ -374,7 +379,7 @@ class Memory:
 
     def all_changes(self) -> Iterator[Any]:
         """All that is not as it was."""
-        return (value for value, parts in self._kept if not _is_as_before(value, parts))
+        return (value for value, parts in self._kept if not is_as_before(value, parts))
 
     def has_changed(self) -> bool:
         """Whether anything is not as it was."""
@@ -401,5 +406,5 @@ class Memory:
             if type(value) is not kind:
                 value.__class__ = kind
         for value, parts in self._kept:
-            if not _is_as_before(value, parts):
+            if not is_as_before(value, parts):
                 refill(value, parts)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextvars
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import HOLDING_NOTHING, Memory, contents, same_contents, same_part
+from clew.capture.example.contents import HOLDING_NOTHING, Contents, Memory, contents, same_contents, same_part
 from clew.capture.example.guards import MISSING, Variable, require, require_length, require_type
 from clew.capture.example.histories import History, is_held_once
 from clew.capture.example.nests import Nests
@@ -400,6 +400,20 @@ class State:
             for group in self._groups
             for name, value in group.before.items()
             if not group.is_inner and group.key(name) not in lifted
+        ]
+
+    def held_by_pins(self, names: Container[str]) -> list[tuple[Any, Contents]]:
+        """What containers and objects held before the run that pinned attributes of these names lead to."""
+        lifted = {entry.slot.key for entry in self.entries}
+        changed = {id(held.value) for held in self.nests.held}
+        anything = any(name in names for name in ("getattr", "__dict__", "vars", "attrgetter"))
+        return [
+            (value, parts)
+            for group in self._groups
+            for name, added in group.below.items()
+            if not group.is_inner and group.key(name) not in lifted and (anything or name in names)
+            for value, parts in self.memory.kept(added)
+            if id(value) not in changed
         ]
 
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import linecache
+import operator
 import sys
 import sysconfig
+import warnings
 from contextvars import ContextVar
 from types import FrameType, FunctionType
 from typing import Any
+
+from clew.capture.example.loggers import keepers
 
 _SHOWING = frozenset(
     "print pprint debug info warning warning_once warning_advice error exception critical log warn write".split()
@@ -30,7 +35,7 @@ def is_only_shown(frame: FrameType | None, raises: bool = True) -> bool:
     """
     if frame is None:
         return False
-    statement = _statement_at(frame.f_code.co_filename, frame.f_lineno)
+    statement = _statement_at(frame.f_code.co_filename, *_position(frame))
     if isinstance(statement, ast.Raise):
         return raises
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
@@ -43,19 +48,24 @@ def is_only_shown(frame: FrameType | None, raises: bool = True) -> bool:
     return name in _SHOWING or (name in _CHECKING and bool(conditions) and not _makes_text(conditions[0]))
 
 
-screens: ContextVar[tuple[Any, Any] | None] = ContextVar("clew_screens", default=None)
-"""Where printed text goes, as it was when a capture began."""
+screens: ContextVar[tuple[Any, ...] | None] = ContextVar("clew_screens", default=None)
+"""Where printed text and warnings go, as it was when a capture began."""
 
 
 def look_at_screens() -> None:
     """Note where printed text goes now."""
-    screens.set((sys.stdout, sys.stderr))
+    screens.set(_ways_out())
+
+
+def _ways_out() -> tuple[Any, ...]:
+    shown = (vars(warnings).get(name) for name in ("showwarning", "_showwarnmsg_impl"))
+    return sys.stdout, sys.stderr, *shown
 
 
 def _is_redirected() -> bool:
     """Whether the program has turned printed text elsewhere, where it may read it."""
     known = screens.get()
-    return known is not None and (sys.stdout is not known[0] or sys.stderr is not known[1])
+    return known is not None and not all(map(operator.is_, _ways_out(), known))
 
 
 def _is_users(frame: FrameType, called: ast.expr) -> bool:
@@ -63,6 +73,8 @@ def _is_users(frame: FrameType, called: ast.expr) -> bool:
     names = ast.unparse(called).split(".")
     value: Any = frame.f_locals.get(names[0], frame.f_globals.get(names[0]))
     for name in names[1:]:
+        if value is not None and keepers(value):  # a logger that tells it to what the user has made
+            return True
         value = inspect.getattr_static(value, name, None)
     function = getattr(value, "__func__", value)
     return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_LIBRARIES)
@@ -91,17 +103,30 @@ def _is_text(part: ast.JoinedStr | ast.Call) -> bool:
     return not isinstance(called, ast.Attribute) or called.attr in ("format", "__str__", "__repr__", "__format__")
 
 
+def _position(frame: FrameType) -> tuple[int, int]:
+    """The line and the column that a frame has come to; a column of -1 where its code does not tell."""
+    found = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None, None, None, None))
+    return frame.f_lineno, -1 if found[0] != frame.f_lineno or found[2] is None else found[2]
+
+
 @functools.lru_cache(maxsize=512)
-def _statement_at(filename: str, lineno: int) -> ast.stmt | None:
-    """The innermost statement that covers a line of a file."""
+def _statement_at(filename: str, lineno: int, column: int) -> ast.stmt | None:
+    """The innermost statement that covers a place in a file; the last one on the line if the column is not known."""
     found: ast.stmt | None = None
     tree = _tree(filename)
     if tree is None:
         return _print_in(linecache.getline(filename, lineno))
     for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and node.lineno <= lineno <= (node.end_lineno or node.lineno):
+        if isinstance(node, ast.stmt) and _covers(node, lineno, column):
             found = node if found is None or node.lineno >= found.lineno else found
     return found
+
+
+def _covers(node: ast.stmt, lineno: int, column: int) -> bool:
+    if column < 0:
+        return node.lineno <= lineno <= (node.end_lineno or node.lineno)
+    end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    return (node.lineno, node.col_offset) <= (lineno, column) < end
 
 
 def _print_in(line: str) -> ast.stmt | None:

@@ -346,7 +346,7 @@ class _Capture:
     def _captured(self) -> Captured:
         used = {node.target for node in self.recorder.graph.find_nodes(op="get_attr")}
         constants = {path: value for path, value in self.recorder.constants.items() if path in used}
-        return Captured(None, constants, self.recorder.graph, None, (), ())
+        return Captured(None, constants, self.recorder.graph)
 
 
 def _is_jax(owner: Any) -> bool:

@@ -22,7 +22,7 @@ from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
-from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were
+from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -94,7 +94,8 @@ class EntryGuards:
             self._inputs()
             self._gradients()
             ran = self.surroundings.ran(self.recorder.executed.values())
-            names = {name for function in ran for name in attribute_names(function.__code__)}
+            codes = {*self.recorder.executed.values(), *(function.__code__ for function in ran)}
+            names = {name for code in codes for name in attribute_names(code)}
             self._variables()
             self._environment()
             self._classes(ran, names)
@@ -244,7 +245,11 @@ class EntryGuards:
             self._require(different, True, "the tensors among the arguments are different objects")
 
     def _parameters_of(self, name: str, module: torch.nn.Module) -> None:
-        held = {id(value): path for path, value in (*module.named_parameters(), *module.named_buffers())}
+        held = {
+            id(value): f"{path}.{key}" if path else key
+            for path, part in module.named_modules()
+            for key, value in tensors_in(part)
+        }
         for constant, value in self.recorder.constants.items():
             path = held.get(id(value))
             if path is not None:

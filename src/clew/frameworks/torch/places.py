@@ -188,37 +188,54 @@ def watch_modules_around(state: State, parts: Iterable[torch.nn.Module]) -> None
 
 
 class ModulesAround:
-    """What modules around a program were when it was captured: their parts, their modes, their hooks, and the settings
+    """What modules around a program were when it was captured: their parts, classes, modes and hooks, and the settings
     of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
 
     def __init__(self, module: torch.nn.Module, lifted: Container[tuple[int, str]]) -> None:
         self._kept: list[tuple[dict[str, Any], Any, Any]] = []
+        self._parts = list(module.modules())
+        self._holders = [vars(part) for part in self._parts]
+        self._kinds = [*map(type, self._parts)]
+        self._methods = [(kind, getattr(kind, "forward", None)) for kind in dict.fromkeys(self._kinds)]
         self._hooks = shared_hooks()
-        for part in module.modules():
+        for part in self._parts:
             self._hooks += hook_tables(part)
-            children = part._modules
-            self._keep(children, [name for name in children if (id(children), name) not in lifted])
+            if not any((id(part._modules), name) in lifted for name in part._modules):
+                self._kept.append((part._modules, _items, _items(part._modules)))
+            else:
+                self._keep(part._modules, [name for name in part._modules if (id(part._modules), name) not in lifted])
             names = [_MODE]
             if type(part).__module__.startswith("torch."):
                 names += [name for name, value in vars(part).items() if name not in OWN and type(value) in _SETTINGS]
             self._keep(vars(part), [name for name in names if (id(part), name) not in lifted])
-        self._hooked = list(chain.from_iterable(self._hooks))
+        self._around = self._now()
 
     def _keep(self, holder: dict[str, Any], names: list[str]) -> None:
         if names:
             read = operator.itemgetter(*names)
             self._kept.append((holder, read, read(holder)))
 
+    def _now(self) -> list[Any]:
+        """The hooks, and the methods that stand for those of a class."""
+        own = map(operator.methodcaller("get", "forward"), self._holders)
+        return [*own, *chain.from_iterable(self._hooks)]
+
     def is_as_before(self) -> bool:
         """Whether all of it is what it was."""
         try:
-            same = all(read(holder) == before for holder, read, before in self._kept)
-            return same and list(chain.from_iterable(self._hooks)) == self._hooked
+            same = all(read(holder) == before for holder, read, before in self._kept) and self._now() == self._around
         except KeyError:  # one of them is gone
             return False
+        same = same and all(map(operator.is_, map(vars, self._parts), self._holders))
+        same = same and all(map(operator.is_, map(type, self._parts), self._kinds))
+        return same and all(getattr(kind, "forward", None) is method for kind, method in self._methods)
 
     def __repr__(self) -> str:
         return "modules as they were"
+
+
+def _items(modules: dict[str, Any]) -> list[Any]:
+    return [*modules, *modules.values()]
 
 
 _SETTINGS = frozenset({*SIMPLE, tuple})

@@ -212,6 +212,7 @@ class Run(ExampleRun):
         watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
         self.state.watch_variables(around.changeable())
         watch_modules_around(self.state, self.parts)
+        self._watch_loggers()
         self.surroundings.watch_streams(self.state.streams)
         for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
             self.rollback.save_generator(stream)

@@ -111,8 +111,21 @@ def before_reshaping(recorder: Any, name: str, tensor: torch.Tensor) -> None:
 def backward(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``loss.backward()``: the gradients of all tensors outside are noted, since any of them may be a leaf of it."""
     for tensor in recorder.outside():
+        _check_hooks_on(tensor)
         recorder.undo.keep_gradient(tensor)
     return recorder._record(func, func.__name__, args, kwargs)
+
+
+def _check_hooks_on(tensor: torch.Tensor) -> None:
+    """Raise where a hook on a tensor that is not the program's own may do what could not be taken back."""
+    with torch._C.DisableTorchFunction():
+        on_gradient, after = tensor._backward_hooks or {}, getattr(tensor, "_post_accumulate_grad_hooks", None)
+    if after:
+        raise refusal("backward() where a hook runs after a gradient has arrived")
+    for hook in on_gradient.values():
+        for value in _reached(hook):
+            if not isinstance(value, (*_PLAIN, *_CODE, torch.Tensor)):
+                raise refusal(f"backward() with a hook on a gradient that uses a {type(value).__name__}")
 
 
 def retain_grad(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,0 +1,48 @@
+"""What users' own handlers and filters of loggers do: they run when a program logs, and may keep what they are given.
+
+What is printed or logged has no node, and needs none. A handler that a user has written is part of the program, though:
+its variables and attributes are looked at like those of the program's own functions.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sysconfig
+from collections.abc import Iterable, Iterator
+from types import FunctionType
+from typing import Any
+
+_LIBRARIES = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), "<frozen")
+STANDARD = frozenset({*vars(logging.Handler()), *vars(logging.StreamHandler()), "name", "nlen"})
+"""The attributes that a handler or filter has from the library."""
+
+
+def keepers(value: Any) -> list[Any]:
+    """The handlers and filters of users' classes that see what is logged through a logger, or through the module."""
+    logger = logging.root if value is logging else getattr(value, "logger", value)
+    found: list[Any] = list(logger.filters) if isinstance(logger, logging.Logger) else []
+    while isinstance(logger, logging.Logger):
+        for handler in logger.handlers:
+            found += [handler, *handler.filters]
+        logger = logger.parent if logger.propagate else None
+    return [one for one in found if any(True for _ in functions_in(one))]
+
+
+def all_keepers(values: Iterable[Any]) -> list[Any]:
+    """Those of all loggers among some values, each once."""
+    loggers = [one for one in values if one is logging or isinstance(one, (logging.Logger, logging.LoggerAdapter))]
+    found = [keeper for one in loggers for keeper in keepers(one)]
+    return list({id(keeper): keeper for keeper in found}.values())
+
+
+def functions_in(keeper: Any) -> Iterator[FunctionType]:
+    """The functions of a user's that a handler or filter consists of."""
+    if isinstance(keeper, FunctionType):
+        members: list[Any] = [keeper]
+    else:
+        members = [member for kind in type(keeper).__mro__ for member in vars(kind).values()]
+        members += [inspect.unwrap(getattr(value, "__func__", value)) for value in vars(keeper).values()]
+    for member in members:
+        if isinstance(member, FunctionType) and not member.__code__.co_filename.startswith(_LIBRARIES):
+            yield member
