@@ -18,6 +18,7 @@ from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured, Pin, Pins
 from clew.capture.example.contents import SIMPLE, contents, same_contents
 from clew.capture.example.guards import Variable
+from clew.capture.example.identities import Identities
 from clew.capture.example.loggers import STANDARD, all_keepers, functions_in
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
@@ -102,6 +103,7 @@ class ExampleRun:
             self.nests.plain_kinds += (bool,)
         if compares:  # equal numbers may be one object, two stand-ins never are
             self.nests.plain_kinds += (bool, int, float)
+            self.nests.identities = Identities(self.surroundings.found)
         return compares
 
     def _variables(self) -> Iterator[tuple[Any, str]]:
@@ -152,6 +154,7 @@ class ExampleRun:
         is_own = self.first is not None and self.raised and recorder.failure is None
         is_own = is_own and (_is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
         is_plain = all(type(part) in SIMPLE or issubclass(type(part), Scalar) for part in error.args)
+        is_plain = is_plain and _is_made_of_args(error)
         if not is_own or not is_plain or self.ways is None or not self.ways.is_ahead:
             return False
         changed = [held for held in self.nests.held if not same_contents(contents(held.value), held.entered)]
@@ -225,3 +228,11 @@ class ExampleRun:
 
 def _is_among(value: Any, functions: Container[FunctionType]) -> bool:
     return type(value) is FunctionType and value in functions
+
+
+def _is_made_of_args(error: Exception) -> bool:
+    """Whether an error of this class, made of the same arguments, is the same: its class keeps nothing else."""
+    own = [kind for kind in type(error).__mro__ if kind.__module__ != "builtins"]
+    if error.__cause__ is not None or vars(error):
+        return False
+    return not any(name in vars(kind) for kind in own for name in ("__init__", "__new__"))

@@ -31,6 +31,7 @@ from clew.capture.example.contents import (
     value_of,
 )
 from clew.capture.example.histories import History
+from clew.capture.example.identities import Identities
 from clew.capture.example.recorder import Pending, Recorder, expression_of
 from clew.errors import CaptureError
 from clew.ir.node import Node
@@ -63,6 +64,8 @@ class Nests:
         self.held: list[Held] = []
         self.twins: list[Any] = []
         self.checks: list[tuple[Any, Any, Any]] = []
+        self.identities: Identities | None = None
+        """For programs that compare objects."""
 
     def enter(self, value: Any, place: Any, name: str) -> Any:
         """The value as the program shall see it; what it holds is tied to nodes, what it is is guarded."""
@@ -131,7 +134,11 @@ class Nests:
         self.checks.append((guards.require_length, place, len(value)))
         if type(value).__module__ == "torch":
             return self.recorder.result(value, place)  # a shape, whose sizes are traced
-        return type(value)(self._items(value, place, name))
+        items = self._items(value, place, name)
+        if self.identities is not None and all(map(operator.is_, items, value)):
+            self.identities.note(value, place)
+            return value
+        return type(value)(items)
 
     def _slice(self, value: Any, place: Any, name: str) -> Any:
         self.checks.append((guards.require_type, place, slice))
@@ -222,6 +229,8 @@ class Nests:
             self.callables.append(value)
         elif isinstance(value, (*SIMPLE, frozenset, range)) or (of_torch and _has_equality(value)):
             self.checks.append((guards.require, place, value))
+            if self.identities is not None:
+                self.identities.note(value, place)
         elif of_torch:
             self.checks.append((guards.require_same, place, value))
         else:
@@ -241,7 +250,18 @@ class Nests:
             text = f"{_WORDS[check].format(expression_of(node))} {shown}"
             written.append(self.recorder.create(check, (node, expected, text)))
         self.checks = []
+        for first, second, answer in () if self.identities is None else self.identities.questions():
+            written.append(self._identity(first, second, answer))
         return written
+
+    def _identity(self, first: Any, second: Any, answer: bool) -> Node:
+        """Guard whether two places, or a variable and a place, hold the same object."""
+        is_variable = isinstance(first, guards.Variable)
+        node = self.recorder.create(guards.read_variable, (first,)) if is_variable else self.recorder.resolve(first)
+        other = self.recorder.resolve(second)
+        text = f"{expression_of(node)} is {'' if answer else 'not '}{expression_of(other)}"
+        same = self.recorder.create(operator.is_, (node, other))
+        return self.recorder.create(guards.require, (same, answer, text))
 
     def resolve_arrays(self) -> None:
         """Make the nodes of all arrays now: what holds them may be changed before they are used."""

@@ -184,6 +184,9 @@ def _refusing(cached: Any, original: Callable[..., Any], current: Current) -> Ca
 def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     for holder, name in recorder.surroundings.add(cached.__wrapped__):
         recorder.state.watch_variable(Variable(holder, name))
+    info = cached.cache_info()
+    if not (info.hits or info.misses or info.currsize):  # single results cannot be taken out of a cache
+        recorder.undo.add(cached.cache_clear)
     given = list(_leaves((args, kwargs)))
     tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
     if tensors:
