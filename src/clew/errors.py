@@ -146,5 +146,9 @@ class CaptureError(ClewError, RuntimeError):
     """A program that capture from an example cannot record faithfully, so it refuses."""
 
 
+class StateError(ClewError, RuntimeError):
+    """A call failed midway and what it had done by then could not be taken back: the state is not what it should be."""
+
+
 class MissingFramework(ClewError, ImportError):
     """A framework that is needed here is not installed."""

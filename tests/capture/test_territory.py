@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import clew
-from clew.errors import CaptureError, GuardError
+from clew.errors import CaptureError, GuardError, StateError
 from clew.frameworks.torch import protection
 
 BARE: contextvars.ContextVar[float] = contextvars.ContextVar("bare")
@@ -116,11 +116,12 @@ def test_an_error_after_a_write_undoes_it_and_says_why() -> None:
 
 
 def test_very_much_is_not_copied_only_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hole: the error is the program's own then, and the state that comes last is not written."""
+    """What was written stays then, the state that comes last is not written, and the error says so."""
     monkeypatch.setattr(protection, "_MOST_BYTES", 1)
     captured = clew.trace(Counting(), (ONES, torch.tensor([0])))
-    with pytest.raises(IndexError):
+    with pytest.raises(StateError, match="the program raised IndexError") as caught:
         captured(ONES, torch.tensor([5]))
+    assert isinstance(caught.value.__cause__, IndexError)
     assert captured.calls == 0 and torch.equal(captured.total, ONES)
 
 

@@ -18,7 +18,7 @@ from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.guards import CHECKS
 from clew.capture.example.writes import FIRST_WRITE, refused
 from clew.codegen.blocks import blocks_of
-from clew.errors import ClewError, GuardError
+from clew.errors import ClewError, GuardError, StateError
 from clew.frameworks.torch.modules import written_by
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
@@ -159,7 +159,8 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
         tensors += [found] if isinstance(found, torch.Tensor) else []
         tensors += written_by(found) if isinstance(found, torch.nn.Module) else ()
     if plan.optional and sum(tensor.nbytes for tensor in tensors if not tensor.is_sparse) > _MOST_BYTES:
-        yield
+        with _half_done_when_raising():
+            yield
         return
     rollback.watch(tensors)
     undo = Undo()
@@ -176,6 +177,22 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
         if isinstance(error, ClewError):
             raise
         raise refused(error) from error
+
+
+@contextmanager
+def _half_done_when_raising() -> Iterator[None]:
+    """An error of the program's own, after writes that nobody has copied, leaves the state half written."""
+    try:
+        yield
+    except ClewError:
+        raise
+    except Exception as error:
+        raise StateError(
+            f"the program raised {type(error).__name__}: {error}",
+            why="a graph sets the program's attributes at its end, and so not before this error; what it had written to "
+            "tensors by then stays written, since so much is not copied before each call",
+            fixes=("call the original where errors are expected", "put the state back before you go on"),
+        ) from error
 
 
 _MOST_BYTES = 1 << 24
