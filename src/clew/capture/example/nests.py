@@ -62,6 +62,7 @@ class Nests:
         self.arrays: list[tuple[Any, Any]] = []
         self.callables: list[Any] = []
         self.held: list[Held] = []
+        self.ends: list[Any] = []
         self.twins: list[Any] = []
         self.checks: list[tuple[Any, Any, Any]] = []
         self.identities: Identities | None = None
@@ -231,7 +232,8 @@ class Nests:
             self.checks.append((guards.require, place, value))
             if self.identities is not None:
                 self.identities.note(value, place)
-        elif of_torch:
+        elif of_torch or self.recorder.is_end(value):
+            self.ends.append(value)
             self.checks.append((guards.require_same, place, value))
         else:
             raise _cannot_follow(name, value)

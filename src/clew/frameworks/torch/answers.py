@@ -11,7 +11,7 @@ import operator
 from typing import Any
 
 from clew.capture.example.statements import is_only_shown
-from clew.frameworks.torch import touches
+from clew.frameworks.torch import touches, training
 from clew.ir.source import user_frame
 
 
@@ -68,7 +68,19 @@ def _copy(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     return recorder.result(value, recorder.create(copy.deepcopy, (recorder.node_of(args[0]),)))
 
 
+def _profile(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A stretch of the program gets a name for the profiler, or ends: nothing that a call of the graph would give."""
+    if args:
+        training.check_profile(recorder, args[0])
+    with recorder.paused():
+        return func(*recorder.concrete(args), **recorder.concrete(kwargs))
+
+
 HANDLERS = {
+    "_record_function_enter": _profile,
+    "_record_function_enter_new": _profile,
+    "_record_function_exit": _profile,
+    "_record_function_exit._RecordFunction": _profile,
     "size": _size,
     "__len__": _length,
     "dim": _dim,

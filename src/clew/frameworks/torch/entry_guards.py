@@ -24,6 +24,7 @@ from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
 from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.recording import TorchRecorder
+from clew.frameworks.torch.training import settings_of
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
@@ -101,6 +102,7 @@ class EntryGuards:
             self._classes(ran, names)
             self._owners(names)
             self._modules_around(names)
+            self._trainers(names)
             self._same_objects()
             if self.recorder.hashed or any(compares_objects(function.__code__) for function in ran):
                 self._different_objects()
@@ -236,6 +238,12 @@ class EntryGuards:
                 value = vars(part)[key]
                 if (type(value) in SIMPLE or follows(value)) and (id(part), key) not in lifted:
                     self._variable(part, key, value, ".".join(filter(None, (name, path, key))))
+
+    def _trainers(self, names: set[str]) -> None:
+        """What the program may have read of optimizers and schedulers must still be so."""
+        for trainer, settings in self.recorder.trainers.asked(names):
+            text = f"the settings of the {type(trainer).__name__} are what they were"
+            self._require(self.graph.call_function(settings_of, (trainer,)), settings, text)
 
     def _different_objects(self) -> None:
         """A program that compares objects was shown different tensors, and must be again."""

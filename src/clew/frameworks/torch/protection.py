@@ -22,6 +22,7 @@ from clew.errors import ClewError, GuardError, StateError
 from clew.frameworks.torch.modules import written_by
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
+from clew.frameworks.torch.training import Kept, take_step
 from clew.ir.effects import effect_of, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -45,7 +46,9 @@ class Plan(NamedTuple):
     gradients: bool
     late: bool = False
     optional: bool = False
-    """``late``: errors of the program's own are undone too; ``optional``: unless that would copy very much."""
+    trainers: tuple[Any, ...] = ()
+    """``late``: errors of the program's own are undone too; ``optional``: unless that would copy very much;
+    ``trainers`` are optimizers and schedulers that step."""
 
 
 def plan_of(graph: Graph) -> Plan | None:
@@ -104,6 +107,7 @@ def _plan_for(acting: list[Node], graph: Graph) -> Plan:
         any(source.op == "placeholder" for source in sources),
         any(map(_may_write_anything, acting)) or any(effect_of(node) is Effect.WRITE for node in acting[len(outer) :]),
         any(map(_sets_gradients, acting)),
+        trainers=tuple(node.args[0] for node in acting if node.target is take_step),
     )
 
 
@@ -163,7 +167,7 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
             yield
         return
     rollback.watch(tensors)
-    undo = Undo()
+    undo, kept = Undo(), list(map(Kept, plan.trainers))
     for tensor in tensors:
         rollback.save(tensor)
         if plan.gradients:
@@ -172,6 +176,8 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
     try:
         yield
     except undone as error:
+        for trainer in reversed(kept):
+            trainer.put_back()
         undo.run()
         rollback.put_back()
         if isinstance(error, ClewError):

@@ -35,6 +35,7 @@ from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.scalars import TracedSize, is_data, traced
 from clew.frameworks.torch.streams import Generators, Streams
+from clew.frameworks.torch.training import TRAINERS, Trainers
 from clew.frameworks.torch.traits import (
     ESCAPES,
     FACT_METHODS,
@@ -77,6 +78,7 @@ class TorchRecorder(Recorder):
         self.finishing = False
         self.streams = Streams()
         self.generators = Generators()
+        self.trainers = Trainers()
         self.hashed = False
         self.frozen: list[torch.Tensor] = []
         self.territories: dict[Any, Territory] = {}
@@ -109,7 +111,7 @@ class TorchRecorder(Recorder):
         return isinstance(value, (torch.Tensor, MadeGenerator))
 
     def is_end(self, value: Any) -> bool:
-        """True for tensors and modules: what is in them is followed by other means."""
+        """True for tensors, modules and optimizers: what is in them is followed by other means."""
         return isinstance(value, _ENDS)
 
     def note_type(self, node: Node, array: Any) -> None:
@@ -454,7 +456,7 @@ class TorchRecorder(Recorder):
             self.relied[fact] = user_source()
 
 
-_ENDS = (torch.Tensor, torch.nn.Module)
+_ENDS = (torch.Tensor, torch.nn.Module, *TRAINERS)
 
 
 def _parts(inside: Any) -> Iterable[Any]:

@@ -22,6 +22,7 @@ from clew.frameworks.torch import (
     numbers,
     outside,
     streams,
+    training,
     transforms,
 )
 
@@ -30,19 +31,25 @@ Current = Callable[[], Any]
 
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
-    for part in (ambient, transforms, control_flow, streams, clocks, makers, outside, arrays):
+    for part in (ambient, training, transforms, control_flow, streams, clocks, makers, outside, arrays):
         part.install(patches, current)
     numbers.install(patches)
 
 
 def install_in(
-    patches: Patches, current: Current, surroundings: Surroundings, parts: list[Any], met: Iterable[caches.Place]
+    patches: Patches,
+    current: Current,
+    surroundings: Surroundings,
+    parts: list[Any],
+    met: Iterable[caches.Place],
+    ends: Iterable[Any],
 ) -> None:
     """Replace what the modules and functions of a program hold; ``parts`` are the modules of torch it consists of,
-    ``met`` the caches of other packages that an earlier run came to."""
+    ``met`` the caches of other packages that an earlier run came to, ``ends`` other objects that it reaches."""
     holders = [holder for holder, _ in surroundings.everything()]
     attributes = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
     by_name.replace_in(patches, [*surroundings.namespaces.values(), *attributes], holders)
     ambient.install_in(patches, surroundings)
     numbers.install_in(patches, current, surroundings)
+    training.install_in(patches, current, surroundings, ends)
     caches.install_in(patches, current, surroundings, parts, met)

@@ -62,6 +62,7 @@ from clew.frameworks.torch.programs import (
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
+from clew.frameworks.torch.training import TRAINERS
 from clew.ir.arguments import leaves
 from clew.ir.effects import is_impure
 from clew.ir.graph import Graph
@@ -229,6 +230,8 @@ class Run(ExampleRun):
         self._look_around_callables()
         self.state.lift(lifted)
         self._look_around_callables()
+        for trainer in [end for end in self._ends() if isinstance(end, TRAINERS)]:
+            self.recorder.trainers.watch(trainer)
         self.nests.resolve_arrays()
         self.after_inputs = self.recorder.graph._root._prev
         for value, _ in self.nests.arrays:
@@ -244,6 +247,7 @@ class Run(ExampleRun):
         if len(global_hooks()) != self._global_hooks:
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()
+        self.recorder.trainers.check()
         self.surroundings.check_streams()
         if self.modules is not None:
             self.modules.check()
@@ -279,6 +283,10 @@ class Run(ExampleRun):
         finally:
             self.recorder.running = False
 
+    def _ends(self) -> list[Any]:
+        """The tensors, modules and optimizers around the program and among its arguments."""
+        return [*self.state.memory.ends.values(), *self.nests.ends]
+
     def _plain_owners(self) -> list[Any]:
         """Objects outside of modules whose attributes the program may change."""
         return self._owners(self.settings.stateful, (torch.nn.Module,))
@@ -299,7 +307,7 @@ class Run(ExampleRun):
                 install_islands(patches, self.islands, reached)
                 patches.from_stock(_stock)
                 self.state.install(patches)
-                replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met)
+                replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
                 regions = current_regions.set(self.regions)
                 try:
                     with RecordingMode(self.recorder), self.accesses.watched(patches):
