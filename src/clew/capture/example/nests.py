@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
+import random
 from collections import defaultdict, deque
 from collections.abc import Callable
 from types import MethodType
@@ -63,6 +64,7 @@ class Nests:
         self.callables: list[Any] = []
         self.held: list[Held] = []
         self.ends: list[Any] = []
+        self.streams: list[random.Random] = []
         self.twins: list[Any] = []
         self.checks: list[tuple[Any, Any, Any]] = []
         self.identities: Identities | None = None
@@ -89,6 +91,8 @@ class Nests:
         twin = self.recorder.twin_of(value)
         if twin is not None:
             return self._twin(value, twin, place)
+        if type(value) is random.Random:
+            return self._stream(value, place)
         if follows(value) and not self.recorder.is_end(value):
             return self._container(value, place, name)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -107,6 +111,13 @@ class Nests:
             self.checks.append((guards.require, Pending(operator.is_, (other, place)), False))
         self.twins.append(place)
         return self.recorder.enter(twin, place)
+
+    def _stream(self, value: random.Random, place: Any) -> Any:
+        """A stream of random numbers: draws from it are recorded on its node, whichever stream it is."""
+        self.checks.append((guards.require_type, place, random.Random))
+        self.recorder.objects[id(value)] = (value, place)
+        self.streams.append(value)
+        return value
 
     def _dataclass(self, value: Any, place: Any, name: str) -> Any:
         """One that keeps its fields in slots: the program gets a twin of it."""

@@ -250,6 +250,12 @@ class Surroundings:
             elif id(stream) not in known and not type(stream).__module__.startswith("torch"):
                 self._streams.append((name, stream, _position(stream)))
 
+    def python_streams(self) -> list[random.Random]:
+        """The streams of Python's random numbers among those outside of the program."""
+        return [
+            stream for _, stream, _ in self._streams if type(stream) is random.Random and stream is not _PYTHON_STREAM
+        ]
+
     def check_streams(self, followed: Iterable[Any] = ()) -> None:
         """Raise if the program took something from what hands out another value at each use, and nobody followed it."""
         known = {id(stream) for stream in followed}

@@ -24,6 +24,7 @@ from clew.capture.example.statements import is_only_shown
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.scalars import DRAWS
 from clew.ir.effects import pure
 from clew.ir.source import user_frame
 
@@ -37,6 +38,9 @@ _CALENDAR = {"localtime": 0, "gmtime": 0, "ctime": 0, "asctime": 0, "strftime": 
 def clock(name: str) -> Any:
     """What the clock of this name in ``time`` shows now."""
     return getattr(time, name)()
+
+
+DRAWS.append(clock)
 
 
 def install(patches: Patches, current: Current) -> None:

@@ -34,7 +34,7 @@ _NAMES = (
     "isqrt gcd lcm isnan isinf isfinite degrees radians"
 )
 _MATH = {name: getattr(math, name) for name in _NAMES.split()}
-_PLAIN_INTS_ONLY = frozenset({"np", "numpy", "random"})
+_PLAIN_INTS_ONLY = frozenset({"np", "numpy"})
 """Names in a function that make a plain number the better answer: what they stand for takes nothing else."""
 
 

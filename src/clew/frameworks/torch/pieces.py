@@ -4,8 +4,6 @@ running a piece without recording it, and telling which tensors may stand in one
 
 from __future__ import annotations
 
-import random
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +17,6 @@ from clew.errors import CaptureError
 from clew.frameworks.torch import numbers
 from clew.frameworks.torch.higher_order import PlainNumbers
 from clew.frameworks.torch.scalars import is_data
-from clew.frameworks.torch.streams import states
 
 
 class TorchSupport(Support):
@@ -134,7 +131,7 @@ class TorchSupport(Support):
             shapes.setdefault(id(tensor), (tensor, _geometry(tensor)))
 
         with recorder.paused():
-            torch_state, other_states, modes = torch.get_rng_state(), states(), _modes()
+            torch_state, other_states, modes = torch.get_rng_state(), recorder.streams.now(), _modes()
         recorder.before_write = save
         steps, graded = recorder.undo.begin()
         try:
@@ -154,8 +151,7 @@ class TorchSupport(Support):
                 torch._C._set_grad_enabled(modes[0])
                 torch.set_default_dtype(modes[1])
                 torch.set_rng_state(torch_state)
-                random.setstate(other_states[0])
-                sys.modules["numpy.random"].set_state(other_states[1])
+                recorder.streams.put(other_states)
                 torch._C._set_grad_enabled(False)
                 for tensor, shape in shapes.values():
                     if _geometry(tensor) != shape:
@@ -174,7 +170,7 @@ class TorchSupport(Support):
                 yield
         finally:
             recorder.open, recorder.depth = True, recorder.depth - 1
-            recorder.streams.expected = states()
+            recorder.streams.expected = recorder.streams.now()
             recorder._shapes.clear()
 
 

@@ -7,6 +7,7 @@ is done where an error of the program's own comes after such an act and before t
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -47,8 +48,9 @@ class Plan(NamedTuple):
     late: bool = False
     optional: bool = False
     trainers: tuple[Any, ...] = ()
+    streams: tuple[random.Random, ...] = ()
     """``late``: errors of the program's own are undone too; ``optional``: unless that would copy very much;
-    ``trainers`` are optimizers and schedulers that step."""
+    ``trainers`` are optimizers and schedulers that step, ``streams`` may be drawn from."""
 
 
 def plan_of(graph: Graph) -> Plan | None:
@@ -58,7 +60,8 @@ def plan_of(graph: Graph) -> Plan | None:
     if not acting:
         return None
     plan = _plan_for(acting, graph)
-    return plan._replace(late=before_writes is not None, optional=not before_guard)
+    streams = tuple(given for node in all_nodes(graph) for given in node.args if type(given) is random.Random)
+    return plan._replace(late=before_writes is not None, optional=not before_guard, streams=streams)
 
 
 def _before_guard(graph: Graph) -> list[Node]:
@@ -168,6 +171,8 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
         return
     rollback.watch(tensors)
     undo, kept = Undo(), list(map(Kept, plan.trainers))
+    streams = [*plan.streams, *(leaf for leaf in given if type(leaf) is random.Random)]
+    standing = [(stream, stream.getstate()) for stream in streams]
     for tensor in tensors:
         rollback.save(tensor)
         if plan.gradients:
@@ -178,6 +183,8 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
     except undone as error:
         for trainer in reversed(kept):
             trainer.put_back()
+        for stream, state in standing:
+            stream.setstate(state)
         undo.run()
         rollback.put_back()
         if isinstance(error, ClewError):

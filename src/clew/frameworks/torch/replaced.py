@@ -21,6 +21,7 @@ from clew.frameworks.torch import (
     makers,
     numbers,
     outside,
+    python_random,
     streams,
     training,
     transforms,
@@ -31,7 +32,7 @@ Current = Callable[[], Any]
 
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
-    for part in (ambient, training, transforms, control_flow, streams, clocks, makers, outside, arrays):
+    for part in (ambient, training, transforms, control_flow, streams, python_random, clocks, makers, outside, arrays):
         part.install(patches, current)
     numbers.install(patches)
 

@@ -232,6 +232,8 @@ class Run(ExampleRun):
         self._look_around_callables()
         for trainer in [end for end in self._ends() if isinstance(end, TRAINERS)]:
             self.recorder.trainers.watch(trainer)
+        self.surroundings.watch_streams(("", stream) for stream in self.nests.streams)
+        self.recorder.streams.follow(self.surroundings.python_streams())
         self.nests.resolve_arrays()
         self.after_inputs = self.recorder.graph._root._prev
         for value, _ in self.nests.arrays:
@@ -248,7 +250,7 @@ class Run(ExampleRun):
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()
         self.recorder.trainers.check()
-        self.surroundings.check_streams()
+        self.surroundings.check_streams(self.recorder.streams.own)
         if self.modules is not None:
             self.modules.check()
         self.state.check_entered()

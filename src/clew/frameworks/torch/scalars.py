@@ -114,7 +114,7 @@ _OF_SIZES = frozenset({"size", "dim", "numel", "nelement", "ndimension", "stride
 
 
 def is_data(node: Node, recorder: Recorder) -> bool:
-    """Whether a number comes from what arrays hold, or changes in a loop, rather than from shapes and numbers given."""
+    """Whether a number comes from what arrays hold, is drawn, or changes in a loop: not from shapes and numbers."""
     waiting, seen = [node], set()
     while waiting:
         found = waiting.pop()
@@ -133,10 +133,18 @@ def is_data(node: Node, recorder: Recorder) -> bool:
                 return True
             waiting += measured.all_input_nodes if getattr(measured, "target", None) is range else ()
             continue
-        if found.op in ("call_method", "call_module") or bodies_of(found):
+        if found.op in ("call_method", "call_module") or bodies_of(found) or _is_drawn(found):
             return True
         waiting += found.all_input_nodes
     return False
+
+
+DRAWS: list[Any] = []
+"""Functions of a graph that give another number at each call: those of random streams and of clocks."""
+
+
+def _is_drawn(node: Node) -> bool:
+    return any(node.target is function for function in DRAWS)
 
 
 _SIZED_BY_DATA = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive"})

@@ -1,8 +1,8 @@
-"""Random numbers of Python and NumPy in a torch program: each draw is a call of its own in the graph.
+"""Streams of random numbers around a torch program, and the draws from that of NumPy.
 
-Module-level functions that give a number, or a list of numbers, are recorded; so the graph draws afresh at each call,
-from the same stream, and follows ``random.seed``. A draw by any other means moves a stream without a node: it is
-noticed, and refused.
+Each draw is a call of its own in the graph. Functions of ``numpy.random`` that give a number are recorded here, those
+of Python in ``python_random``; so the graph draws afresh at each call, from the same stream, and follows a seed. A draw
+by any other means moves a stream without a node: it is noticed, and refused.
 """
 
 from __future__ import annotations
@@ -22,53 +22,61 @@ from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import refusal
 from clew.frameworks.torch.makers import twin_of
+from clew.frameworks.torch.scalars import DRAWS
 
 Current = Callable[[], Any]
 
-_PYTHON = (
-    "random uniform triangular randint randrange gauss normalvariate lognormvariate expovariate vonmisesvariate "
-    "gammavariate betavariate paretovariate weibullvariate getrandbits seed"
-).split()
 _NUMPY = (
     "rand randn random random_sample ranf sample uniform normal standard_normal randint beta gamma exponential poisson "
     "binomial laplace lognormal seed"
 ).split()
 _NUMBERS = (int, float)
+_SHARED = random._inst  # type: ignore[attr-defined]
+_getstate, _setstate = random.Random.getstate, random.Random.setstate
+"""As they are outside of captures."""
 
 
 def draw(package: str, name: str, *args: Any, **kwargs: Any) -> Any:
-    """A draw from the stream of ``random`` or ``numpy.random`` by the function of this name."""
+    """A draw from the stream of ``numpy.random`` by the function of this name."""
     return getattr(sys.modules[package], name)(*args, **kwargs)
 
 
-def shuffled(items: list[Any]) -> list[Any]:
-    """The items in another order, drawn from Python's stream."""
-    order = list(items)
-    random.shuffle(order)
-    return order
-
-
-def states() -> tuple[Any, Any]:
-    """Where the streams of Python and NumPy stand."""
-    return random.getstate(), numpy.random.get_state(legacy=True)
-
-
-def same_states(left: tuple[Any, Any], right: tuple[Any, Any]) -> bool:
-    """Whether the streams stand where they stood."""
-    pairs = zip(left[1], right[1], strict=True)
-    same = all(bool((one == other).all()) if hasattr(one, "all") else one == other for one, other in pairs)
-    return same and bool(left[0] == right[0])
+DRAWS.append(draw)
 
 
 class Streams:
-    """The streams during one capture: where they stood before it, and where they stand after the last recorded draw."""
+    """The streams during one capture: where they stood before it, and where they stand after the last recorded draw.
+
+    ``own`` are those of the program's, besides the streams behind ``random`` and ``numpy.random``.
+    """
 
     def __init__(self) -> None:
-        self.expected = states()
+        self.own: list[random.Random] = []
+        self.expected = self.now()
+
+    def follow(self, own: list[random.Random]) -> None:
+        """Draws from these are recorded too."""
+        if own:
+            self.own = own
+            self.expected = self.now()
+
+    def now(self) -> tuple[Any, Any, list[Any]]:
+        """Where the streams stand."""
+        python, *own = (_getstate(stream) for stream in (_SHARED, *self.own))
+        return python, numpy.random.get_state(legacy=True), own
+
+    def put(self, states: tuple[Any, Any, list[Any]]) -> None:
+        """Let the streams stand there again."""
+        numpy.random.set_state(states[1])
+        for stream, state in zip((_SHARED, *self.own), (states[0], *states[2]), strict=True):
+            _setstate(stream, state)
 
     def moved_unseen(self) -> bool:
         """Whether something else than a recorded draw has moved a stream."""
-        return not same_states(states(), self.expected)
+        left, right = self.now(), self.expected
+        pairs = zip(left[1], right[1], strict=True)
+        same = all(bool((one == other).all()) if hasattr(one, "all") else one == other for one, other in pairs)
+        return not (same and left[0] == right[0] and left[2] == right[2])
 
     @contextmanager
     def followed(self) -> Iterator[None]:
@@ -76,7 +84,7 @@ class Streams:
         known = not self.moved_unseen()
         yield
         if known:
-            self.expected = states()
+            self.expected = self.now()
 
     def record(self, recorder: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a draw and record it; draws that nobody saw before it stay visible as such."""
@@ -122,19 +130,11 @@ class Generators:
 
 def install(patches: Patches, current: Current) -> None:
     """Let draws report to the capture that ``current`` names, if one is recording."""
-    for home, names in ((random, _PYTHON), (numpy.random, _NUMPY)):
-        for name in names:
-            make = functools.partial(_drawing, package=home.__name__, name=name, current=current)
-            patches.in_dict(vars(home), name, noted(make))
-    for home, name in (
-        (random, "getstate"),
-        (random, "setstate"),
-        (numpy.random, "get_state"),
-        (numpy.random, "set_state"),
-    ):
-        patches.in_dict(vars(home), name, noted(functools.partial(_standing_still, current=current)))
-    for name, maker in (("choice", _choosing), ("shuffle", _shuffling), ("sample", _sampling)):
-        patches.in_dict(vars(random), name, noted(functools.partial(maker, current=current)))
+    for name in _NUMPY:
+        make = functools.partial(_drawing, package=numpy.random.__name__, name=name, current=current)
+        patches.in_dict(vars(numpy.random), name, noted(make))
+    for name in ("get_state", "set_state"):
+        patches.in_dict(vars(numpy.random), name, noted(functools.partial(_standing_still, current=current)))
 
 
 def _standing_still(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
@@ -172,43 +172,3 @@ _PLACE_OF_SIZE |= {"exponential": 1, "poisson": 1, "seed": 1, "gamma": 2}
 def _has_size(name: str, args: tuple[Any, ...]) -> bool:
     """Whether NumPy is asked for an array."""
     return any(arg is not None for arg in args[_PLACE_OF_SIZE.get(name, 2) :])
-
-
-def _choosing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    """One of several objects: the place is drawn and guarded."""
-
-    @functools.wraps(original)
-    def choice(items: Any) -> Any:
-        recorder = current()
-        if recorder is None or not len(items):
-            return original(items)
-        place = recorder.streams.record(recorder, draw, ("random", "randrange", len(items)), {})
-        return items[int(place)]
-
-    return choice
-
-
-def _shuffling(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def shuffle(items: Any) -> None:
-        recorder = current()
-        if recorder is None or type(items) is not list or not all(map(_is_number, items)):
-            return original(items)
-        items[:] = recorder.streams.record(recorder, shuffled, (items,), {})
-        return None
-
-    return shuffle
-
-
-def _sampling(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def sample(population: Any, k: Any, *, counts: Any = None) -> Any:
-        recorder = current()
-        plain = type(population) is range or (
-            isinstance(population, (list, tuple)) and all(map(_is_number, population))
-        )
-        if recorder is None or not plain or counts is not None:
-            return original(population, k, counts=counts)
-        return recorder.streams.record(recorder, draw, ("random", "sample", population, int(k)), {})
-
-    return sample

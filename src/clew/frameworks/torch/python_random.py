@@ -1,0 +1,195 @@
+"""Random numbers of Python in a torch program: from the stream behind ``random``, or from a ``random.Random``.
+
+Each draw is a call of the graph, from the same stream, so that a graph draws afresh at each call. Where an object is
+drawn (a function, a layer, a tensor), its place is drawn and the program goes one way for each place. A stream that the
+program makes itself, from a seed, gives the same numbers at each call, and is left alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import random
+from collections.abc import Callable
+from typing import Any
+
+from clew.capture.example.recorder import Scalar
+from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.by_name import noted
+from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.scalars import DRAWS
+
+Current = Callable[[], Any]
+
+_NAMES = (
+    "random uniform triangular randint randrange gauss normalvariate lognormvariate expovariate vonmisesvariate "
+    "gammavariate betavariate paretovariate weibullvariate getrandbits seed"
+).split()
+_NUMBERS = (int, float, bool)
+_SHARED = random._inst  # type: ignore[attr-defined]
+"""The stream behind the functions of ``random``."""
+
+
+def draw(name: str, *args: Any, **kwargs: Any) -> Any:
+    """A draw from the stream behind ``random`` by the function of this name."""
+    return getattr(random, name)(*args, **kwargs)
+
+
+def draw_from(stream: random.Random, name: str, *args: Any, **kwargs: Any) -> Any:
+    """A draw from a stream by the method of this name."""
+    return getattr(stream, name)(*args, **kwargs)
+
+
+def shuffled(items: list[Any], stream: random.Random = _SHARED) -> list[Any]:
+    """The items in another order, drawn from a stream."""
+    order = list(items)
+    stream.shuffle(order)
+    return order
+
+
+DRAWS.extend((draw, draw_from, shuffled))
+
+
+class Standing(tuple[Any, ...]):
+    """Where a stream stands, as far as a program may see it: it can go back there, and look at no number in it."""
+
+    node: Any = None
+    recorder: Any = None
+
+    def _look(self) -> None:
+        if self.recorder.open and not self.recorder.depth:
+            raise refusal("a look into the state of a stream of random numbers")
+
+    def __getitem__(self, place: Any) -> Any:
+        self._look()
+        return super().__getitem__(place)
+
+    def __iter__(self) -> Any:
+        self._look()
+        return super().__iter__()
+
+
+def install(patches: Patches, current: Current) -> None:
+    """Let draws report to the capture that ``current`` names, if one is recording."""
+    recorded: dict[str, Any] = {name: functools.partial(_draw, name) for name in _NAMES}
+    recorded |= {"choice": _choice, "choices": _choices, "sample": _sample, "shuffle": _shuffle}
+    recorded |= {"getstate": _getstate, "setstate": _setstate}
+    for name, record in recorded.items():
+        patches.in_dict(vars(random), name, noted(functools.partial(_of_module, record=record, current=current)))
+        make = functools.partial(_of_stream, record=record, current=current)
+        patches.on_class(random.Random, name, make, inherited=True)
+
+
+def _of_module(original: Callable[..., Any], record: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """What stands for a function of ``random``."""
+
+    @functools.wraps(original)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.running:
+            return original(*args, **kwargs)
+        return record(recorder, None, original, args, kwargs)
+
+    return function
+
+
+def _of_stream(original: Callable[..., Any], record: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """What stands for a method of ``random.Random``."""
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = None if self is _SHARED else current()
+        if recorder is None or not recorder.running or not any(self is own for own in recorder.streams.own):
+            return original(self, *args, **kwargs)
+        return record(recorder, self, functools.partial(original, self), args, kwargs)
+
+    return method
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or type(value) in _NUMBERS or issubclass(type(value), Scalar)
+
+
+def _record(recorder: Any, stream: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    if stream is None:
+        return recorder.streams.record(recorder, draw, (name, *args), kwargs)
+    return recorder.streams.record(recorder, draw_from, (stream, name, *args), kwargs)
+
+
+def _draw(name: str, recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A number; a draw by means of anything but numbers is made, and noticed as one that nobody follows."""
+    if not all(map(_is_number, (*args, *kwargs.values()))):
+        return original(*args, **kwargs)
+    return _record(recorder, stream, name, *args, **kwargs)
+
+
+def _choice(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    items = (*args, *kwargs.values())[0]
+    if not len(items):
+        return original(*args, **kwargs)
+    return _picked(recorder, items, _record(recorder, stream, "randrange", len(items)))
+
+
+def _choices(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Several of some items: their places are drawn in the same way."""
+    items = args[0] if args else kwargs.get("population", ())
+    rest = {name: value for name, value in kwargs.items() if name != "population"}
+    given = [part for value in (*args[1:], *rest.values()) for part in (value if isinstance(value, list) else [value])]
+    if not len(items) or not all(map(_is_number, given)):
+        return original(*args, **kwargs)
+    places = _record(recorder, stream, "choices", range(len(items)), *args[1:], **rest)
+    return [_picked(recorder, items, place) for place in places]
+
+
+def _sample(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Some of the items, each at most once."""
+    if len(args) != 1 + ("k" not in kwargs) or set(kwargs) - {"k"} or not isinstance(args[0], (list, tuple, range)):
+        return original(*args, **kwargs)
+    items, count = args[0], int(kwargs.get("k", args[-1]))
+    if type(items) is range or all(map(_is_number, items)):
+        return _record(recorder, stream, "sample", items, count)
+    places = _record(recorder, stream, "sample", range(len(items)), count)
+    return [_picked(recorder, items, place) for place in places]
+
+
+def _shuffle(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    items = (*args, *kwargs.values())[0]
+    if type(items) is not list:
+        return original(*args, **kwargs)
+    of_numbers = all(map(_is_number, items))
+    given = (items if of_numbers else list(range(len(items))), *(() if stream is None else (stream,)))
+    order = recorder.streams.record(recorder, shuffled, given, {})
+    items[:] = order if of_numbers else [_picked(recorder, list(items), place) for place in order]
+    return None
+
+
+def _picked(recorder: Any, items: Any, place: Any) -> Any:
+    """The item at a place that was drawn: numbers are looked up by the graph, for all else it goes one way each."""
+    if type(items) is range:
+        return items.start + items.step * place
+    plain = recorder.concrete(list(items))
+    if len({type(item) for item in plain}) == 1 and type(plain[0]) in _NUMBERS:
+        node = recorder.create(operator.getitem, (recorder.argument(list(items)), recorder.resolve(place.place)))
+        return recorder.result(plain[place.plain], node)
+    for index in range(len(items) - 1):
+        if place == index:
+            return items[index]
+    return items[len(items) - 1]
+
+
+def _getstate(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    standing = Standing(recorder._perform(original, (), {}))
+    target, given = (draw, ("getstate",)) if stream is None else (draw_from, (recorder.argument(stream), "getstate"))
+    standing.node, standing.recorder = recorder.create(target, given), recorder
+    return standing
+
+
+def _setstate(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    state = (*args, *kwargs.values())[0]
+    if type(state) is not Standing or state.recorder is not recorder:
+        raise refusal("setstate of a stream of random numbers to a state that is not from this call")
+    target, given = (draw, ()) if stream is None else (draw_from, (recorder.argument(stream),))
+    with recorder.streams.followed():
+        recorder._perform(original, (tuple.__getitem__(state, slice(None)),), {})
+    recorder.create(target, (*given, "setstate", state.node))
+    return None
