@@ -70,6 +70,7 @@ def install(patches: Patches, current: Current) -> None:
             patches.in_dict(vars(torch), name, lambda original: _question(original, current))
     for name in ("manual_seed", "seed"):
         patches.in_dict(vars(torch), name, lambda original: _recorded(original, current))
+    patches.in_dict(vars(torch), "set_default_dtype", lambda original: _switching(original, current))
     for holder, name in _refused():
         patches.in_dict(vars(holder), name, lambda original: _refusing(original, current))
     patches.on_class(torch.Tensor, "set_", lambda original: _refusing(original, current), inherited=True)
@@ -112,7 +113,21 @@ def _refused() -> list[tuple[Any, str]]:
         torch: ("compile", *(name for name in vars(torch) if name.startswith(_SWITCHES))),
         torch.func: ("functionalize",),
     }
-    return [(holder, name) for holder, listed in names.items() for name in listed if name in vars(holder)]
+    found = [(holder, name) for holder, listed in names.items() for name in listed if name in vars(holder)]
+    return [place for place in found if place[1] != "set_default_dtype"]
+
+
+def _switching(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """``set_default_dtype`` is a call of the graph, and taken back after the capture."""
+
+    @functools.wraps(original)
+    def switch(d: Any) -> None:
+        recorder = current()
+        if recorder is not None:
+            recorder.create(original, (d,))
+        original(d)
+
+    return switch
 
 
 def _refusing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

@@ -129,9 +129,10 @@ class EntryGuards:
                 self._require(self.graph.call_function(carried, (node,)), carried(tensor), text)
             # A class of its own, such as that of fake tensors, answers for its device without asking torch.
             relied = {*self.recorder.relied, *(() if type(tensor) in PLAIN_TENSORS else ("device",))}
+            before = self.recorder.undo.facts.get(id(tensor), {})
             for fact, name in _FACTS.items():
                 if fact in relied:
-                    self._attribute(node, name, getattr(tensor, name), fact)
+                    self._attribute(node, name, before.get(name, getattr(tensor, name)), fact)
 
     def _gradients(self) -> None:
         """Whether a result requires a gradient depends on the mode as well as on the inputs."""

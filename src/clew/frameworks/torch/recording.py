@@ -380,7 +380,7 @@ class TorchRecorder(Recorder):
             return func(tensor)
         if name == "requires_grad":
             return objects.ask_history(self, tensor, name, func)
-        if name in ("T", "mT", "H", "mH", "data", "real", "imag", "grad"):
+        if name in touches.READ:
             node, value = self.create(getattr, (self.node_of(tensor), name)), func(tensor)
             if name == "grad":
                 self.undo.keep_gradient(tensor)

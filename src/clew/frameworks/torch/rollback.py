@@ -32,6 +32,7 @@ class Rollback:
         """Remember how things are now."""
         self._torch_random = torch.get_rng_state()
         self._gradients = torch.is_grad_enabled()
+        self._dtype = torch.get_default_dtype()
         self._python_random = random.getstate()
         self._numpy_random = sys.modules["numpy.random"].get_state() if "numpy.random" in sys.modules else None
         for tensor in tensors:
@@ -65,6 +66,8 @@ class Rollback:
         """Keep a copy of what a tensor, about to be written to, holds: of the watched one that shares its memory."""
         with torch._C.DisableTorchFunction():
             owner = self._storages.get(_storage(tensor))
+            if owner is not None and self.recorder is not None:
+                self.recorder.undo.keep_facts(tensor)
             if owner is not None and id(owner) not in self._saved:
                 self._saved[id(owner)] = (owner, owner.detach().clone())
 
@@ -100,6 +103,8 @@ class Rollback:
         torch.set_rng_state(self._torch_random)
         if torch.is_grad_enabled() is not self._gradients:
             torch._C._set_grad_enabled(self._gradients)
+        if torch.get_default_dtype() is not self._dtype:
+            torch.set_default_dtype(self._dtype)
         for generator, state in self._generators:
             generator.set_state(state)
         random.setstate(self._python_random)

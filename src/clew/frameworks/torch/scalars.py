@@ -109,7 +109,7 @@ def _truth(self: Any) -> bool:
     return bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
 
 
-_OF_SHAPES = frozenset({"shape", "ndim", "dtype"})
+_OF_SHAPES = frozenset({"shape", "ndim", "dtype", "nbytes", "_version"})
 _OF_SIZES = frozenset({"size", "dim", "numel", "nelement", "ndimension", "stride", "storage_offset"})
 
 

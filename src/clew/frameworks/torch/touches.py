@@ -23,12 +23,23 @@ _PLAIN = (int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.
 _CODE = (type, ModuleType, BuiltinFunctionType, torch.nn.Module)
 
 
+READ = frozenset("T mT H mH data real imag grad nbytes _version".split())
+"""Properties that the graph reads too, at the same place."""
+_FACTS = ("dtype", "device", "ndim", "requires_grad", "layout", "is_leaf")
+
+
 class Undo:
     """How to take back what was done to tensors that are not the program's own, the last first."""
 
     def __init__(self) -> None:
         self._steps: list[Callable[[], Any]] = []
         self._graded: set[int] = set()
+        self.facts: dict[int, dict[str, Any]] = {}
+        """What was true of tensors of the outside before the program changed it, by their identity."""
+
+    def keep_facts(self, tensor: torch.Tensor) -> None:
+        """Note the facts about a tensor that is about to lie otherwise, or to have another type."""
+        self.facts.setdefault(id(tensor), {name: getattr(tensor, name) for name in _FACTS})
 
     def add(self, step: Callable[[], Any]) -> None:
         """Note a step; it is done if the capture puts things back."""
@@ -81,6 +92,8 @@ def set_property(recorder: Any, func: Any, args: tuple[Any, ...]) -> None:
     node_args = (recorder.node_of(tensor), name, recorder.argument(value))
     recorder.settle_shapes()
     with torch._C.DisableTorchFunction():
+        if recorder.is_outside(tensor):
+            recorder.undo.keep_facts(tensor)
         if name == "data":
             recorder.pass_no_return(tensor, "sets the data of")
             recorder.undo.add(functools.partial(setattr, tensor, "data", tensor.data))
@@ -104,6 +117,7 @@ def before_reshaping(recorder: Any, name: str, tensor: torch.Tensor) -> None:
         raise refusal(f"{name} on a tensor that is not the program's own")
     recorder.pass_no_return(tensor, "changes the shape of")
     with torch._C.DisableTorchFunction():
+        recorder.undo.keep_facts(tensor)
         size, stride, offset = tensor.size(), tensor.stride(), tensor.storage_offset()
         recorder.undo.add(lambda: tensor.set_(tensor.untyped_storage(), offset, size, stride))
 
