@@ -25,6 +25,7 @@ from typing import Any
 from clew.capture.example.attempts import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.collected import Collected
+from clew.capture.example.failures import described, failure_of, may_see_error
 from clew.capture.example.guards import CHECKS, require
 from clew.capture.example.operators import Form, as_written
 from clew.capture.example.sites import Site
@@ -368,9 +369,15 @@ class Recorder:
         """True for values whose inside is never looked at: arrays, modules of the framework."""
         return self.is_array(value)
 
-    def note_failure(self, error: Exception) -> None:
-        """A call has failed: that is the program's own error, but one that catches it cannot be captured."""
-        if self.failure is None and self.open:
+    def note_failure(self, error: Exception, call: Any = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
+        """A call has failed: that is the program's own error. One that catches it is captured if the ``call``, which
+        does nothing but compute, can be made again on these arguments of nodes; else it cannot be."""
+        frame = user_frame(1)
+        if call is not None and self.open and is_tried(frame, self.executed, (type(error),), self.gate):
+            with_text = may_see_error(frame)
+            node = self._create("call_function", failure_of, (call, with_text, *args), kwargs or {}, never_fails=True)
+            self.guard(node, described(error, with_text))
+        elif self.failure is None and self.open:
             source = user_source()
             self.failure = (type(error).__name__, "" if source is None else source.describe())
 

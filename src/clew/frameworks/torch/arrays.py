@@ -96,7 +96,7 @@ class ArrayRecorder(NumpyRecorder):
         """The program asks whether a value is true."""
         return bool(self.owner.truth(place, answer, is_data, is_fixed))
 
-    def note_failure(self, error: Exception) -> None:
+    def note_failure(self, error: Exception, call: Any = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
         """A call has failed."""
         self.owner.note_failure(error)
 

@@ -224,7 +224,7 @@ class TorchRecorder(Recorder):
                 if isinstance(tensor, torch.Tensor):
                     self._is_written(tensor)
             self._check_frozen((args[:1], kwargs.get("out")))
-        value = self._perform(func, args, kwargs)
+        value = touches.perform(self, traits, writes, func, (args, kwargs), (node_args, node_kwargs))
         if kwargs.get("generator") is not None:
             self.generators.drawn(kwargs["generator"])
         if traits.is_method:

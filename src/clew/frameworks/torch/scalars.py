@@ -52,7 +52,7 @@ def compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> A
     try:
         result = function(*map(_plain, values))
     except Exception as error:
-        recorder.note_failure(error)
+        recorder.note_failure(error, function, tuple(map(recorder.argument, values)) if recorder.open else ())
         raise
     if not recorder.open:
         return result

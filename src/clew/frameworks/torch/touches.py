@@ -17,7 +17,9 @@ import torch
 from clew.capture.example.guards import CHECKS
 from clew.capture.example.recorder import Scalar
 from clew.errors import CaptureError
+from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.higher_order import RecordedBody, refusal, run_plainly
+from clew.ir.guests import Effect
 
 _PLAIN = (int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size)
 _CODE = (type, ModuleType, BuiltinFunctionType, torch.nn.Module)
@@ -81,6 +83,18 @@ def _restore_gradient(tensor: torch.Tensor, gradient: Any, values: Any) -> None:
     tensor.grad = gradient
     if gradient is not None and not torch.equal(gradient, values):
         gradient.copy_(values)
+
+
+def perform(recorder: Any, traits: Any, writes: bool, func: Any, given: Any, nodes: Any) -> Any:
+    """Make a call; if it fails, and does nothing but compute, the program may catch the error."""
+    known = recorder.failure
+    try:
+        return recorder._perform(func, *given)
+    except Exception as error:
+        if known is None and not writes and function_effect(func, *given) is Effect.NONE:
+            recorder.failure = None
+            recorder.note_failure(error, traits.target, *nodes)
+        raise
 
 
 def set_property(recorder: Any, func: Any, args: tuple[Any, ...]) -> None:

@@ -18,9 +18,11 @@ from clew.capture.example.attempts import FRAMEWORK
 from clew.capture.example.operators import written_at
 from clew.capture.example.recorder import PLAIN
 from clew.capture.example.sites import SITES, site_of
+from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.traits import LEADING, Traits
 from clew.frameworks.torch.types import ordinary_type
+from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
 
 if TYPE_CHECKING:
@@ -61,7 +63,8 @@ def record(
     try:
         value = func(*args) if are_plain else func(*recorder.concrete(args), **recorder.concrete(kwargs))
     except Exception as error:
-        recorder.note_failure(error)
+        computes = function_effect(func, args, kwargs) is Effect.NONE
+        recorder.note_failure(error, traits.target if computes else None, node_args, node_kwargs)
         raise
     finally:
         recorder.depth -= 1
