@@ -75,6 +75,9 @@ CONSTRUCTS = {
     "other_package": "function of another package",
     "merged": "facts about a value that two ways made",
     "impossible": "ways the example cannot go",
+    "mixture": "several constructs in one program",
+    "corner": "NaN, no rounds, changing dtypes, masks, tensors as indices",
+    "algorithm": "decoding, solvers, search, early exits",
 }
 """Every construct in the order of the table, with its title."""
 

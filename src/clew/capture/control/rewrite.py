@@ -134,6 +134,7 @@ def _compiled(definition: Any, body: list[ast.stmt], code: CodeType) -> CodeType
     name = f"{_OWN}lambda" if isinstance(definition, ast.Lambda) else definition.name
     inner: ast.stmt = ast.FunctionDef(name, _bare(definition.args), body, [], None)
     ast.copy_location(inner, definition)
+    inner.lineno = code.co_firstlineno  # that of the first decorator: all lines are counted from there
     path = code.co_qualname.split(".")
     owner = path[-2] if len(path) > 1 and path[-2] != "<locals>" else ""
     if owner:

@@ -91,6 +91,13 @@ def _has_state(value: Any) -> bool:
     return not isinstance(value, CODE) and has_attributes(value)
 
 
+def _is_fixed(value: Any) -> bool:
+    """Whether a value is a plain one of torch's; a shape that the program has put together may hold traced numbers."""
+    if type(value).__module__ != "torch":
+        return False
+    return not isinstance(value, tuple) or not any(issubclass(type(item), Scalar) for item in value)
+
+
 class Outputs:
     """Turns values of the finished run into arguments of nodes."""
 
@@ -120,7 +127,7 @@ class Outputs:
             return recorder.argument(value)
         if type(value) is Collected:
             return recorder.argument(value) if value.is_whole else self._nest(value)
-        if isinstance(value, _CONSTANTS) or type(value).__module__ == "torch" or recorder.is_end(value):
+        if isinstance(value, _CONSTANTS) or recorder.is_end(value) or _is_fixed(value):
             return value
         known = recorder.objects.get(id(value)) or self._made.get(id(value))
         if known is not None and known[0] is value:
