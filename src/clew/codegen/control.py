@@ -7,10 +7,11 @@ line knows the node it comes from, at any depth, and belongs to the node of the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from clew.codegen.comments import Commentator
-from clew.codegen.finish import Finish, Return, Test, moves
+from clew.codegen.finish import Finish, Test, moves
 from clew.codegen.inline import tree_before, write_inside
 from clew.codegen.lines import Draft, Line
 from clew.codegen.logic import Joined, joined, joined_head, write_joined
@@ -83,7 +84,7 @@ class ControlWriter:
         """The end of a block, whose output node this is."""
         value = node.args[0] if node.args else None
         texts = finish.lines(value, self.scope)
-        read = [] if isinstance(finish, Return) else self.plan.frees.get(node, [])
+        read = [] if finish.is_return(value) else self.plan.frees.get(node, [])
         needed = self._names_of(finish.flag_of(value))
         freed = [used for used in read if self.scope.locals.name(used) not in needed]
         for place, text in enumerate(texts):
@@ -106,7 +107,7 @@ class ControlWriter:
             return
         write_inside(self.plan.inside[node], self.scope, self.root)
         if isinstance(layout, LoopLayout):
-            yield from self._loop(node, layout)
+            yield from self._loop(node, layout, finish)
         else:
             yield from self._branch(node, layout, finish)
         items = {found.item for found in self._joined.values()}
@@ -118,6 +119,9 @@ class ControlWriter:
         """An ``if``; where its first side leaves for good, the second one needs no ``else``."""
         ends = [finish if layout.is_last else side.finish for side in layout.sides]
         first, second = (self._side(node, side, end) for side, end in zip(layout.sides, ends, strict=True))
+        if node in self.plan.answered:
+            yield from second
+            return
         self._write_joined(node, layout.branch.predicate)
         condition = self._head(layout.branch.predicate)
         if layout.is_last and _leaves(layout.sides[0].body, ends[0]):
@@ -161,11 +165,12 @@ class ControlWriter:
 
     # ---- loops ---------------------------------------------------------------------------------------------------
 
-    def _loop(self, node: Node, layout: LoopLayout) -> Iterator[Line]:
-        """What is set before, the head, and one round."""
+    def _loop(self, node: Node, layout: LoopLayout, around: Finish) -> Iterator[Line]:
+        """What is set before, the head, and one round; a return inside is the end of the block around."""
         for text in moves(layout.side.starts, self.scope):
             yield Line(text, node, node)
-        inside = [line._replace(node=node) for line in self.block(layout.side.body.nodes, layout.side.finish)]
+        end = replace(layout.end, outer=around)
+        inside = [line._replace(node=node) for line in self.block(layout.side.body.nodes, end)]
         head = f"for {layout.item} in {self._head(layout.loop.iterable)}:" if layout.loop.is_for else ""
         if not head:
             head, before = self._test(node, layout.test)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from clew.codegen.leaving import Leaving
 from clew.codegen.scope import Scope
 from clew.ir.arguments import references
 from clew.ir.node import Node
@@ -34,6 +35,14 @@ class Finish:
         """Whether nothing that stands behind the block can run after it."""
         return False
 
+    def is_return(self, value: Any) -> bool:
+        """Whether the end is that of the function."""
+        return False
+
+    def needed(self) -> set[int] | None:
+        """Which parts of the values are needed if the end is that of the function; None for all."""
+        return None
+
     def lines(self, value: Any, scope: Scope) -> list[str]:
         """The statements that use the values."""
         return moves(self.targets(value), scope)
@@ -55,6 +64,10 @@ class Return(Finish):
 
     def leaves(self, value: Any) -> bool:
         """A return is the end."""
+        return True
+
+    def is_return(self, value: Any) -> bool:
+        """Always."""
         return True
 
     def lines(self, value: Any, scope: Scope) -> list[str]:
@@ -89,14 +102,27 @@ class NextRound(Finish):
     lists: list[str]
     flag: str | None = None
     """A variable for the flag, where the one that has it gets another value; None if the body gives no flag."""
+    leaving: Leaving | None = None
+    """What is carried for a return, without variables of its own: their names are empty."""
+    outer: Finish | None = None
+    """How the block around the loop ends, which is what a return does."""
 
     def names(self) -> set[str]:
         """The carried variables and the lists."""
-        return {*self.carried, *self.lists}
+        return {*self.carried, *self.lists} - {""}
 
     def targets(self, value: Any) -> list[tuple[str, Any]]:
-        """The carried variables and their new values."""
-        return list(zip(self.carried, value or (), strict=False))
+        """The carried variables and their new values; none where the function returns."""
+        pairs = () if self.is_return(value) else zip(self.carried, value or (), strict=False)
+        return [(name, part) for name, part in pairs if name]
+
+    def is_return(self, value: Any) -> bool:
+        """Whether the loop ends with a return there."""
+        return self.leaving is not None and self.leaving.is_return(value)
+
+    def needed(self) -> set[int] | None:
+        """What is carried for a return."""
+        return set() if self.leaving is None else self.leaving.dropped
 
     def leaves(self, value: Any) -> bool:
         """Only when the loop ends here for certain."""
@@ -104,6 +130,8 @@ class NextRound(Finish):
 
     def lines(self, value: Any, scope: Scope) -> list[str]:
         """Items are collected before variables change, because they may be made of these."""
+        if self.leaving is not None and self.outer is not None and self.is_return(value):
+            return self.outer.lines(self.leaving.value(value), scope)
         items = zip(self.lists, (value or ())[len(self.carried) :], strict=False)
         appended = [f"{name}.append({scope.spell(item)})" for name, item in items]
         pairs = self.targets(value)
@@ -112,8 +140,8 @@ class NextRound(Finish):
         return [*appended, *moves(pairs, scope)]
 
     def exit(self, value: Any, scope: Scope) -> str:
-        """The flag, if there is one."""
-        stop = self.flag_of(value)
+        """The flag, if there is one; a return needs none."""
+        stop = not self.is_return(value) and self.flag_of(value)
         if not isinstance(stop, Node):
             return "True" if stop else ""
         return str(self.flag) if self._loses_flag(value, scope) else scope.spell_bare(stop)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.codegen.blocks import Blocks
-from clew.codegen.finish import Finish
+from clew.codegen.finish import Finish, NextRound
 from clew.codegen.lifetimes import Lifetimes
 from clew.ir.control import Branch, Loop
 from clew.ir.node import Node
@@ -39,6 +39,7 @@ class LoopLayout:
 
     loop: Loop
     side: Side
+    end: NextRound
     test: Any
     item: str
     results: list[str]
@@ -61,6 +62,8 @@ class Plan:
     """Nodes that hand graphs to other functions."""
     bound: set[Node] = field(default_factory=set)
     """Those of them whose variables the head of a ``for`` sets."""
+    answered: set[Node] = field(default_factory=set)
+    """Branches behind a loop whose first side is a ``return`` inside of the loop."""
 
 
 @dataclass

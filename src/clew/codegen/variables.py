@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clew.codegen.finish import Assign, Finish, NextRound, Test
+from clew.codegen.leaving import Leaving, leaving_of
 from clew.codegen.lifetimes import parts_of_item
 from clew.codegen.locals import Locals
 from clew.codegen.plan import Block, BranchLayout, Context, LoopLayout, Plan, Side
 from clew.ir.arguments import is_leaf, leaves, references
-from clew.ir.control import Branch, Loop, closing_branch, control_of, inputs_of, output_of, returned
+from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, output_of, returned
 from clew.ir.node import Node
 
 
@@ -125,13 +126,18 @@ class ControlPlanner:
         items = block.lifetimes.items.get(node)
         count = len(loop.carried)
         inputs = inputs_of(body)
-        carried = [self._carried(block, node, loop, place, inputs[place]) for place in range(count)]
+        leaving = self._leaving(block, node, loop)
+        dropped = set() if leaving is None else leaving.dropped
+        carried = [
+            "" if place in dropped else self._carried(block, node, loop, place, inputs[place]) for place in range(count)
+        ]
         lists = [self._list(node, items, place) for place in range(count, loop.results)]
         self._rename_twins(block, node)
-        finish = NextRound(carried, lists, self.locals.fresh("stop") if loop.breaks else None)
+        finish = NextRound(carried, lists, self.locals.fresh("stop") if loop.breaks else None, leaving)
         context = Context(set(block.context.taken), depth + 1, block.context.indent + 1, finish, set())
         for name, value in zip(carried, inputs, strict=False):
-            self.locals.rename(value, name)
+            if name:
+                self.locals.rename(value, name)
         starts = self._starts(loop, carried, lists)
         operands = inputs[count + loop.is_for :]
         starts += self._enter(block, context, operands, loop.operands, ())
@@ -139,13 +145,26 @@ class ControlPlanner:
         self.plan.silent.update(inputs)
         item = self._item(loop, inputs[count], context) if loop.is_for else ""
         whole = self.locals.name(node) if items is None else None
-        self.plan.layouts[node] = LoopLayout(loop, Side(body, starts, finish), test, item, [*carried, *lists], whole)
+        side = Side(body, starts, finish)
+        self.plan.layouts[node] = LoopLayout(loop, side, finish, test, item, [*carried, *lists], whole)
         self.block(body.nodes, context)
         if test is not None:
             self._test(context, test, [*inputs[:count], *operands])
         block.context.taken |= context.taken
         unused = [value for place, value in enumerate(inputs[:count]) if place not in (items or ())]
         block.lifetimes.frees[node] = [*block.lifetimes.frees.get(node, []), *unused]
+
+    def _leaving(self, block: Block, node: Node, loop: Loop) -> Leaving | None:
+        """The return inside of a loop, if the branch that asks for it ends the function."""
+        around = block.context.finish
+        closing = closing_branch(node.graph)
+        branch = block.controls.get(closing, (None, 0))[0]
+        if not isinstance(branch, Branch) or not all(map(around.is_return, ends_of(branch.bodies[0]))):
+            return None
+        found = leaving_of(node, loop, around.needed())
+        if found is not None:
+            self.plan.answered.add(found.branch)
+        return found
 
     def _carried(self, block: Block, node: Node, loop: Loop, place: int, inner: Node) -> str:
         """The variable of a carried value: where it is wanted, where it starts, or one of its own."""
@@ -191,7 +210,7 @@ class ControlPlanner:
 
     def _starts(self, loop: Loop, carried: list[str], lists: list[str]) -> list[tuple[str, Any]]:
         """What carried variables and lists are set to before the first round."""
-        starts: list[tuple[str, Any]] = list(zip(carried, loop.carried, strict=True))
+        starts: list[tuple[str, Any]] = [pair for pair in zip(carried, loop.carried, strict=True) if pair[0]]
         return [*starts, *((name, []) for name in lists)]
 
     def _test(self, around: Context, test: Any, values: list[Node]) -> None:

@@ -25,6 +25,8 @@ class Liveness:
     def __init__(self, body: list[ast.stmt]) -> None:
         self.after: dict[ast.AST, Names] = {}
         self.again: dict[ast.AST, Names] = {}
+        self.ever: dict[ast.AST, Names] = {}
+        """For each loop what may be read even after it has left the function: by functions inside, or a ``finally``."""
         self._breaking = self._continuing = _NONE
         self._always = _read_later(body) | frozenset(Variables(body).outer)
         self._block(body, _NONE)
@@ -58,6 +60,7 @@ class Liveness:
     def _loop(self, node: ast.While | ast.For, live: Names) -> Names:
         """Live at the head is what a round reads first, and what is read when no further one follows."""
         before = self._breaking, self._continuing
+        self.ever[node] = self._always
         behind = self._block(node.orelse, live)
         self.after[node] = live | behind
         head = behind | _read([node.test] if isinstance(node, ast.While) else [])

@@ -29,8 +29,9 @@ from clew.ir.node import Node
 
 _BROKE = "broke"
 
-Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-"""The variables that a loop sets, those that are read after it, and those that are read after it or in a next round."""
+Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""The variables that a loop sets, those that are read after it, those that are read after it or in a next round, and
+those that nobody can read once the function has returned."""
 
 
 class Iteration:
@@ -79,9 +80,10 @@ class Loop:
         self.test = test
         self.body = body
         self.items = items
-        self.live, self.again = map(frozenset, names[1:])
+        self.live, self.again, ending = map(frozenset, names[1:])
         cells = cells_of(body) | ({} if test is None else cells_of(test))
         self.places = [Place(name, cells[name], None) for name in names[0] if name in cells]
+        self.ending = {place.identity for place in self.places if place.name in ending}
         self.own = {place.identity for place in self.places if place.name not in self.again}
         self.item_name = _target_of(body) if items is not None else ""
         self.carried: list[Place] = []
@@ -247,11 +249,12 @@ class Loop:
         if any(isinstance(node, Node) and self._may_vary(node, rounds, ends) for node in relied):
             raise Abandon(self.site, "a round relies on a size that is another in the next one")
         for place in self.carried:
-            values = [place.get(), *(end.values[place.identity] for end in ends)]
+            values = [place.get(), *(end.values[place.identity] for end in ends if self._leaves(end, place))]
             self.pieces.check_fit(self.site, values, self.may_peel)
             self.pieces.check_containers(rounds, place.get(), values)
         for end in ends:
-            self.pieces.check_alone(self.site, [end.returned, *(end.values[one.identity] for one in self.carried)])
+            left = (end.values[one.identity] for one in self.carried if self._leaves(end, one))
+            self.pieces.check_alone(self.site, [end.returned, *left])
         returned = [end.returned for end in ends if isinstance(end.value, Returned)]
         if returned:
             self.pieces.check_fit(self.site, returned)
@@ -259,11 +262,16 @@ class Loop:
         self.returned = returned[0] if returned else MISSING
         self.count = sum(1 for _ in leaves_of(self.recorder, self.returned)) if returned else 0
 
+    def _leaves(self, end: End, place: Place) -> bool:
+        """Whether it matters what a way leaves in a place: not in a variable that ends with the function."""
+        return not isinstance(end.value, Returned) or place.identity not in self.ending
+
     def _may_vary(self, node: Node, rounds: Piece, ends: list[End]) -> bool:
         """Whether a number depends on something whose shape is another from round to round."""
         inputs = self.inputs[id(rounds.paths)]
         sizes = [self._shapes(place.get()) for place in self.carried]
-        after = [[self._shapes(end.values[place.identity]) for place in self.carried] for end in ends]
+        going_on = [end for end in ends if not isinstance(end.value, Returned)]
+        after = [[self._shapes(end.values[place.identity]) for place in self.carried] for end in going_on]
         items = [] if self.items is None else [self._shapes(item) for item in self.items.items]
         if all(one == sizes for one in after) and all(one == items[0] for one in items):
             return False
@@ -287,7 +295,7 @@ class Loop:
         initial += [self.recorder.create(list, (self.recorder.argument(place.get()),)) for place in self.chains]
         initial += self._returning(False, (None,) * self.count)
         for end in ends:
-            rounds[0].paths.write_end(end.levels, self._given(end))
+            rounds[0].paths.write_end(end.levels, self._given(end, self.inputs[id(rounds[0].paths)]))
         outputs = sum(self.counts.values())
         rounds[0].paths.missing = (None,) * (len(initial) + outputs) + ((True,) if self.breaks else ())
         for end in tested:
@@ -307,10 +315,15 @@ class Loop:
         self.first_output = len(initial)
         return self.recorder.create(target, (*head, tuple(initial), tuple(outer)), kwargs)  # type: ignore[no-any-return]
 
-    def _given(self, end: End) -> tuple[Any, ...]:
-        """What one way of a round gives to the next."""
+    def _given(self, end: End, inputs: list[Node]) -> tuple[Any, ...]:
+        """What one way of a round gives to the next; a variable that ends with a return is what it was."""
         broke, is_return = end.value is not None, isinstance(end.value, Returned)
-        carried = self._row([end.left[place.identity] for place in self.carried], broke)
+        entered = iter(inputs)
+        parts: list[tuple[Any, ...]] = []
+        for place in self.carried:
+            before = tuple([next(entered) for _ in leaves_of(self.recorder, self.befores[place.identity])])
+            parts.append(end.left[place.identity] if self._leaves(end, place) else before)
+        carried = self._row(parts, broke)
         returned = self._returning(is_return, end.arguments if is_return else (None,) * self.count)
         carried += self._chained(end)
         return (*carried, *returned, *self._appended(end), *((broke,) if self.breaks else ()))
@@ -384,6 +397,8 @@ class Loop:
             if index == self._flag:
                 broke = tie.named(_BROKE)(bool(outcome.broke))
             for place in self.carried[index : index + 1]:
+                if outcome.returned and place.identity in self.ending:
+                    place.put(self.befores[place.identity])
                 self.pieces.check_fit(self.site, [self.befores[place.identity], place.get()], self.may_peel)
                 place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
         for place in self.chains:

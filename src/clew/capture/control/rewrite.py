@@ -248,10 +248,18 @@ class _Writer(ast.NodeTransformer):
         return ast.copy_location(made, at)
 
     def _names(self, node: ast.If | ast.While | ast.For, parts: list[ast.AST]) -> list[ast.expr]:
-        """The variables that a piece sets, and those of them that are read after it; of a loop, in a next round too."""
+        """The variables that a piece sets, and those of them that are read after it.
+
+        Of a loop also those that are read in a next round too, and those that nobody reads after a return.
+        """
         stored = {name for name in Variables(parts).stored if self.variables.outer.get(name) != "global"}
         found = [stored, stored & self.liveness.after[node]]
-        return [*map(_texts, found if isinstance(node, ast.If) else [*found, stored & self.liveness.again[node]])]
+        if not isinstance(node, ast.If):
+            found += [
+                stored & self.liveness.again[node],
+                stored - self.liveness.ever[node] - self.variables.outer.keys(),
+            ]
+        return [*map(_texts, found)]
 
     def _inner(self, kind: str, body: list[ast.stmt]) -> list[ast.stmt]:
         before, self.inside = self.inside, kind

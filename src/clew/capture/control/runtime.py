@@ -73,14 +73,19 @@ class Runtime:
         return Returned(value)
 
     @staticmethod
-    def while_(number: int, test: Any, body: Any, names: Names, live: Names, again: Names, wants: bool) -> Outcome:
-        """A ``while``: it sets ``names``; of these ``live`` may be read after it, ``again`` in a next round or then."""
+    def while_(
+        number: int, test: Any, body: Any, names: Names, live: Names, again: Names, ending: Names, wants: bool
+    ) -> Outcome:
+        """A ``while``: it sets ``names``; of these ``live`` may be read after it, ``again`` in a next round or then.
+
+        Those that end with the function are ``ending``.
+        """
         regions = current.get()
         outcome = Outcome()
         rounds = 0
         while True:
             if regions is not None and regions.is_loop_on_data(number, test, rounds):
-                return regions.loop(number, test, body, (names, live, again), wants)  # type: ignore[no-any-return]
+                return regions.loop(number, test, body, (names, live, again, ending), wants)  # type: ignore[no-any-return]
             with unrolled(regions, number):
                 if not test() or outcome.take(body()):
                     return outcome
@@ -94,6 +99,7 @@ class Runtime:
         names: Names,
         live: Names,
         again: Names,
+        ending: Names,
         wants: bool,
         sight: Names = (),
         chains: Names = (),
@@ -102,7 +108,7 @@ class Runtime:
         regions = current.get()
         outcome = Outcome()
         if regions is not None and regions.is_open_ended(number, iterable):
-            sets, seen = (names, live, again), (sight, chains)
+            sets, seen = (names, live, again, ending), (sight, chains)
             return regions.loop_over(number, iterable, body, sets, wants, *seen)  # type: ignore[no-any-return]
         with unrolled(regions, number, iterable):
             for item in iterable if regions is None else regions.walked(iterable):
@@ -114,7 +120,7 @@ class Runtime:
         """A list comprehension; ``each`` appends one item to the list that the variable of this name holds."""
         place = cells_of(each)[name]
         place.cell_contents = []
-        self.for_(number, iterable, each, (), (), (), False, (name,))
+        self.for_(number, iterable, each, (), (), (), (), False, (name,))
         found, place.cell_contents = place.cell_contents, None
         return found
 
