@@ -42,7 +42,7 @@ class Model(torch.nn.Module):
         return self.loaders[0](self.loader) if x is None else x + 1
 
 
-@pytest.mark.parametrize("program", [named, in_a_container, given, Model()], ids=["global", "dict", "default", "module"])
+@pytest.mark.parametrize("program", [named, in_a_container, given, Model()], ids=("global", "dict", "default", "model"))
 def test_what_is_not_used_is_not_asked(program):
     captured = clew.trace(program, args=(torch.ones(2),))
     assert captured(torch.ones(3)).tolist() == [2.0, 2.0, 2.0]

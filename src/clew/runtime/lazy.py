@@ -17,6 +17,7 @@ from clew.capture.example.captured import Pins
 from clew.errors import CaptureError, GuardError
 from clew.ir.guests import module_guest
 
+
 class LazyGraph:
     """A callable that captures itself as it is called. ``captures`` lists what it has.
 
@@ -129,7 +130,7 @@ class Parts:
     def _are_the_same(self) -> bool:
         """Whether the modules below each part are those that were noted, and no part has another dict."""
         children = self._children_now()
-        if not children and not self._parts or len(children) != len(self._children):
+        if (not children and not self._parts) or len(children) != len(self._children):
             return False
         return all(map(is_, children, self._children)) and all(map(is_, map(vars, self._parts), self._holders))
 

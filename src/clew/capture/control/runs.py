@@ -126,7 +126,7 @@ class ExampleRun:
         self.nests.callables.clear()
 
     def _watch_loggers(self) -> None:
-        """Handlers and filters of users' classes run when the program logs: their functions and attributes are its own."""
+        """Handlers and filters of users' classes run when the program logs: what they do and keep is its own."""
         held = [*self.state.memory.loggers, *(value for _, value in self.surroundings.values())]
         for keeper in all_keepers(held):
             for function in functions_in(keeper):

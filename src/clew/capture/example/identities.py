@@ -1,7 +1,7 @@
 """Which plain values are one object: for programs that ask ``a is b`` of numbers, texts and tuples.
 
-Equal values may be one object or several. What came in is compared with what else came in, and with the variables around
-the program; where two are equal, whether they are the same object is part of what the capture relies on.
+Equal values may be one object or several. What came in is compared with what else came in, and with the variables
+around the program; where two are equal, whether they are the same object is part of what the capture relies on.
 """
 
 from __future__ import annotations

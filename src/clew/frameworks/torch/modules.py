@@ -32,7 +32,7 @@ def module_effect(root: nn.Module) -> Effect | None:
 
 
 def written_by(root: nn.Module) -> Iterator[Tensor]:
-    """The tensors of a module that calling it may write to: its buffers, and weights that are brought to a norm first."""
+    """The tensors of a module that calling it may write to: its buffers, and weights brought to a norm first."""
     yield from root.buffers()
     for part in root.modules():
         if isinstance(part, (sparse.Embedding, sparse.EmbeddingBag)) and part.max_norm is not None:

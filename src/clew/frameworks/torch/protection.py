@@ -160,7 +160,8 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
     tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
     if everything:
         tensors += [*root.parameters(), *root.buffers()]
-        tensors += [value for value in vars(root).values() if isinstance(value, torch.Tensor)]  # constants of a function
+        # Those of a function are its constants.
+        tensors += [value for value in vars(root).values() if isinstance(value, torch.Tensor)]
     for path in plan.attributes:
         found = resolve(root, path)
         tensors += [found] if isinstance(found, torch.Tensor) else []
@@ -202,8 +203,8 @@ def _half_done_when_raising() -> Iterator[None]:
     except Exception as error:
         raise StateError(
             f"the program raised {type(error).__name__}: {error}",
-            why="a graph sets the program's attributes at its end, and so not before this error; what it had written to "
-            "tensors by then stays written, since so much is not copied before each call",
+            why="a graph sets the program's attributes at its end, and so not before this error; what it had written "
+            "to tensors by then stays written, since so much is not copied before each call",
             fixes=("call the original where errors are expected", "put the state back before you go on"),
         ) from error
 
