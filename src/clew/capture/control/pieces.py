@@ -161,7 +161,9 @@ class Piece:
 
 
 def _is_traced_key(key: Any) -> bool:
-    return isinstance(key, tuple) and any(issubclass(type(part), Scalar) for part in key)
+    if isinstance(key, tuple):
+        return any(map(_is_traced_key, key))
+    return issubclass(type(key), Scalar)
 
 
 class PieceRecorder:

@@ -160,6 +160,8 @@ class ExampleRun:
         changed = [held for held in self.nests.held if not same_contents(contents(held.value), held.entered)]
         if changed or self.state.changed() or any(True for _ in self.state.left()):
             return False
+        for place, number in recorder.told:
+            recorder.guard(place, number)
         recorder.create(raise_error, (type(error), *(recorder.argument(part) for part in error.args)))
         recorder.graph.output(None)
         self.ways.end()

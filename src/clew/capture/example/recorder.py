@@ -106,6 +106,7 @@ class Recorder:
         self.needs_identity = False  # whether the program asks which object a value is: then no other may stand for it
         self.plain_truths = False  # whether the program asks for True or False as such, which nothing can stand for
         self.dynamic = False  # whether sizes and numbers given are data too: the graph shall hold for others
+        self.told: list[tuple[Any, Any]] = []  # numbers, and their places, in texts that are for errors alone
         self.constants: dict[str, Any] = {}
         self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes: dict[int, tuple[str, Any]] = {}

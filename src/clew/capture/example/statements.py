@@ -15,10 +15,12 @@ import operator
 import sys
 import sysconfig
 import warnings
+from collections.abc import Iterator
 from contextvars import ContextVar
 from types import FrameType, FunctionType
 from typing import Any
 
+from clew.capture.example.contents import look_up
 from clew.capture.example.loggers import keepers
 
 _SHOWING = frozenset(
@@ -48,6 +50,50 @@ def is_only_shown(frame: FrameType | None, raises: bool = True) -> bool:
     return name in _SHOWING or (name in _CHECKING and bool(conditions) and not _makes_text(conditions[0]))
 
 
+def is_for_errors(frame: FrameType | None) -> bool:
+    """Whether the statement that ``frame`` executes is a call that uses the texts it is given only for its errors."""
+    statement = None if frame is None else _statement_at(frame.f_code.co_filename, *_position(frame))
+    if frame is None or not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    call = statement.value
+    found = _called(frame, call.func)
+    function = look_up(found, "__func__", found)
+    if not isinstance(function, FunctionType) or any(isinstance(value, ast.Starred) for value in call.args):
+        return False
+    names = inspect.signature(found).parameters
+    given = [*zip(names, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
+    texts = [name for name, value in given if _makes_text(value)]
+    code = function.__code__
+    return bool(texts) and _raised_parameters(code.co_filename, code.co_firstlineno, code.co_name).issuperset(texts)
+
+
+@functools.lru_cache(maxsize=512)
+def _raised_parameters(filename: str, lineno: int, name: str) -> frozenset[str | None]:
+    """The parameters of a function that it uses only on the way to an error."""
+    tree = _tree(filename)
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name and min(_first_lines(node)) == lineno:
+            parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            harmless = {id(use) for raising in _raising(node) for use in ast.walk(raising)}
+            used = {use.id for use in ast.walk(node) if isinstance(use, ast.Name) and id(use) not in harmless}
+            return frozenset(parameter.arg for parameter in parameters if parameter.arg not in used)
+    return frozenset()
+
+
+def _first_lines(function: ast.FunctionDef) -> list[int]:
+    return [function.lineno, *(decorator.lineno for decorator in function.decorator_list)]
+
+
+def _raising(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The statements of a function that stand in a block which ends with an error, and the messages of assertions."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert) and node.msg is not None:
+            yield node.msg
+        for suite in (getattr(node, field, None) for field in ("body", "orelse")):
+            if isinstance(suite, list) and suite and isinstance(suite[-1], ast.Raise):
+                yield from suite
+
+
 screens: ContextVar[tuple[Any, ...] | None] = ContextVar("clew_screens", default=None)
 """Where printed text and warnings go, as it was when a capture began."""
 
@@ -70,14 +116,25 @@ def _is_redirected() -> bool:
 
 def _is_users(frame: FrameType, called: ast.expr) -> bool:
     """Whether a function that is called like one that shows things is of the user's own making: it may keep them."""
+    value = _called(frame, called)
+    if value is _KEEPING:
+        return True
+    function = getattr(value, "__func__", value)
+    return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_LIBRARIES)
+
+
+_KEEPING = object()
+
+
+def _called(frame: FrameType, called: ast.expr) -> Any:
+    """What an expression names in a frame, as far as names and attributes lead; a mark for loggers that keep texts."""
     names = ast.unparse(called).split(".")
     value: Any = frame.f_locals.get(names[0], frame.f_globals.get(names[0]))
     for name in names[1:]:
         if value is not None and keepers(value):  # a logger that tells it to what the user has made
-            return True
+            return _KEEPING
         value = inspect.getattr_static(value, name, None)
-    function = getattr(value, "__func__", value)
-    return isinstance(function, FunctionType) and not function.__code__.co_filename.startswith(_LIBRARIES)
+    return value
 
 
 _LIBRARIES = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen")
@@ -91,14 +148,16 @@ def _is_kept(call: ast.Call, name: str) -> bool:
     return any(ast.unparse(file).rpartition(".")[2] not in ("stdout", "stderr", "tqdm") for file in files)
 
 
-def _makes_text(condition: ast.expr) -> bool:
-    """Whether a text may be made for a condition itself."""
-    return any(isinstance(part, (ast.JoinedStr, ast.Call)) and _is_text(part) for part in ast.walk(condition))
+def _makes_text(value: ast.expr) -> bool:
+    """Whether a text may be made for a value, by formatting, by a call or by ``%``."""
+    return any(map(_is_text, ast.walk(value)))
 
 
-def _is_text(part: ast.JoinedStr | ast.Call) -> bool:
-    if isinstance(part, ast.JoinedStr):
-        return True
+def _is_text(part: ast.AST) -> bool:
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) and isinstance(part.left, ast.Constant):
+        return isinstance(part.left.value, str)
+    if not isinstance(part, ast.Call):
+        return isinstance(part, ast.JoinedStr)
     called = part.func
     return not isinstance(called, ast.Attribute) or called.attr in ("format", "__str__", "__repr__", "__format__")
 

@@ -18,7 +18,7 @@ import torch
 
 from clew.capture.example.attempts import ARITHMETIC
 from clew.capture.example.recorder import Recorder, Scalar
-from clew.capture.example.statements import is_only_shown
+from clew.capture.example.statements import is_for_errors, is_only_shown
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame
@@ -93,11 +93,21 @@ def _shown(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Python wants the text of a number: guarded unless it is only shown to people."""
 
     def method(self: Any) -> Any:
-        if not is_only_shown(user_frame(2), self.recorder.paths is None):
-            self.recorder.guard(self.place, self.plain)
+        _is_told(self)
         return function(self.plain)
 
     return method
+
+
+def _is_told(number: Any) -> None:
+    """The text of a number is relied on, unless people alone read it; in an error only if the graph raises that."""
+    recorder, frame = number.recorder, user_frame(3)
+    if is_only_shown(frame, recorder.paths is None):
+        return
+    if is_for_errors(frame):
+        recorder.told.append((number.place, number.plain))
+    else:
+        recorder.guard(number.place, number.plain)
 
 
 def _truth(self: Any) -> bool:
@@ -213,8 +223,7 @@ def _round(self: Any, digits: Any = None) -> Any:
 
 
 def _format(self: Any, spec: str) -> str:
-    if not is_only_shown(user_frame(2), self.recorder.paths is None):
-        self.recorder.guard(self.place, self.plain)
+    _is_told(self)
     return format(self.plain, spec)
 
 
