@@ -33,6 +33,7 @@ class Rollback:
         self._torch_random = torch.get_rng_state()
         self._gradients = torch.is_grad_enabled()
         self._dtype = torch.get_default_dtype()
+        self._autocast = torch.is_autocast_enabled("cpu")
         self._python_random = random.getstate()
         self._numpy_random = sys.modules["numpy.random"].get_state() if "numpy.random" in sys.modules else None
         for tensor in tensors:
@@ -105,6 +106,8 @@ class Rollback:
             torch._C._set_grad_enabled(self._gradients)
         if torch.get_default_dtype() is not self._dtype:
             torch.set_default_dtype(self._dtype)
+        if torch.is_autocast_enabled("cpu") is not self._autocast:  # a capture was given up inside
+            torch._C.set_autocast_enabled("cpu", self._autocast)
         for generator, state in self._generators:
             generator.set_state(state)
         random.setstate(self._python_random)
