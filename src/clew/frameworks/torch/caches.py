@@ -186,7 +186,7 @@ def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, A
         recorder.state.watch_variable(Variable(holder, name))
     info = cached.cache_info()
     if not (info.hits or info.misses or info.currsize):  # single results cannot be taken out of a cache
-        recorder.undo.add(cached.cache_clear)
+        recorder.filled.append(cached)
     given = list(_leaves((args, kwargs)))
     tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
     if tensors:

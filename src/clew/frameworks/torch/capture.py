@@ -16,7 +16,7 @@ from clew.capture.control.paths import Paths
 from clew.capture.example.captured import Captured
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.slots import Slot, places_in
-from clew.errors import CaptureError
+from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch.arrays import WithoutArrays
 from clew.frameworks.torch.caches import CacheMet
 from clew.frameworks.torch.findings import Findings, Settings
@@ -66,7 +66,13 @@ def capture(
     def island_for(error: CannotFollow) -> Any:
         return None if refuses else find_island(error, fn, findings.paths, findings.islands)
 
-    return capture_until_known(explore, findings, control_flow, island_for, (CacheMet, WithoutArrays))
+    try:
+        return capture_until_known(explore, findings, control_flow, island_for, (CacheMet, WithoutArrays))
+    except Exception as error:
+        undone = isinstance(error, ClewError) or not keep
+        for cached in findings.filled if undone else ():  # a program that is not captured shall find them as they were
+            cached.cache_clear()
+        raise
 
 
 def _explore(fn: Any, args: Any, kwargs: Any, settings: Settings, findings: Findings) -> Captured | None:

@@ -31,5 +31,7 @@ class Findings(RunFindings):
         super().__init__(lifted)
         self.plain_kinds: tuple[type, ...] = ()
         self.caches: list[tuple[Any, str]] = []
+        self.filled: list[Any] = []
+        """Functions with a cache that was empty before the program called them."""
         self.paths: dict[Any, str] = {}
         self.follows_arrays = True

@@ -135,6 +135,7 @@ class Run(ExampleRun):
         recorder, settings = TorchRecorder(), self.settings
         recorder.folding = Folding(caches=settings.array_caching, bakes=not settings.include_generators)
         recorder.refuses_opaque = settings.refuses_opaque
+        recorder.filled = self.findings.filled
         self._connect(recorder, answers)
         return recorder
 
