@@ -199,7 +199,8 @@ class ExampleRun:
         value = plain(self.recorder, self.result) if self.settings.keep and not several else None
         state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
         graph = self.recorder.bodies.outermost
-        pins = Pins([*self.state.pins(), *self._methods()], self.state.held_by_pins(self._names()))
+        code = list(self.surroundings.code(self.recorder.executed.values()))
+        pins = Pins([*self.state.pins(), *self._methods()], self.state.held_by_pins(self._names()), code)
         return Captured(self.module, self.recorder.constants, graph, value, state, pins, several)
 
     def _methods(self) -> Iterator[Pin]:
@@ -229,7 +230,8 @@ class ExampleRun:
 
 
 def _is_among(value: Any, functions: Container[FunctionType]) -> bool:
-    return type(value) is FunctionType and value in functions
+    function = getattr(value, "__func__", getattr(value, "fget", value))  # of a static or class method, of a property
+    return type(function) is FunctionType and function in functions
 
 
 def _is_made_of_args(error: Exception) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from clew.capture.example.contents import Contents, is_as_before, same_part
+from clew.capture.example.guards import Variable
 from clew.ir.graph import Graph
 
 Pin = tuple[Any, str, Any]
@@ -13,10 +14,12 @@ Pin = tuple[Any, str, Any]
 
 
 class Pins(NamedTuple):
-    """What a capture relied on besides its guards: attributes, and what containers and objects among them held."""
+    """What a capture relied on besides its guards: attributes, what containers and objects among them held, and the
+    variables that hold its functions."""
 
     attributes: Sequence[Pin] = ()
     held: Sequence[tuple[Any, Contents]] = ()
+    code: Sequence[Variable] = ()
 
     def hold(self) -> bool:
         """Whether all of it is what it was."""
@@ -24,7 +27,8 @@ class Pins(NamedTuple):
             now = holder.get(name, Pins)
             if now is not value and not same_part(now, value):
                 return False
-        return all(is_as_before(value, parts) for value, parts in self.held)
+        same = all(is_as_before(value, parts) for value, parts in self.held)
+        return same and all(variable.get() is variable.expected for variable in self.code)
 
 
 class Captured(NamedTuple):

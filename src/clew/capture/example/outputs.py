@@ -7,9 +7,12 @@ are built anew at each call, by a node; the example's own objects are never retu
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from types import BuiltinFunctionType, FunctionType, SimpleNamespace
 from typing import Any
 
 from clew.capture.example.collected import Collected
@@ -25,7 +28,7 @@ _CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...), enum
 @pure
 def rebuild(kind: type, state: dict[str, Any]) -> Any:
     """An object of a class with these attributes, made without its constructor."""
-    made: Any = object.__new__(kind)
+    made: Any = kind.__new__(kind) if issubclass(kind, SimpleNamespace) else object.__new__(kind)
     set_attributes(made, state)
     return made
 
@@ -53,6 +56,8 @@ def plain(recorder: Recorder, value: Any) -> Any:
         return value.original
     if id(value) in recorder.objects:
         return value  # it came in, and is put in order with all that came in
+    if _is_traced_range(value):
+        return range(*(plain(recorder, part) for part in (value.start, value.stop, value.step)))
     if kind is tuple:
         return tuple(plain(recorder, item) for item in value)
     if kind is list:
@@ -85,6 +90,29 @@ def _plain_mapping(recorder: Recorder, value: Any) -> Any:
     if type(value).__module__ not in ("builtins", "collections") and hasattr(value, "__dict__"):
         vars(value).update({name: plain(recorder, part) for name, part in vars(value).items()})
     return value
+
+
+def _is_traced_range(value: Any) -> bool:
+    """Whether something stands for a range of traced numbers."""
+    return value.__class__ is range and type(value) is not range
+
+
+def held_by_function(function: FunctionType) -> Iterator[Any]:
+    """What a function holds in its closure and as default values."""
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # one that is not filled
+            yield cell.cell_contents
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+
+
+def _can_be_made(kind: type) -> bool:
+    """Whether ``rebuild`` can make an object of a class: one that has its memory laid out by C cannot be."""
+    try:
+        rebuild(kind, {})
+    except TypeError:
+        return False
+    return True
 
 
 def _has_state(value: Any) -> bool:
@@ -127,6 +155,8 @@ class Outputs:
             return recorder.argument(value)
         if type(value) is Collected:
             return recorder.argument(value) if value.is_whole else self._nest(value)
+        if _is_traced_range(value):
+            return self._node(value, range, tuple(map(self.of, (value.start, value.stop, value.step))))
         if isinstance(value, _CONSTANTS) or recorder.is_end(value) or _is_fixed(value):
             return value
         known = recorder.objects.get(id(value)) or self._made.get(id(value))
@@ -146,8 +176,8 @@ class Outputs:
         kind = type(value)
         if kind in (dict, list):
             return self._nest(value)
-        if kind in (tuple, frozenset):
-            return kind(map(self.of, value))
+        if kind is tuple:
+            return tuple(map(self.of, value))
         if isinstance(value, tuple):
             items = tuple(map(self.of, value))
             return self._node(value, value.__class__, items if hasattr(value, "_fields") else (items,))
@@ -156,18 +186,44 @@ class Outputs:
             if isinstance(value, defaultdict):
                 return self._node(value, defaultdict, (value.default_factory, entries))
             return self._node(value, rebuild_mapping, (kind, entries, self._state(value)))
-        if kind is set:
-            return self._node(value, set, ([self.of(item) for item in sorted(value, key=repr)],))
+        if kind in (set, frozenset):
+            return self._node(value, kind, ([self.of(item) for item in sorted(value, key=repr)],))
         if kind is deque:
             return self._node(value, deque, ([self.of(item) for item in value], value.maxlen))
         if isinstance(value, CODE):
+            self._check_code(value)
             return value
-        if follows(value) or dataclasses.is_dataclass(value) or has_attributes(value):
+        if (follows(value) or dataclasses.is_dataclass(value) or has_attributes(value)) and _can_be_made(kind):
+            self._check_code(kind)
             return self._node(value, rebuild, (kind, self._state(value)))
         raise CaptureError(
             f"the result holds a {kind.__name__}, which cannot be built again",
             fixes=("return arrays, numbers, or nests of these",),
         )
+
+    def _check_code(self, value: Any) -> None:
+        """Raise for a function or class that holds what this run has made: the graph would give that of the example."""
+        parts = [getattr(value, "__self__", None)] if isinstance(value, BuiltinFunctionType) else []
+        parts += list(held_by_function(value)) if isinstance(value, FunctionType) else []
+        parts += list(vars(value).values()) if isinstance(value, type) and "__module__" in vars(value) else []
+        if any(map(self._is_of_run, parts)):
+            raise CaptureError(
+                f"the result holds {value.__qualname__}, which uses values of this run",
+                why="the graph would give the one of the example back",
+                fixes=("return the values, and make the function outside",),
+            )
+
+    def _is_of_run(self, value: Any, depth: int = 3) -> bool:
+        recorder = self.recorder
+        if issubclass(type(value), Scalar):
+            return True
+        if recorder.is_array(value):
+            known = recorder.known(value)
+            return known is not None and known.op != "get_attr"
+        if isinstance(value, FunctionType):
+            return depth > 0 and any(self._is_of_run(part, depth - 1) for part in held_by_function(value))
+        parts = value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else ()
+        return depth > 0 and any(self._is_of_run(part, depth - 1) for part in parts)
 
     def _nest(self, value: Any) -> Any:
         kind = type(value)

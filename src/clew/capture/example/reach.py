@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import dis
 import functools
+import operator
 import sys
 import weakref
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from clew.capture.example.contents import CODE, SIMPLE, look_up
@@ -201,7 +202,6 @@ def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-@functools.lru_cache(maxsize=4096)
 def _own_functions(kind: type) -> tuple[FunctionType, ...]:
     """The functions that a class itself defines."""
     return tuple(function for value in vars(kind).values() for function in _functions_in(value))
@@ -230,16 +230,29 @@ def _package(thing: Any) -> str:
     return str(name).partition(".")[0]
 
 
-@functools.lru_cache(maxsize=4096)
-def methods_of(kind: type) -> tuple[tuple[str, tuple[FunctionType, ...]], ...]:
-    """The functions of a class by the name under which an instance finds them."""
+Methods = tuple[tuple[str, tuple[FunctionType, ...]], ...]
+_methods: dict[type, tuple[list[Any], Methods]] = {}
+_MOST_KNOWN = 4096
+
+
+def methods_of(kind: type) -> Methods:
+    """The functions of a class by the name under which an instance finds them; remembered while the class is as it is:
+    anybody may put another function into it."""
+    bases = [base for base in kind.__mro__ if _package(base) not in _FOREIGN]
+    held = [value for base in bases for value in vars(base).values()]
+    known = _methods.get(kind)
+    if known is not None and len(known[0]) == len(held) and all(map(operator.is_, known[0], held)):
+        return known[1]
     found: dict[str, tuple[FunctionType, ...]] = {}
-    for base in kind.__mro__:
-        if _package(base) not in _FOREIGN:
-            for name, value in vars(base).items():
-                if name not in found:
-                    found[name] = tuple(_functions_in(value))
-    return tuple((name, functions) for name, functions in found.items() if functions)
+    for base in bases:
+        for name, value in vars(base).items():
+            if name not in found:
+                found[name] = tuple(_functions_in(value))
+    methods = tuple((name, functions) for name, functions in found.items() if functions)
+    if len(_methods) >= _MOST_KNOWN:
+        _methods.clear()
+    _methods[kind] = (held, methods)
+    return methods
 
 
 def _functions_in(value: Any) -> Iterator[FunctionType]:
@@ -306,12 +319,19 @@ def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
         return
     holder = vars(value) if isinstance(value, ModuleType) else value
     names = attribute_names(code)
+    is_users = isinstance(value, ModuleType) and _INSTALLED not in str(getattr(value, "__file__", ""))
     by_text = names & _BY_TEXT and not (isinstance(value, type) and _INSTALLED in _file(value))
     wanted = vars(value).keys() if by_text else names & vars(value).keys()
     for name in [name for name in wanted if not name.startswith("__")]:
         part = vars(value)[name]
-        if not isinstance(part, CODE) and not hasattr(type(part), "__get__"):
+        is_plain = not isinstance(part, CODE) and not hasattr(type(part), "__get__")
+        if is_plain or (is_users and is_chosen(name, part)):
             yield holder, name, part
+
+
+def is_chosen(name: str, value: Any) -> bool:
+    """Whether a variable holds a function under another name than its own: one of several that it may hold."""
+    return isinstance(value, (FunctionType, BuiltinFunctionType)) and getattr(value, "__name__", name) != name
 
 
 _BY_TEXT = frozenset({"getattr", "vars", "__dict__", "attrgetter"})

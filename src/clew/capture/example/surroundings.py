@@ -21,6 +21,7 @@ from clew.capture.example.reach import (
     Reach,
     attribute_names,
     global_names,
+    is_chosen,
     is_generated,
     names_all_globals,
     stored_names,
@@ -297,8 +298,15 @@ class Surroundings:
         used = self._run_of(executed)[1]
         for holder, name, value in self._named_in(used):
             is_held = (id(holder), name) in self._held
-            if is_held or (not isinstance(value, CODE) and (not isinstance(holder, dict) or "__name__" in holder)):
+            varies = not isinstance(value, CODE) or is_chosen(name, value)
+            if is_held or (varies and (not isinstance(holder, dict) or "__name__" in holder)):
                 yield holder, name, value
+
+    def code(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
+        """The variables that hold the program's own functions, as they are now, of those that were seen running."""
+        for holder, name, value in self._named_in(self._run_of(executed)[1]):
+            if isinstance(value, FunctionType) and value in self._reach.functions:
+                yield Variable(holder, name, value)
 
     def _named_in(self, used: frozenset[tuple[int, str]]) -> list[tuple[Any, str, Any]]:
         """The variables among these, and those that are held; where they stand is the same for each run of a kind."""

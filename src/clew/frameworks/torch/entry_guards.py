@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import operator
 import os
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
@@ -73,6 +73,7 @@ def level_of(logger: logging.Logger) -> int:
     return logger.getEffectiveLevel()
 
 
+FUNCTIONS = (FunctionType, BuiltinFunctionType)
 _ASKING = frozenset({"isEnabledFor", "getEffectiveLevel", "level", "hasHandlers", "disabled"})
 
 
@@ -237,7 +238,8 @@ class EntryGuards:
                 continue
             for key in names & vars(part).keys() - OWN:
                 value = vars(part)[key]
-                if (type(value) in SIMPLE or follows(value)) and (id(part), key) not in lifted:
+                counts = type(value) in SIMPLE or follows(value) or isinstance(value, FUNCTIONS)
+                if counts and (id(part), key) not in lifted:
                     self._variable(part, key, value, ".".join(filter(None, (name, path, key))))
 
     def _trainers(self, names: set[str]) -> None:
