@@ -14,6 +14,7 @@ from operator import getitem, is_, methodcaller
 from typing import Any
 
 from clew.capture.example.captured import Pins
+from clew.capture.example.state import current as recording
 from clew.errors import CaptureError, GuardError
 from clew.ir.guests import module_guest
 
@@ -35,6 +36,8 @@ class LazyGraph:
         functools.update_wrapper(self, fn, updated=())
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if recording.get() is not None:  # another capture is at work, and follows the original
+            return self.fn(*args, **kwargs)
         mode = self._parts.mode()
         order: Iterable[int] = self._order
         if len(self._order) > 1:

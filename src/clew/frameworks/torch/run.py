@@ -207,7 +207,8 @@ class Run(ExampleRun):
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
         for owner in self._plain_owners():
-            self.state.watch(owner, owner.__dict__)
+            is_ours = type(owner).__module__.startswith("clew.")  # a captured function keeps count of its calls
+            self.state.watch(owner, owner.__dict__, is_inner=is_ours)
         if self.modules is not None:
             self.modules.watch(self.state)
         owners, around = [*behind(self.fn), *self.parts], self.surroundings
