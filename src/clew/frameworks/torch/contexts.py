@@ -14,6 +14,7 @@ import torch
 
 from clew.capture.example.islands import CannotFollow
 from clew.capture.symbolic.patches import Patches
+from clew.errors import CaptureError
 from clew.frameworks.torch.higher_order import refusal
 from clew.ir.node import Node
 
@@ -48,13 +49,12 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
 def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def __exit__(self: Any, *error: Any) -> Any:
         recorder = current()
-        entered = None if recorder is None else _entered(recorder, self)
-        if not entered and recorder is not None and _NODE in vars(self) and isinstance(self, torch.autocast):
-            with recorder.paused():  # entered in another graph than this one, which is that of a piece of the program
-                result = original(self, *error)
-            if error[0] is None:
-                raise refusal("a block of autocast in which the program goes several ways")
-            return result
+        try:
+            entered = None if recorder is None else _entered(recorder, self)
+        except CaptureError:
+            with recorder.paused():  # the block ends all the same
+                original(self, *error)
+            raise
         if not entered:
             return original(self, *error)
         recorder._create("call_method", "__exit__", (entered.pop(), None, None, None), {}, never_fails=True)

@@ -23,6 +23,8 @@ from clew.ir.effects import pure
 
 OWN = frozenset(vars(torch.nn.Module()))
 """The attributes that every module has for itself."""
+_KEPT_BY_CLEW = frozenset("_graph _python_code _early _example _running _calls _watchers _deepcopy_hooks meta".split())
+"""The attributes that a captured module has for itself."""
 _MODE = "training"
 _BESIDE_MODE = OWN - {_MODE}
 
@@ -82,7 +84,11 @@ class Modules:
         for path, part in self._layers:
             state.watch(part, vars(part), path, skip=OWN)
         for path, part in self.entered:
-            state.watch(part, vars(part), path, skip=OWN)
+            if type(part).__module__.startswith("clew."):  # a captured module keeps count of its calls
+                state.watch(part, vars(part), path, skip=OWN | _KEPT_BY_CLEW)
+                state.watch(part, vars(part), skip=frozenset(vars(part)) - _KEPT_BY_CLEW, is_inner=True)
+            else:
+                state.watch(part, vars(part), path, skip=OWN)
             for holder in (part._buffers, part._parameters):
                 state.watch(part, holder, path)
         for part in self.inner:
