@@ -222,16 +222,15 @@ def test_methods_are_general_too() -> None:
         assert_same(module(example(*shape)), captured(example(*shape)))
 
 
-def test_a_function_that_uses_numpy_gets_plain_numbers() -> None:
+def test_a_function_that_uses_numpy_keeps_numbers_traced() -> None:
     np = pytest.importorskip("numpy")
 
     def program(x: Tensor) -> Tensor:
         return x * float(np.sqrt(len(x)))
 
     captured = clew.trace(program, args=(example(4, 4),))
-    assert_same(program(example(4, 2)), captured(example(4, 2)))
-    with pytest.raises(GuardError):
-        captured(example(9, 4))
+    for shape in ((4, 2), (9, 4)):
+        assert_same(program(example(*shape)), captured(example(*shape)))
 
 
 def logarithm_or_nothing(x: Tensor, n: int) -> Any:

@@ -12,8 +12,12 @@ from torch import nn
 import clew
 
 
+def in_memory(x: torch.Tensor) -> Any:
+    return memoryview(x.detach().numpy())
+
+
 def smoothed(x: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(numpy.cumsum(x.detach().numpy()))
+    return torch.from_numpy(numpy.cumsum(numpy.frombuffer(in_memory(x), numpy.float32)))
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -26,7 +30,7 @@ def helper(x: torch.Tensor) -> tuple[torch.Tensor, int]:
 
 
 def inner(x: torch.Tensor) -> Any:
-    return x.numpy() + numpy.ones(len(x), numpy.float32)
+    return numpy.frombuffer(in_memory(x), numpy.float32) + numpy.ones(len(x), numpy.float32)
 
 
 class Counted(nn.Module):
@@ -36,9 +40,8 @@ class Counted(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.calls += 1
-        values = x.numpy().copy()
-        values.sort()
-        return torch.from_numpy(values * self.calls)
+        values = bytearray(memoryview(x.numpy()))
+        return torch.frombuffer(values, dtype=torch.float32).view(-1, 2) * self.calls
 
 
 class Model(nn.Module):
@@ -51,10 +54,10 @@ class Model(nn.Module):
         return self.layer(self.counted(x) + 1)
 
 
-def test_functions_that_use_numpy_stay_calls() -> None:
+def test_functions_that_look_at_memory_stay_calls() -> None:
     captured = clew.trace(doubled, (torch.ones(3),))
     targets = [node.target for node in captured.graph.nodes]
-    assert smoothed in targets and helper in targets and inner not in targets
+    assert smoothed in targets and inner in targets and helper not in targets and in_memory not in targets
     for size in (3, 5):
         x = torch.rand(size)
         assert torch.equal(captured(x), doubled(x))
@@ -63,7 +66,7 @@ def test_functions_that_use_numpy_stay_calls() -> None:
     ]
 
 
-def test_a_module_that_uses_numpy_stays_a_call_and_keeps_its_state() -> None:
+def test_a_module_that_looks_at_memory_stays_a_call_and_keeps_its_state() -> None:
     model, twin = Model(), Model()
     twin.load_state_dict(model.state_dict())
     captured = clew.trace(model, (torch.ones(3, 2),))

@@ -28,12 +28,13 @@ def install(patches: Patches, current: Callable[[], Any], functions: Iterable[An
 
     def how() -> cached.Call | None:
         recorder = current()
-        return None if recorder is None else lambda function, args, kwargs: _past(recorder, function, args, kwargs)
+        return None if recorder is None else lambda function, args, kwargs: past(recorder, function, args, kwargs)
 
     cached.install(patches, how, functions, kinds)
 
 
-def _past(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def past(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function past its cache."""
     hash(recorder.concrete((args, tuple(kwargs.values()))))  # an array among them is an error of the program's own
     last = recorder.graph._root._prev
     with cached.without_effects(function, recorder.is_end):

@@ -20,7 +20,18 @@ from clew.capture.example.recorder import expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.frameworks.numpy.recording import STREAMS, NumpyRecorder
+from clew.ir.graph import Graph
 from clew.ir.node import Node
+
+
+def array_guards(graph: Graph, value: Any, node: Node) -> None:
+    """An array, number or generator of NumPy's that comes in must be of the class, dtype and rank that it was."""
+    name = expression_of(node)
+    graph.call_function(guards.require_type, (node, type(value), f"type({name}) is {type(value).__name__}"))
+    for fact in ("dtype", "ndim") if type(value) is numpy.ndarray else ():
+        expected = getattr(value, fact)
+        found = graph.call_function(getattr, (node, fact))
+        graph.call_function(guards.require, (found, expected, f"{name}.{fact} == {expected}"))
 
 
 class EntryGuards:
@@ -38,7 +49,7 @@ class EntryGuards:
         ran = self.surroundings.ran(self.recorder.executed.values())
         with self.graph.inserting_before(after._next):
             for value, place in self.nests.arrays:
-                self._input(value, self.recorder.resolve(place))
+                array_guards(self.graph, value, self.recorder.resolve(place))
             self._same_objects()
             if self.recorder.compares_objects:
                 self._different_objects()
@@ -48,14 +59,6 @@ class EntryGuards:
 
     def _require(self, node: Node, expected: Any, text: str) -> None:
         self.graph.call_function(guards.require, (node, expected, text))
-
-    def _input(self, value: Any, node: Node) -> None:
-        name = expression_of(node)
-        self.graph.call_function(guards.require_type, (node, type(value), f"type({name}) is {type(value).__name__}"))
-        if type(value) is numpy.ndarray:
-            for fact in ("dtype", "ndim"):
-                found = self.graph.call_function(getattr, (node, fact))
-                self._require(found, getattr(value, fact), f"{name}.{fact} == {getattr(value, fact)}")
 
     def _same_objects(self) -> None:
         """Arguments that are one array under two names must be one again."""

@@ -52,7 +52,8 @@ def check_arguments(recorder: Any, nest: Any, written: Iterable[Any]) -> None:
                 raise cannot_follow("an array that an earlier capture left behind")
         elif not isinstance(leaf, _LITERALS) and not callable(leaf):
             known = type(leaf) is numpy.ndarray or isinstance(leaf, (numpy.generic, numpy.dtype))
-            if not known and not isinstance(leaf, (numpy.random.Generator, numpy.random.RandomState)):
+            known = known or isinstance(leaf, (numpy.random.Generator, numpy.random.RandomState))
+            if not known and not recorder.takes(leaf):
                 raise cannot_follow(f"a call of NumPy with a {type(leaf).__name__}")
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy
 
-from clew.capture.example.recorder import Pending
-from clew.frameworks.numpy.traced import TracedList, is_traced
+from clew.capture.example.recorder import Pending, Scalar
+from clew.frameworks.numpy.traced import TracedList
 from clew.ir.arguments import leaves
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
@@ -32,7 +32,8 @@ DATA_BOOLS = frozenset(
 
 
 def _is_traced_number(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    return any(is_traced(leaf) and type(leaf.plain) in (int, float) for leaf in leaves((args, kwargs)))
+    numbers = [leaf for leaf in leaves((args, kwargs)) if issubclass(type(leaf), Scalar)]
+    return any(type(number.plain) in (int, float) for number in numbers)
 
 
 def _always(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -22,6 +22,29 @@ from clew.frameworks.numpy.rollback import position, set_position
 from clew.frameworks.numpy.traced import TracedArray, is_traced
 
 
+class Rewinding:
+    """Arrays, generators and settings as they are before a piece of the program runs."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self._errors, self._errstates = recorder.errors, list(recorder.errstates)
+        with recorder.paused():
+            self._arrays = [(array, array.copy()) for array in recorder.memory()]
+            self._streams = [(stream, position(stream)) for stream in recorder.streams.known]
+
+    def rewind(self) -> None:
+        """Put all of it back."""
+        recorder = self.recorder
+        recorder.errors = self._errors
+        recorder.errstates[:] = self._errstates
+        with recorder.paused():
+            for array, copy in self._arrays:
+                _put_back(array, copy)
+            for stream, state in self._streams:
+                set_position(stream, state)
+            numpy.seterr(**self._errors)
+
+
 class NumpySupport(Support):
     """The support for one run."""
 
@@ -72,26 +95,19 @@ class NumpySupport(Support):
     def rewinding(self) -> Iterator[None]:
         """Put arrays, random states and settings back at the end."""
         recorder = self.recorder
-        expected, errors, errstates = recorder.streams.expected, recorder.errors, list(recorder.errstates)
+        expected, before = recorder.streams.expected, Rewinding(recorder)
         with recorder.paused():
-            arrays = [(array, array.copy()) for array in recorder.memory()]
-            streams = [(stream, position(stream)) for stream in recorder.streams.known]
             states = random.getstate(), numpy.random.get_state()
         try:
             yield
             if recorder.streams.moved_unseen():
                 raise CaptureError("random numbers are drawn in a way that cannot be recorded")
         finally:
-            recorder.streams.expected, recorder.errors = expected, errors
-            recorder.errstates[:] = errstates
+            recorder.streams.expected = expected
+            before.rewind()
             with recorder.paused():
-                for array, copy in arrays:
-                    _put_back(array, copy)
-                for stream, state in streams:
-                    set_position(stream, state)
                 random.setstate(states[0])
                 numpy.random.set_state(states[1])
-                numpy.seterr(**errors)
 
     @contextmanager
     def plainly(self) -> Iterator[None]:

@@ -66,24 +66,36 @@ def acts_before_writes(graph: Graph) -> bool:
     return False
 
 
+class Kept:
+    """Arrays, containers and generators in ``values``, as they are now; objects of the classes ``ends`` are left."""
+
+    def __init__(self, values: Any, ends: tuple[type, ...] = ()) -> None:
+        self._memory = Memory(lambda value: isinstance(value, (numpy.ndarray, *_STREAMS, *ends)))
+        self._memory.remember(values)
+        found = list(self._memory.ends.values())
+        self._arrays = [(end, end.copy()) for end in found if isinstance(end, numpy.ndarray)]
+        self._streams = [(end, copy.deepcopy(position(end))) for end in found if isinstance(end, _STREAMS)]
+        self._states = numpy.random.get_state(), random.getstate(), numpy.geterr()
+
+    def put_back(self) -> None:
+        """Let all of it be as it was."""
+        for array, before in self._arrays:
+            if array.flags.writeable and array.shape == before.shape:
+                array[...] = before
+        for stream, state in self._streams:
+            set_position(stream, state)
+        self._memory.put_back()
+        numpy.random.set_state(self._states[0])
+        random.setstate(self._states[1])
+        numpy.seterr(**self._states[2])
+
+
 @contextmanager
 def protected(values: Any) -> Iterator[None]:
     """If a guard fails inside, arrays, containers and generators in ``values`` and the random state are put back."""
-    memory = Memory(lambda value: isinstance(value, (numpy.ndarray, *_STREAMS)))
-    memory.remember(values)
-    arrays = [(end, end.copy()) for end in memory.ends.values() if isinstance(end, numpy.ndarray)]
-    streams = [(end, copy.deepcopy(position(end))) for end in memory.ends.values() if isinstance(end, _STREAMS)]
-    global_state, python_state, errors = numpy.random.get_state(), random.getstate(), numpy.geterr()
+    kept = Kept(values)
     try:
         yield
     except GuardError:
-        for array, before in arrays:
-            if array.flags.writeable and array.shape == before.shape:
-                array[...] = before
-        for stream, state in streams:
-            set_position(stream, state)
-        memory.put_back()
-        numpy.random.set_state(global_state)
-        random.setstate(python_state)
-        numpy.seterr(**errors)
+        kept.put_back()
         raise

@@ -84,6 +84,14 @@ class NumpyRecorder(Recorder):
         """True for arrays, stand-ins and dtypes: what is in them is followed by other means."""
         return is_traced(value) or isinstance(value, _ENDS)
 
+    def follows(self, value: Any) -> bool:
+        """Whether a call on this value is recorded."""
+        return is_traced(value)
+
+    def takes(self, value: Any) -> bool:
+        """Whether a call may be given a value of another framework."""
+        return False
+
     def enter(self, value: Any, place: Any) -> Any:
         """The stand-in of an array from outside, one for each array."""
         facts.check_followed(value)
@@ -99,10 +107,6 @@ class NumpyRecorder(Recorder):
     def constant(self, value: Any) -> Any:
         """The stand-in of an array that the program's surroundings hold; its node is made when it is used."""
         return self.enter(value, _Lazy(self, value))
-
-    def resolve(self, place: Any) -> Node:
-        """The node itself, made now if it was pending."""
-        return place.node() if type(place) is _Lazy else super().resolve(place)
 
     def argument(self, value: Any) -> Any:
         """What a node holds for a value; NumPy's own numbers, where they are constants, are literals."""
@@ -162,8 +166,12 @@ class NumpyRecorder(Recorder):
             while isinstance(owner.base, numpy.ndarray):
                 owner = owner.base
             self._memory[id(owner)] = owner
-        number = stand_in(value, place, self)
+        number = stand_in(value, place, self, self.class_for(value))
         return bool(number) if type(value) is bool and self.plain_truths and self.open else number
+
+    def class_for(self, value: Any) -> Any:
+        """The class of the stand-in of a value; None for the usual one."""
+        return None
 
     def memory(self) -> list[Any]:
         """The arrays that hold what the program's arrays are, of those that are still in use."""
@@ -227,7 +235,7 @@ class NumpyRecorder(Recorder):
     def site(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that stands in the program itself: of constants alone it is recorded if it makes an array."""
         args = tuple([self._whole(value) for value in args])
-        if any(is_traced(leaf) for leaf in leaves((args, kwargs))):
+        if any(self.follows(leaf) for leaf in leaves((args, kwargs))):
             if isinstance(function, numpy.ufunc):
                 args, kwargs = with_named_out(function, args, kwargs)
                 return self.ufunc(function, "__call__", args, kwargs)
@@ -239,7 +247,7 @@ class NumpyRecorder(Recorder):
 
     def _whole(self, value: Any) -> Any:
         """A list that a loop of the graph has filled is handed on as a whole."""
-        if type(value) is not Collected or not value.is_whole or value.recorder is not self:
+        if type(value) is not Collected or not value.is_whole or value.recorder not in (self, self.owner):
             return value
         return whole_list(self.concrete(value), value.place, self)
 
@@ -454,7 +462,7 @@ _METHOD = operator.methodcaller
 
 
 class _Lazy:
-    """The place of an array of the surroundings, whose node is made when the program uses the array."""
+    """The place of an array of the surroundings, whose node is made when the program uses the array; else pending."""
 
     __slots__ = ("recorder", "value")
 
@@ -462,6 +470,7 @@ class _Lazy:
         self.recorder = recorder
         self.value = value
 
+    @property
     def node(self) -> Node:
         """The node that reads the constant."""
         return Recorder.node_of(self.recorder, self.value)

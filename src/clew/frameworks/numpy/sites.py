@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from clew.capture.example.call_sites import led_elsewhere, redirected
+from clew.capture.example.call_sites import Substitutes, led_elsewhere, redirected
 from clew.capture.example.reach import global_names
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.libraries import is_one_call
@@ -59,10 +59,13 @@ class _Step(NamedTuple):
     argument: int
 
 
-def install(patches: Patches, current: Current, functions: list[FunctionType]) -> None:
-    """Lead the calls in these functions to the capture that ``current`` names, if one is recording."""
+def install(
+    patches: Patches, current: Current, functions: list[FunctionType], substitutes: Substitutes = BUILTINS
+) -> None:
+    """Lead the calls in these functions to the capture that ``current`` names, if one is recording; what stands for
+    builtins in them are the ``substitutes``."""
     for function in functions:
-        code = _rewritten(function, current)
+        code = _rewritten(function, current, substitutes)
         if code is not None:
             patches.on_function(function, code)
         for name in global_names(function.__code__):
@@ -71,17 +74,19 @@ def install(patches: Patches, current: Current, functions: list[FunctionType]) -
                 patches.in_dict(function.__globals__, name, functools.partial(_recording, current=current))
 
 
-def _rewritten(function: FunctionType, current: Current) -> CodeType | None:
+def _rewritten(function: FunctionType, current: Current, substitutes: Substitutes) -> CodeType | None:
     """The code that a function shall run; it may run it already, for a capture in another thread."""
-    now, known = function.__code__, _known.get(function)
+    found = _known.setdefault(function, {})
+    now, known = function.__code__, found.get(current)
     if known is None or (now is not known[0] and now is not known[1]):
-        new = _with_sites(redirected(function, BUILTINS) or now, function, current)
-        known = _known[function] = (now, None if new is now else new)
+        new = _with_sites(redirected(function, substitutes) or now, function, current)
+        known = found[current] = (now, None if new is now else new)
     return known[1]
 
 
-_known: weakref.WeakKeyDictionary[FunctionType, tuple[CodeType, CodeType | None]] = weakref.WeakKeyDictionary()
-"""What each function runs by itself, and what it shall run instead."""
+_Codes = dict[Current, tuple[CodeType, CodeType | None]]
+_known: weakref.WeakKeyDictionary[FunctionType, _Codes] = weakref.WeakKeyDictionary()
+"""What each function runs by itself, and what it shall run instead, by the capture that it reports to."""
 
 
 def _is_recorded(value: Any) -> bool:
@@ -198,7 +203,7 @@ def _recording(original: Any, current: Current) -> Callable[..., Any]:
 
 def _whole(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of another package: one call, if arrays go in or come out."""
-    given = any(is_traced(leaf) for leaf in leaves((args, kwargs)))
+    given = any(recorder.follows(leaf) for leaf in leaves((args, kwargs)))
     if not given:
         with recorder.paused(), recorder.places.suspended():
             value = function(*args, **kwargs)

@@ -122,10 +122,13 @@ _PLACES = {
 """Where the functions are that are replaced, by their identity when no capture runs."""
 
 
-def install(patches: Patches, current: Current, functions: Iterable[Any]) -> None:
-    """Let draws, and generators that are made, report to the capture that ``current`` names, if one is recording."""
+def install(patches: Patches, current: Current, functions: Iterable[Any], without: Any = None) -> None:
+    """Let draws, and generators that are made, report to the capture that ``current`` names, if one is recording; not
+    those of the module ``without``."""
     makers: dict[int, Callable[[Any], Any]] = {}
     for identity, (home, name) in _PLACES.items():
+        if home is without:
+            continue
         if home is random:
             makers[identity] = functools.partial(_drawing_python, name=name, current=current)
         else:
@@ -137,7 +140,8 @@ def install(patches: Patches, current: Current, functions: Iterable[Any]) -> Non
         (numpy.random, "get_state"),
         (numpy.random, "set_state"),
     ):
-        patches.in_dict(vars(home), name, functools.partial(_refusing, current=current))
+        if home is not without:
+            patches.in_dict(vars(home), name, functools.partial(_refusing, current=current))
     for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
         for own in [own for own, value in names.items() if id(value) in makers]:
             patches.in_dict(names, own, makers[id(names[own])])
@@ -190,7 +194,7 @@ class _Maker:
         recorder = self._current()
         if recorder is None:
             return self._original(*args, **kwargs)
-        return _make(recorder, self._original, args, kwargs)
+        return make_stream(recorder, self._original, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
@@ -199,7 +203,8 @@ class _Maker:
         return isinstance(value, self._original)
 
 
-def _make(recorder: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def make_stream(recorder: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A generator that the program makes of a seed, by this class or function."""
     given = [value for value in (*args, *kwargs.values()) if value is not None]
     if not given:
         raise cannot_follow("a generator of random numbers without a seed")

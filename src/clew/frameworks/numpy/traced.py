@@ -239,10 +239,10 @@ TracedBool, TracedInt, TracedFloat, TracedComplex = (
 _CLASSES = {bool: TracedBool, int: TracedInt, float: TracedFloat, complex: TracedComplex}
 
 
-def stand_in(plain: Any, place: Any, recorder: Any) -> Any:
-    """The stand-in of an array or number."""
+def stand_in(plain: Any, place: Any, recorder: Any, own: Any = None) -> Any:
+    """The stand-in of an array or number, of the class ``own`` if the recorder has one for it."""
     kind = type(plain)
-    own: Any = _CLASSES.get(kind) or (TracedGeneric if issubclass(kind, numpy.generic) else TracedArray)
+    own = own or _CLASSES.get(kind) or (TracedGeneric if issubclass(kind, numpy.generic) else TracedArray)
     return _made(own, plain, place, recorder)
 
 

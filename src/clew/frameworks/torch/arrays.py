@@ -1,9 +1,9 @@
-"""NumPy inside a torch program: what ``x.numpy()`` gives is a stand-in, and NumPy's calls on it are nodes of the graph.
+"""NumPy inside a torch program: stand-ins are in the place of arrays, and NumPy's calls on them are nodes of the graph.
 
-``numpy.asarray`` of a tensor gives one too; ``torch.from_numpy``, ``as_tensor``, ``asarray`` and ``tensor`` of one lead
-back. A tensor and an array may be one memory, in the graph as in the program; whoever writes to such memory, from
-either side, is refused. If anything goes wrong with a stand-in, the capture starts over without any, and the function
-that leaves torch stays one call.
+``x.numpy()``, ``numpy.asarray(x)`` and arguments that are arrays give stand-ins; ``torch.from_numpy``, ``as_tensor``,
+``asarray`` and ``tensor`` of one lead back. A tensor and an array may be one memory, in the graph as in the program, so
+writes through either are nodes like all others; before the first, what the memory held is kept for the end of the run.
+If anything goes wrong with a stand-in, the capture starts over without any, and what leaves torch stays one call.
 """
 
 from __future__ import annotations
@@ -11,31 +11,61 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy
 import torch
 
+from clew.capture.example.cached import CachedResults
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.numpy import rollback, streams
 from clew.frameworks.numpy.islands import cannot_follow
+from clew.frameworks.numpy.kinds import guard_kind
+from clew.frameworks.numpy.places import Places
 from clew.frameworks.numpy.recording import NumpyRecorder
-from clew.frameworks.numpy.traced import TracedPython, is_traced
+from clew.frameworks.numpy.traced import TracedArray, TracedPython, is_traced
 from clew.frameworks.torch.by_name import noted
+from clew.frameworks.torch.memory import bytes_of, overlap
+from clew.frameworks.torch.numpy_numbers import class_for
+from clew.frameworks.torch.scalars import TracedBool
 from clew.ir.arguments import leaves
-from clew.ir.guests import guest
+from clew.ir.effects import effect_of
+from clew.ir.guests import Effect, guest
 from clew.ir.node import Node
 
 Current = Callable[[], Any]
 _AWAY = ("asarray", "array", "ascontiguousarray")
-_array = numpy.array
+_SAME = (numpy.asarray,)
 _BACK = ("from_numpy", "as_tensor", "asarray")
+_PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+_FACTS = ("dtype", "device", "rank", "layout")
 
 
 class WithoutArrays(BaseException):
     """A stand-in for an array came where it cannot be followed: the capture starts over without stand-ins."""
+
+
+class ArrayStreams(streams.Streams):
+    """NumPy's generators in a torch program; where the streams of Python and NumPy stand is known to that program."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.rollback = recorder
+        self.recorder = recorder
+        self.followed_ones = []
+        self.known = []
+
+    def moved_unseen(self) -> bool:
+        """Whether something else than a recorded draw has moved a stream."""
+        return bool(self.recorder.owner.streams.moved_unseen())
+
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        """Draws inside belong to a call of the graph, which draws them again."""
+        with self.recorder.owner.streams.followed():
+            yield
 
 
 class ArrayRecorder(NumpyRecorder):
@@ -50,10 +80,15 @@ class ArrayRecorder(NumpyRecorder):
         self.errstates: list[tuple[Any, Node]] = []
         self.listed: list[Any] = []
         self.unwritten: list[tuple[Any, Any]] = []
+        self.standing: dict[int, tuple[Any, Any]] = {}
+        self.cached = CachedResults(self.is_end)
         self.raised: Exception | None = None
         self.rollback = self
-        self.crossed: list[Any] = []
-        """Arrays whose memory is a tensor's."""
+        self.kept = rollback.Rollback()
+        """What arrays and generators from outside were before the run."""
+        self.streams = ArrayStreams(self)
+        self.places = Places(self)
+        self._latest: Node | None = None
         self._thread = threading.get_ident()
         self._memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         guest("numpy")  # which lets frames of NumPy's be hidden
@@ -80,8 +115,8 @@ class ArrayRecorder(NumpyRecorder):
             yield
 
     def _create(self, *args: Any, **kwargs: Any) -> Node:
-        node: Node = self.owner._create(*args, **kwargs)
-        return node
+        self._latest = node = self.owner._create(*args, **kwargs)
+        return node  # type: ignore[no-any-return]
 
     def resolve(self, place: Any) -> Node:
         """The node itself, made now if it was pending."""
@@ -104,85 +139,164 @@ class ArrayRecorder(NumpyRecorder):
         """A call is about to be kept whose inside the graph does not hold."""
         self.owner.check_opaque(target, why)
 
-    # ---- values --------------------------------------------------------------------------------------------------
+    def concrete(self, value: Any) -> Any:
+        """The value with plain arrays and numbers in the place of stand-ins."""
+        return self.owner.concrete(value)
 
     def argument(self, value: Any) -> Any:
-        """What a node holds for a value; arrays that nobody follows are refused."""
-        if any(isinstance(leaf, numpy.ndarray) and not is_traced(leaf) for leaf in leaves(value)):
-            raise cannot_follow("an array that did not come out of a tensor")
+        """What a node holds for a value; an array that nobody follows is refused."""
         return self.owner.argument(value)
 
+    # ---- values --------------------------------------------------------------------------------------------------
+
+    def class_for(self, value: Any) -> Any:
+        """The class of the stand-in of a number that torch takes too."""
+        return class_for(value)
+
+    def follows(self, value: Any) -> bool:
+        """Whether a call on this value is recorded: also on tensors and on torch's numbers."""
+        return issubclass(type(value), Scalar) or isinstance(value, torch.Tensor)
+
+    def takes(self, value: Any) -> bool:
+        """Whether a call may be given a value: a tensor, which NumPy makes an array of."""
+        return isinstance(value, torch.Tensor)
+
     def result(self, value: Any, place: Any) -> Any:
-        """The result of a call: numbers of Python's are those of torch's captures."""
-        return self.owner.result(value, place) if type(value) in (bool, int, float) else super().result(value, place)
+        """The result of a call: tensors, and numbers of Python's, are those of torch's captures."""
+        if type(value) in (bool, int, float, torch.Size) or isinstance(value, torch.Tensor):
+            return self.owner.result(value, place)
+        return super().result(value, place)
 
     def can_operate(self, traced: Any, other: Any) -> bool:
         """Whether an operator between a stand-in and this is NumPy's business."""
-        return issubclass(type(other), Scalar) or super().can_operate(traced, other)
+        return self.follows(other) or super().can_operate(traced, other)
+
+    def _settled(self, nest: Any) -> Any:
+        """Flags decide what a call gives, so a traced one is relied on."""
+        if isinstance(nest, dict):
+            return {key: bool(value) if type(value) is TracedBool else value for key, value in nest.items()}
+        return tuple(bool(value) if type(value) is TracedBool else value for value in nest)
+
+    # ---- calls ---------------------------------------------------------------------------------------------------
+
+    def ufunc(self, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a ufunc; NumPy hands its own numbers over as arrays that it has just made of them."""
+        inputs = tuple([self._number(value) for value in inputs])
+        return super().ufunc(ufunc, method, inputs, kwargs)
+
+    def _number(self, value: Any) -> Any:
+        is_made = type(value) is numpy.ndarray and value.ndim == 0 and not self.surroundings.holds(value)
+        return value[()] if is_made and id(value) not in self.standing else value
 
     def _record(
         self, op: str, target: Any, call: Any, args: Any, kwargs: Any, written: Any = (), form: Any = None
     ) -> Any:
-        if op == "call_method" and any(True for _ in written):
+        tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if tensors and self.open:
+            self._are_given(tensors)
+        written = [*written]
+        value = super()._record(op, target, call, args, kwargs, written, form)
+        if written and self.open and self._latest is not None and effect_of(self._latest) is Effect.NONE:
             raise cannot_follow(f"the method {target}, which torch takes for another one,")
-        if self.open and any(isinstance(leaf, torch.Tensor) for leaf in leaves((args, kwargs))):
-            raise cannot_follow("a function of NumPy's that is given a tensor")
-        return super()._record(op, target, call, args, kwargs, written, form)
+        return value
+
+    def _given_back(self, value: Any, node: Node, args: tuple[Any, ...], written: list[Any]) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self.owner.settle(node, value, tuple(leaf for leaf in leaves(args) if leaf is value))
+        return super()._given_back(value, node, args, written)
+
+    def _are_given(self, tensors: Iterable[Any]) -> None:
+        """NumPy makes arrays of tensors, so what these are decides what comes out."""
+        if self.owner.bodies.is_in_function or any(type(tensor) not in _PLAIN_TENSORS for tensor in tensors):
+            raise cannot_follow("an array that is made of a tensor here")
+        for fact in _FACTS:
+            self.owner.rely(fact)
+
+    def whole(self, target: Any, args: Any, kwargs: Any, opaque: str) -> Any:
+        """A call that stays one node, whatever is inside; it may write to any array or tensor that it is given."""
+        self.check_used()
+        written = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        with self.streams.followed():
+            return self.owner.whole("call_function", target, target, args, kwargs, written, opaque, target)
+
+    def guard_kinds(self, value: Any, node: Node) -> None:
+        """What a call gave that nobody looks into: dtype and rank of arrays in it are relied on."""
+        if any(isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in leaves(value)):
+            guard_kind(self, value, node)
+
+    # ---- memory --------------------------------------------------------------------------------------------------
+
+    def watch(self, array: Any) -> None:
+        """Remember an array that the program did not make."""
+        self.kept.watch(array)
+
+    def watch_stream(self, stream: Any) -> None:
+        """Remember where a generator of random numbers stands."""
+        self.kept.watch_stream(stream)
+
+    def save(self, array: Any) -> None:
+        """An array is about to be written to: what its memory holds is kept, and no longer a constant."""
+        self.kept.save(array)
+        for tensor in self.owner.outside():
+            if overlap(array, tensor):
+                self.owner.before_write(tensor)
+        if any(overlap(array, frozen) for frozen in self.owner.frozen):
+            raise cannot_follow("a write to a tensor that a function with a cache has given")
+        self._spoil(array)
+
+    def before_write(self, tensor: torch.Tensor) -> None:
+        """A tensor is about to be written to: the same for arrays that share its memory."""
+        array = bytes_of(tensor)
+        if array is not None:
+            self._check_unlisted(array)
+            self.kept.save(array)
+            self._spoil(array)
+
+    def will_write(self, nest: Any) -> None:
+        """A call that nobody looks into may write to these arrays."""
+        for leaf in leaves(nest):
+            if type(leaf) is TracedArray:
+                self._check_unlisted(leaf.plain)
+                self.save(leaf.plain)
+                self.folding.spoil(self.resolve(leaf.place))
+
+    def _spoil(self, array: Any) -> None:
+        """What lies in memory that is written to is not the same at each call."""
+        for node in [node for node, value in self.folding.values.items() if overlap(array, value)]:
+            self.folding.spoil(node)
 
     # ---- the border ----------------------------------------------------------------------------------------------
 
-    def save(self, array: Any) -> None:
-        """An array is about to be written to: refused if it is the memory of a tensor."""
-        if any(numpy.may_share_memory(array, known) for known in self.crossed):
-            raise cannot_follow("a write to the memory of a tensor through an array")
-
-    def check_tensor(self, tensor: torch.Tensor) -> None:
-        """A tensor is about to be written to: refused if its memory is that of an array."""
-        with torch._C.DisableTorchFunction():
-            if tensor.is_meta or tensor.layout is not torch.strided or not self.crossed:
-                return
-            storage = tensor.untyped_storage()
-            start, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
-        for array in self.crossed:
-            low, high = numpy.lib.array_utils.byte_bounds(array)
-            if low < end and start < high:
-                raise cannot_follow("a write to a tensor whose memory is that of an array")
-
-    def taken(self, tensor: Any) -> Any:
+    def taken(self, tensor: Any, kwargs: dict[str, Any]) -> Any:
         """``tensor.numpy()``."""
-        value = self._crossing(torch.Tensor.numpy, tensor, (), {})
-        node = self.owner._create("call_method", "numpy", (self.owner.argument(tensor),), {}, is_result=True)
-        return self.result(value, node)
-
-    def made(self, function: Any, tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """``numpy.asarray(tensor)``, or another function of NumPy's that makes an array of a tensor."""
-        if any(isinstance(leaf, torch.Tensor) or is_traced(leaf) for leaf in leaves((args, kwargs))):
-            raise cannot_follow("an array that is made of several tensors")
-        value = self._crossing(function, tensor, args, kwargs)
-        arguments = self.owner.argument((tensor, *args)), self.owner.argument(kwargs)
-        return self.result(value, self.owner.create(function, *arguments, is_result=True))
-
-    def _crossing(self, function: Any, tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Make an array of a tensor, whose dtype and rank are facts from here on."""
-        owner = self.owner
-        is_piece = owner.paths is not None and owner.paths.body is not None
-        if owner.bodies.is_in_function or is_piece or type(tensor) is not torch.Tensor:
-            raise cannot_follow("an array that is made of a tensor here")
-        for fact in ("dtype", "device", "rank", "layout"):
-            owner.rely(fact)
-        owner.needs_identity = True  # from here on no other object may stand for a value
-        value = owner._perform(function, (tensor, *args), kwargs)
-        if kwargs.get("copy") is not True and function is not _array:
-            self.crossed.append(value)
-        return value
+        self._are_given([tensor])
+        value = self.owner._perform(torch.Tensor.numpy, (tensor,), kwargs)
+        arguments = (self.owner.argument(tensor),), self.owner.argument(kwargs)
+        return self._crossed(value, self.owner._create("call_method", "numpy", *arguments, is_result=True))
 
     def given(self, function: Any, array: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A tensor that is made of an array."""
         owner = self.owner
-        node_args = owner.argument((array, *args)), owner.argument(kwargs)
+        arguments = owner.argument((array, *args)), owner.argument(kwargs)
         value = owner._perform(function, (array, *args), kwargs)
-        self.crossed.append(array.plain)
-        return owner.result(value, owner.create(function, *node_args, is_result=True))
+        return self._crossed(value, owner.create(function, *arguments, is_result=True))
+
+    def _crossed(self, value: Any, node: Node) -> Any:
+        if not self.bodies.open and self.folding.is_constant(node):
+            with self.paused():
+                self.owner.fold_later(node, value)
+        return self.result(value, node)
+
+    # ---- how a run ends ------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise if the program did something to arrays that no node of the graph does again."""
+        self.kept.check_unseen()
+        self.cached.check()
+
+    def put_back(self) -> None:
+        """Let arrays, generators and settings be as they were."""
+        self.kept.put_back()
 
 
 def install(patches: Patches, current: Current) -> None:
@@ -197,13 +311,15 @@ def install(patches: Patches, current: Current) -> None:
 def _leading_away(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
-        recorder = current() if args and isinstance(args[0], (torch.Tensor, numpy.ndarray)) else None
-        if recorder is None or not recorder.follows_arrays:
+        recorder = current()
+        if recorder is None or not recorder.follows_arrays or not args:
             return original(*args, **kwargs)
-        if isinstance(args[0], torch.Tensor):
-            return recorder.border().made(original, args[0], args[1:], kwargs)
-        return args[0].recorder.call(original, args, kwargs) if is_traced(args[0]) else original(*args, **kwargs)
+        if original in _SAME and len(args) == 1 and not kwargs and type(args[0]) is TracedArray:
+            return args[0]
+        is_here = recorder.arrays is not None or isinstance(args[0], torch.Tensor)
+        return recorder.border().site(original, args, kwargs) if is_here else original(*args, **kwargs)
 
+    make.__clew_original__ = original  # type: ignore[attr-defined]
     return make
 
 
@@ -211,9 +327,11 @@ def _leading_away(original: Callable[..., Any], current: Current) -> Callable[..
 def _leading_back(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
-        recorder = current() if args and is_traced(args[0]) else None
-        if recorder is None or isinstance(args[0], TracedPython) or args[0].recorder.owner is not recorder:
+        recorder = current() if args and isinstance(args[0], (numpy.ndarray, numpy.generic)) else None
+        if recorder is None or not recorder.follows_arrays or isinstance(args[0], TracedPython):
             return original(*args, **kwargs)
-        return args[0].recorder.given(original, args[0], args[1:], kwargs)
+        if is_traced(args[0]) and args[0].recorder.owner is not recorder:
+            return original(*args, **kwargs)
+        return recorder.border().given(original, args[0], args[1:], kwargs)
 
     return make

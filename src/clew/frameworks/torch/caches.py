@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+import numpy
 import torch
 
 from clew import tree
@@ -26,6 +27,7 @@ from clew.capture.example.surroundings import Surroundings
 from clew.capture.example.territory import state_behind
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
+from clew.frameworks.numpy.caches import past
 from clew.frameworks.torch.higher_order import refusal
 from clew.ir.arguments import leaves
 from clew.ir.effects import effect_of
@@ -187,6 +189,8 @@ def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, A
     info = cached.cache_info()
     if not (info.hits or info.misses or info.currsize):  # single results cannot be taken out of a cache
         recorder.filled.append(cached)
+    if recorder.arrays is not None and _gives_arrays(recorder, cached, args, kwargs):
+        return past(recorder.arrays, cached, args, kwargs)
     given = list(_leaves((args, kwargs)))
     tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
     if tensors:
@@ -207,6 +211,15 @@ def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, A
         if not any(isinstance(leaf, torch.Tensor) for leaf in _leaves(known)):
             return _of_numbers(recorder, cached, args, kwargs, known)
     return _again(recorder, cached, args, kwargs, known)
+
+
+def _gives_arrays(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a cached function gives arrays for these arguments."""
+    if any(isinstance(leaf, torch.Tensor) for leaf in _leaves((args, kwargs))):
+        return False
+    with recorder.paused(), recorder.arrays.places.suspended():
+        known = cached(*recorder.concrete(args), **recorder.concrete(kwargs))
+    return any(isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in _leaves(known))
 
 
 def _of_numbers(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:

@@ -22,6 +22,7 @@ import numpy.random
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.statements import is_only_shown
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.numpy.streams import make_stream
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import refusal
 from clew.frameworks.torch.scalars import DRAWS
@@ -89,8 +90,11 @@ def _refusing(original: Callable[..., Any], name: str, current: Current, seeded:
     @functools.wraps(original)
     def refuse(*args: Any, **kwargs: Any) -> Any:
         has_seed = seeded and (args or tuple(kwargs.values()) or (None,))[0] is not None
-        if current() is not None and not has_seed:
+        recorder = current()
+        if recorder is not None and not has_seed:
             raise refusal(name, "it gives another value at each call, which the graph would not", CannotFollow)
+        if recorder is not None and recorder.arrays is not None and seeded:
+            return make_stream(recorder.arrays, original, args, kwargs)
         return original(*args, **kwargs)
 
     return refuse

@@ -12,6 +12,7 @@ import os
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+import numpy
 import torch
 
 from clew.capture.example import guards
@@ -22,6 +23,7 @@ from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
+from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.frameworks.torch.training import settings_of
@@ -108,6 +110,7 @@ class EntryGuards:
             if self.recorder.hashed or any(compares_objects(function.__code__) for function in ran):
                 self._different_objects()
             self._parameters()
+            self._arrays_of_modules()
             if self.module is not None and any(True for _ in self.module.children()):
                 mode = self.module.training
                 self._require(self.graph.get_attr("training"), mode, f"self.training is {mode}")
@@ -121,6 +124,9 @@ class EntryGuards:
     def _inputs(self) -> None:
         for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
+            if not isinstance(tensor, torch.Tensor) and self.recorder.arrays is not None:
+                array_guards(self.graph, tensor, node)
+                continue
             text = f"type({expression_of(node)}) is {type(tensor).__name__}"
             is_plain = type(tensor) in PLAIN_TENSORS and not vars(tensor)
             check = guards.require_array if is_plain else guards.require_type
@@ -195,6 +201,7 @@ class EntryGuards:
             for name in sorted(names & vars(kind).keys()):
                 value = vars(kind)[name]
                 plain = type(value) in SIMPLE or (follows(value) and not callable(value))
+                plain = plain or isinstance(value, numpy.ndarray)
                 plain = plain and not name.startswith("__") and self.surroundings.may_vary(kind)
                 if plain and (id(kind), name) not in lifted | self.state.own:
                     self._variable(kind, name, value, f"{kind.__name__}.{name}")
@@ -208,7 +215,7 @@ class EntryGuards:
             asked = group.before.keys() if names & {"getattr", "__dict__"} else names & group.before.keys()
             for name in sorted(asked):
                 value = group.before[name]
-                counts = type(value) in SIMPLE or follows(value) or callable(value) or isinstance(value, torch.Tensor)
+                counts = type(value) in SIMPLE or follows(value) or callable(value) or self.recorder.is_array(value)
                 if counts and not isinstance(value, torch.nn.Module) and group.key(name) not in lifted:
                     self._variable(group.owner, name, value, f"{type(group.owner).__name__}.{name}")
 
@@ -274,7 +281,7 @@ class EntryGuards:
         for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             home = homes.setdefault(id(tensor), node)
-            if home is not node:
+            if home is not node and not isinstance(tensor, numpy.generic):
                 same = self.graph.call_function(operator.is_, (home, node))
                 self._require(same, True, f"{expression_of(home)} is {expression_of(node)}")
 
@@ -290,6 +297,14 @@ class EntryGuards:
                 node = self.graph.get_attr(f"{path}.{key}" if path else key)
                 for name in wanted:
                     self._attribute(node, name, getattr(parameter, name), name)
+
+    def _arrays_of_modules(self) -> None:
+        """Arrays that modules of the program hold, and that it used, must still be theirs."""
+        used = {id(value): value for value in self.recorder.constants.values() if isinstance(value, numpy.ndarray)}
+        for path, part in all_places(self.module) if used and self.module is not None else ():
+            for name, value in vars(part).items():
+                if name not in OWN and used.get(id(value), used) is value:
+                    self._variable(part, name, value, ".".join(filter(None, (path, name))))
 
     def _attribute(self, node: Node, name: str, value: Any, fact: str = "") -> None:
         found = self.graph.call_function(getattr, (node, name))

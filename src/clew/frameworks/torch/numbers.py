@@ -24,6 +24,7 @@ from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import Scalar
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.numpy.traced import Traced
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute, traced
 
@@ -46,7 +47,7 @@ def install(patches: Patches) -> None:
 
 def install_in(patches: Patches, current: Current, surroundings: Surroundings) -> None:
     """Lead the calls of builtins in the program's functions to the functions of this file."""
-    substitutes = _builtins(current)
+    substitutes = builtins_for(current)
     for function in surroundings.derived(_calling_builtins):
         code = redirected(function, substitutes)
         if code is not None:
@@ -61,17 +62,17 @@ def _calling_builtins(functions: Iterable[FunctionType]) -> list[FunctionType]:
 
 
 @functools.cache
-def _builtins(current: Current) -> dict[str, Callable[..., Any]]:
+def builtins_for(current: Current) -> dict[str, Callable[..., Any]]:
     """What stands for each builtin."""
     return {name: make(current) for name, make in _MAKERS.items()}
 
 
-_FOR_PYTHON = frozenset({"__bool__", "__int__", "__float__", "__index__", "__hash__", "__len__"})
+FOR_PYTHON = frozenset({"__bool__", "__int__", "__float__", "__index__", "__hash__", "__len__"})
 """Methods of the user's whose result Python itself takes: it wants a plain number."""
 
 
 def _is_traced(value: Any) -> bool:
-    return issubclass(type(value), Scalar)
+    return issubclass(type(value), Scalar) and not issubclass(type(value), Traced)
 
 
 def _keeping(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +83,7 @@ def _keeping(original: Callable[..., Any]) -> Callable[..., Any]:
         number = next((value for value in args if issubclass(type(value), Scalar)), None)
         if number is None or kwargs:
             return original(*args, **kwargs)
-        return compute(number.recorder, original, *args)
+        return compute(number.recorder.owner or number.recorder, original, *args)
 
     return function
 
@@ -91,7 +92,7 @@ def _converting(kind: type, own: Any, current: Current) -> Callable[..., Any]:
     """``int`` or ``float``: a traced number of that kind is itself, another one or a tensor is converted by a call."""
 
     def convert(*args: Any, **kwargs: Any) -> Any:
-        if sys._getframe(1).f_code.co_name in _FOR_PYTHON:
+        if sys._getframe(1).f_code.co_name in FOR_PYTHON:
             return kind(*args, **kwargs)
         value: Any = args[0] if len(args) == 1 and not kwargs else None
         if _is_traced(value):
@@ -199,7 +200,7 @@ def _truth(current: Current) -> Callable[..., Any]:
         return compute(recorder, bool, value) if _is_traced(value) and type(value) is not TracedBool else value
 
     def plain_or_traced(*args: Any) -> Any:
-        if sys._getframe(1).f_code.co_name in _FOR_PYTHON:
+        if sys._getframe(1).f_code.co_name in FOR_PYTHON:
             return bool(*args)
         found = truth(*args)
         return found if _is_traced(found) else bool(found)

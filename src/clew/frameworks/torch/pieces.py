@@ -4,16 +4,19 @@ running a piece without recording it, and telling which tensors may stand in one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+import numpy
 import torch
 
 from clew.capture.control.pieces import Site, Support
 from clew.capture.example.collected import Collected
 from clew.capture.example.recorder import Scalar
 from clew.errors import CaptureError
+from clew.frameworks.numpy.pieces import Rewinding
+from clew.frameworks.numpy.traced import TracedArray, is_traced
 from clew.frameworks.torch import numbers
 from clew.frameworks.torch.higher_order import PlainNumbers
 from clew.frameworks.torch.scalars import is_data
@@ -27,9 +30,15 @@ class TorchSupport(Support):
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
 
+    def is_array(self, value: Any) -> bool:
+        """True for tensors, arrays, and stand-ins of arrays."""
+        return type(value) is TracedArray or bool(self.recorder.is_array(value))
+
     def fresh(self, array: Any) -> Any:
-        """Another tensor object over the same memory."""
+        """Another tensor object over the same memory; an array itself, whose stand-in will be another."""
         recorder = self.recorder
+        if not isinstance(array, torch.Tensor):
+            return array
         with recorder.paused():
             alias = torch.ops.aten.alias(array)
             vars(alias).update(vars(array))
@@ -37,9 +46,11 @@ class TorchSupport(Support):
         return alias
 
     def kind(self, value: Any) -> Any:
-        """The type of a number; class, dtype, rank, device and layout of a tensor."""
+        """The type of a number; class, dtype and rank of an array; device and layout of a tensor too."""
         if issubclass(type(value), Scalar):
-            return type(value.plain)
+            return self.kind(value.plain) if is_traced(value) else type(value.plain)
+        if isinstance(value, numpy.ndarray):
+            return type(value), value.dtype, value.ndim
         if not isinstance(value, torch.Tensor):
             return type(value)
         with torch._C.DisableTorchFunction():
@@ -49,8 +60,9 @@ class TorchSupport(Support):
         """True for tensors, and for numbers that come out of them."""
         if issubclass(type(value), Scalar):
             recorder = self.recorder
-            return value.recorder is recorder and (recorder.dynamic or is_data(recorder.resolve(value.place), recorder))
-        return isinstance(value, torch.Tensor)
+            is_own = value.recorder is recorder or value.recorder.owner is recorder
+            return is_own and (recorder.dynamic or is_data(recorder.resolve(value.place), recorder))
+        return isinstance(value, (torch.Tensor, numpy.ndarray, numpy.generic))
 
     def note_differences(self, site: Site, arrays: list[Any]) -> None:
         """Whether a tensor requires a gradient, and is a leaf, may depend on the way: the program must not ask then."""
@@ -67,7 +79,12 @@ class TorchSupport(Support):
     def rows(self, array: Any) -> list[Any]:
         """The items of a tensor in the example."""
         with self.recorder.paused():
-            return list(array)
+            return list(self.recorder.concrete(array))
+
+    def listed(self, arrays: Sequence[Any]) -> None:
+        """Items of arrays of one axis are numbers, which do not follow what is written to the array later."""
+        if self.recorder.arrays is not None:
+            self.recorder.arrays.listed += [array.plain for array in arrays if is_traced(array)]
 
     def parts(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -92,12 +109,14 @@ class TorchSupport(Support):
 
     def is_constant(self, array: Any) -> bool:
         """True for parameters, buffers and tensors around the program, and what is made of such alone."""
-        node = self.recorder.node_of(array)
+        node = self.recorder.argument(array)
         return node.op == "get_attr" or self.recorder.folding.is_known(node)
 
     def as_list(self, array: Any, unpacks: bool) -> Any:
         """The numbers of a tensor as a list of any length; how long the rows in it are is relied on."""
         recorder = self.recorder
+        if not isinstance(array, torch.Tensor):
+            return None
         node = recorder.node_of(array)
         with recorder.paused():
             if array.dim() not in (1, 1 + unpacks) or self.is_constant(array):
@@ -130,6 +149,7 @@ class TorchSupport(Support):
             _save(tensor, saved)
             shapes.setdefault(id(tensor), (tensor, _geometry(tensor)))
 
+        arrays = None if recorder.arrays is None else Rewinding(recorder.arrays)
         with recorder.paused():
             torch_state, other_states, modes = torch.get_rng_state(), recorder.streams.now(), _modes()
         recorder.before_write = save
@@ -144,6 +164,8 @@ class TorchSupport(Support):
             if recorder.streams.moved_unseen():
                 raise CaptureError("random numbers of Python or NumPy are drawn in a way that cannot be recorded")
         finally:
+            if arrays is not None:
+                arrays.rewind()
             recorder.before_write, recorder._no_return, recorder.streams.expected = before, no_return, expected
             recorder._shapes.clear()
             with recorder.paused():
@@ -166,7 +188,7 @@ class TorchSupport(Support):
         recorder = self.recorder
         recorder.open, recorder.depth = False, recorder.depth + 1
         try:
-            with PlainNumbers(recorder):
+            with PlainNumbers(recorder), nullcontext() if recorder.arrays is None else recorder.arrays.kept.comparing():
                 yield
         finally:
             recorder.open, recorder.depth = True, recorder.depth - 1

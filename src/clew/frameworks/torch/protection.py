@@ -16,10 +16,11 @@ import torch
 
 from clew import tree
 from clew.capture.example.attempts import attempt, attempt_method
-from clew.capture.example.guards import CHECKS
+from clew.capture.example.guards import CHECKS, require_type
 from clew.capture.example.writes import FIRST_WRITE, refused
 from clew.codegen.blocks import blocks_of
 from clew.errors import ClewError, GuardError, StateError
+from clew.frameworks.numpy.protection import Kept as KeptArrays
 from clew.frameworks.torch.modules import written_by
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
@@ -51,6 +52,8 @@ class Plan(NamedTuple):
     streams: tuple[random.Random, ...] = ()
     """``late``: errors of the program's own are undone too; ``optional``: unless that would copy very much;
     ``trainers`` are optimizers and schedulers that step, ``streams`` may be drawn from."""
+    numpy: tuple[str, ...] | None = None
+    """For a graph that has to do with NumPy, the constants among which its arrays and generators are."""
 
 
 def plan_of(graph: Graph) -> Plan | None:
@@ -61,7 +64,15 @@ def plan_of(graph: Graph) -> Plan | None:
         return None
     plan = _plan_for(acting, graph)
     streams = tuple(given for node in all_nodes(graph) for given in node.args if type(given) is random.Random)
-    return plan._replace(late=before_writes is not None, optional=not before_guard, streams=streams)
+    return plan._replace(late=before_writes is not None, optional=not before_guard, streams=streams, numpy=_of_numpy(graph))
+
+
+def _of_numpy(graph: Graph) -> tuple[str, ...] | None:
+    """The constants of a graph that has to do with NumPy; None for all others."""
+    constants = [node for node in graph.nodes if node.op == "get_attr" and str(node.target).startswith("_constant")]
+    checked = [node.args[1] for node in graph.nodes if node.target is require_type]
+    is_given = any(isinstance(kind, type) and kind.__module__.startswith("numpy") for kind in checked)
+    return tuple(str(node.target) for node in constants) if constants or is_given else None
 
 
 def _before_guard(graph: Graph) -> list[Node]:
@@ -178,6 +189,7 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
         rollback.save(tensor)
         if plan.gradients:
             undo.keep_gradient(tensor)
+    arrays = None if plan.numpy is None else KeptArrays([args, kwargs, *(resolve(root, path) for path in plan.numpy)], _ENDS)
     undone = Exception if plan.late else GuardError
     try:
         yield
@@ -188,6 +200,8 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
             stream.setstate(state)
         undo.run()
         rollback.put_back()
+        if arrays is not None:
+            arrays.put_back()
         if isinstance(error, ClewError):
             raise
         raise refused(error) from error
@@ -209,5 +223,6 @@ def _half_done_when_raising() -> Iterator[None]:
         ) from error
 
 
+_ENDS = (torch.Tensor, torch.nn.Module)
 _MOST_BYTES = 1 << 24
 """More is not copied at each call only for the case that the program raises an error of its own."""

@@ -11,7 +11,7 @@ import operator
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy
@@ -27,6 +27,8 @@ from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.territory import Territory, WholeCall
 from clew.errors import CaptureError
+from clew.frameworks.numpy.recording import STREAMS
+from clew.frameworks.numpy.traced import Traced
 from clew.frameworks.torch import objects, touches, usual
 from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.arrays import ArrayRecorder
@@ -66,6 +68,7 @@ class TorchRecorder(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
+        self.depth = 0
         self.relied: dict[str, SourceLine | None] = {}
         self.gradients = torch.is_grad_enabled()
         self.before_write: Any = None
@@ -77,7 +80,7 @@ class TorchRecorder(Recorder):
         self.surroundings: Any = None
         self.state: Any = None
         self.finishing = False
-        self.streams = Streams()
+        self.streams = Streams(self)
         self.generators = Generators()
         self.trainers = Trainers()
         self.hashed = False
@@ -90,11 +93,11 @@ class TorchRecorder(Recorder):
         self.outside: Any = None
         self.refuses_opaque = False
         self.mixed_at: Any = None
-        self.depth = 0
         self._shapes: dict[int, tuple[Any, Any]] = {}
         self.follows_arrays = False
         self.arrays: ArrayRecorder | None = None
         self.numpy_errors = numpy.geterr()
+        self.raised: Exception | None = None
         self._reshapes_inside = False
         """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
 
@@ -108,12 +111,18 @@ class TorchRecorder(Recorder):
             self.depth -= 1
 
     def is_array(self, value: Any) -> bool:
-        """True for a tensor, and for a generator that the program has made."""
-        return isinstance(value, (torch.Tensor, MadeGenerator))
+        """True for a tensor, a generator that the program has made, and values of NumPy's where these are followed."""
+        if isinstance(value, (torch.Tensor, MadeGenerator)):
+            return True
+        return self.follows_arrays and isinstance(value, _OF_NUMPY) and _is_followed(value)
 
     def is_end(self, value: Any) -> bool:
-        """True for tensors, modules and optimizers: what is in them is followed by other means."""
-        return isinstance(value, _ENDS)
+        """True for tensors, arrays, modules and optimizers: what is in them is followed by other means."""
+        return isinstance(value, _ENDS) or issubclass(type(value), Traced) or self.is_array(value)
+
+    def enter(self, value: Any, place: Any) -> Any:
+        """An array from outside as the program shall see it, tied to its node."""
+        return self.border().enter(value, place) if isinstance(value, _OF_NUMPY) else super().enter(value, place)
 
     def note_type(self, node: Node, array: Any) -> None:
         """Note dtype, shape and device of a tensor on its node, past all that watches edits: the graph is new."""
@@ -141,8 +150,11 @@ class TorchRecorder(Recorder):
         self.watch_constant(value)
         return super()._new_constant(value)
 
-    def node_of(self, value: Any) -> Node:
-        """The node of a tensor; one that the program's surroundings hold is a source of constants."""
+    def node_of(self, value: Any) -> Any:
+        """The node of a tensor; one that the program's surroundings hold is a source of constants. A number of NumPy's
+        that is no stand-in is what it is."""
+        if isinstance(value, _OF_NUMPY):
+            return value if isinstance(value, numpy.generic) else self.border().node_of(value)
         known = len(self.constants)
         node = super().node_of(value)
         if len(self.constants) > known and not value.requires_grad and objects.is_small(value):
@@ -171,6 +183,8 @@ class TorchRecorder(Recorder):
             return value
         if value is None or isinstance(value, (torch.dtype, torch.device, torch.layout, str)):
             return value
+        if self.follows_arrays and isinstance(value, _OF_NUMPY):
+            return self.border().result(value, place)
         raise CannotFollow(
             f"a call gave a {kind.__name__}, which cannot be followed",
             where=_where(),
@@ -193,8 +207,8 @@ class TorchRecorder(Recorder):
         handler = HANDLERS.get(name)
         if handler is not None:
             return handler(self, func, args, kwargs)
-        if name == "numpy" and self.follows_arrays and len(args) == 1 and not kwargs:
-            return self.border().taken(args[0])
+        if name == "numpy" and self.follows_arrays and len(args) == 1:
+            return self.border().taken(args[0], kwargs)
         if name in ESCAPES:
             raise _refusal(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
         if name in REFUSED:
@@ -260,7 +274,7 @@ class TorchRecorder(Recorder):
     def _is_written(self, tensor: torch.Tensor) -> None:
         """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""
         if self.arrays is not None:
-            self.arrays.check_tensor(tensor)
+            self.arrays.before_write(tensor)
         self.before_write(tensor)
         node = self.known(tensor)
         if node is not None:
@@ -340,9 +354,12 @@ class TorchRecorder(Recorder):
         self._check_frozen(written)
         for value in written:
             self._is_written(value)
+        if self.arrays is not None:
+            self.arrays.will_write((args, kwargs))
         plain_args, plain_kwargs = self.concrete((args, kwargs))
         containers = copies_of((*plain_args, *plain_kwargs.values()))
-        value = self._perform(call, plain_args, plain_kwargs, is_plain=True)
+        with nullcontext() if self.arrays is None else self.arrays.places.suspended():
+            value = self._perform(call, plain_args, plain_kwargs, is_plain=True)
         changed = changed_one(containers)
         if changed:
             name = getattr(target, "__qualname__", str(target))
@@ -352,6 +369,8 @@ class TorchRecorder(Recorder):
             border.end()
         if opaque:
             node.meta["opaque"] = opaque
+        if opaque and self.follows_arrays:
+            self.border().guard_kinds(value, node)
         return self.result(value, node)
 
     def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_plain: bool = False) -> Any:
@@ -363,6 +382,7 @@ class TorchRecorder(Recorder):
             return func(*self.concrete(args), **(self.concrete(kwargs) if kwargs else {}))
         except Exception as error:
             self.note_failure(error)
+            self.raised = error
             raise
         finally:
             self.depth -= 1
@@ -457,7 +477,15 @@ class TorchRecorder(Recorder):
             self.relied[fact] = user_source()
 
 
+_OF_NUMPY = (numpy.ndarray, numpy.generic, *STREAMS)
 _ENDS = (torch.Tensor, torch.nn.Module, *TRAINERS)
+
+
+def _is_followed(value: Any) -> bool:
+    """Whether a value of NumPy's is no stand-in, and of a class for which one can stand."""
+    return not issubclass(type(value), Traced) and (
+        type(value) is numpy.ndarray or not isinstance(value, numpy.ndarray)
+    )
 
 
 def _parts(inside: Any) -> Iterable[Any]:

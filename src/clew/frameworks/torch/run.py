@@ -22,11 +22,13 @@ from clew.capture.control.runs import ExampleRun
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
 from clew.capture.example.folding import Folding
+from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
+from clew.capture.example.islands import CannotFollow
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
-from clew.capture.example.reach import asks_for_identity, global_names
+from clew.capture.example.reach import asks_for_identity
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State, current
@@ -34,10 +36,11 @@ from clew.capture.example.surroundings import Surroundings, held_by
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, functions, replaced
-from clew.frameworks.torch.arrays import WithoutArrays
+from clew.frameworks.torch import caches, functions, mixed, replaced
+from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
+from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
 from clew.frameworks.torch.modules import module_effect, written_by
@@ -126,8 +129,9 @@ class Run(ExampleRun):
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
         self._keep_identities(codes)
-        named = any("type" in global_names(code) for code in codes)  # which would tell a stand-in from an array
-        self.recorder.follows_arrays = findings.follows_arrays and not named
+        self.recorder.follows_arrays = findings.follows_arrays
+        if findings.follows_arrays and self.surroundings.derived(mixed.reaches_numpy):
+            self.recorder.border()
         self._global_hooks = len(global_hooks())
         self._learn_paths()
 
@@ -158,8 +162,12 @@ class Run(ExampleRun):
         try:
             given = bind(self.nests, signature_of(target), args, kwargs)
             self._enter(self.findings.lifted.values())
-            with self._recording():
-                self.result = self._call(given)
+            try:
+                with self._recording():
+                    self.result = self._call(given)
+            finally:
+                if self.recorder.arrays is not None:
+                    self.recorder.arrays.places.leave()
             self.regions.check()
             self._check()
             self.found = self.state.changed()
@@ -170,7 +178,7 @@ class Run(ExampleRun):
         except Exception as error:
             done = self._ends_raising(error)
             if not done:
-                self._do_without_arrays()
+                self._do_without_arrays(error)
                 self._need_plain(error)
         finally:
             self.recorder.open = False
@@ -180,11 +188,17 @@ class Run(ExampleRun):
             self._must_start_over()
         return done
 
-    def _do_without_arrays(self) -> None:
-        """After a run with stand-ins for arrays that has failed, the next one does without."""
-        if self.recorder.arrays is not None and self.first is None:
-            self.findings.follows_arrays = self.raised = False
-            raise WithoutArrays
+    def _do_without_arrays(self, error: Exception) -> None:
+        """After a run with stand-ins for arrays that has failed, the next one does without, unless the function that
+        cannot be followed can stay one call."""
+        arrays = self.recorder.arrays
+        if arrays is None or self.first is not None or error in (self.recorder.raised, arrays.raised):
+            return  # which the program itself would have raised
+        is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
+        if is_island and find_island(error, self.fn, self.findings.paths, self.islands) is not None:
+            return
+        self.findings.follows_arrays = self.raised = False
+        raise WithoutArrays
 
     def _need_plain(self, error: Exception) -> None:
         """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
@@ -238,12 +252,24 @@ class Run(ExampleRun):
         self.recorder.streams.follow(self.surroundings.python_streams())
         self.nests.resolve_arrays()
         self.after_inputs = self.recorder.graph._root._prev
+        self._enter_arrays()
         for value, _ in self.nests.arrays:
+            if not isinstance(value, torch.Tensor):
+                continue
             if type(value) in PLAIN_TENSORS:
                 if any(type(part) not in _CARRIED for part in vars(value).values()):
                     raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
                 self.rollback.watch_attributes(value)
             self.rollback.watch_tensor(value)
+
+    def _enter_arrays(self) -> None:
+        """In a program that uses NumPy too, let stand-ins be in the place of arrays around it."""
+        if self.recorder.arrays is not None:
+            around = [Variable(holder, name) for holder, name in self.surroundings.everything()]
+            kinds = [kind for kind in self.surroundings.classes() if self.surroundings.may_vary(kind)]
+            around += [Variable(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("__")]
+            parts = [*self.parts, *self._plain_owners()]
+            mixed.enter_places(self.recorder.arrays, around, self.surroundings.functions, parts)
 
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
@@ -252,7 +278,11 @@ class Run(ExampleRun):
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()
         self.recorder.trainers.check()
-        self.surroundings.check_streams(self.recorder.streams.own)
+        arrays = self.recorder.arrays
+        if arrays is not None:
+            arrays.check()
+        followed = [] if arrays is None else arrays.streams.followed_ones
+        self.surroundings.check_streams([*self.recorder.streams.own, *followed])
         if self.modules is not None:
             self.modules.check()
         self.state.check_entered()
@@ -268,6 +298,8 @@ class Run(ExampleRun):
             return
         self.nests.put_back()
         self.state.put_back()
+        if self.recorder.arrays is not None:
+            self.recorder.arrays.put_back()
         self.rollback.put_back()
         self.surroundings.put_back_streams()
         if self.modules is not None:
@@ -310,6 +342,8 @@ class Run(ExampleRun):
                 install(patches)
                 install_islands(patches, self.islands, reached)
                 patches.from_stock(_stock)
+                if self.recorder.arrays is not None:
+                    mixed.install(patches, _current_arrays, _current_recorder, reached)
                 self.state.install(patches)
                 replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
                 regions = current_regions.set(self.regions)
@@ -431,6 +465,12 @@ def _current_recorder() -> TorchRecorder | None:
     """The recorder of the capture that is recording right now, in this context."""
     run = _running.get()
     return None if run is None or run.recorder.depth else run.recorder
+
+
+def _current_arrays() -> ArrayRecorder | None:
+    """The recorder of arrays of the capture that is recording right now."""
+    recorder = _current_recorder()
+    return None if recorder is None else recorder.arrays
 
 
 def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:

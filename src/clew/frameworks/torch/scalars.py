@@ -19,6 +19,7 @@ import torch
 from clew.capture.example.attempts import ARITHMETIC
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
+from clew.frameworks.numpy.traced import Traced
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame
@@ -62,7 +63,8 @@ def compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> A
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float, bool) or issubclass(type(value), Scalar)
+    kind = type(value)
+    return kind in (int, float, bool) or (issubclass(kind, Scalar) and not issubclass(kind, Traced))
 
 
 def _binary(function: Callable[..., Any], reflected: bool) -> Callable[[Any, Any], Any]:
@@ -232,6 +234,17 @@ def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
     return numpy.asarray(self.plain, dtype)
 
 
+def _ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """NumPy computes with a number: recorded where its calls are, else the number is relied on."""
+    recorder = self.recorder
+    if recorder.open and not recorder.depth and recorder.arrays is not None:
+        return recorder.arrays.ufunc(ufunc, method, inputs, kwargs)
+    for value in inputs:
+        if issubclass(type(value), Scalar):
+            value.recorder.guard(value.place, value.plain)
+    return getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+
+
 def _divmod(self: Any, other: Any) -> Any:
     return self // other, self % other
 
@@ -264,7 +277,7 @@ def _class_members(spoofed: type) -> dict[str, Any]:
     members["__hash__"] = _hash
     members["__bool__"] = _truth
     members |= {"__repr__": _shown(repr), "__str__": _shown(str)}
-    members["__array__"] = _array
+    members |= {"__array__": _array, "__array_ufunc__": _ufunc}
     members |= {"__round__": _round, "__format__": _format, "__divmod__": _divmod}
     members |= {"__rdivmod__": lambda self, other: (other // self, other % self)}
     members["__pow__"] = _power
@@ -312,14 +325,14 @@ class _Node:
         return float(self.number)
 
 
-_NODE = property(_Node)
+NODE = property(_Node)
 
 TracedInt = type(
     "TracedInt",
     (torch.SymInt, Scalar),
     {
         **_class_members(int),
-        "node": _NODE,
+        "node": NODE,
         "bit_length": _unary(int.bit_length),
         "is_integer": lambda self: True,
         "real": property(lambda self: self),
@@ -337,7 +350,7 @@ TracedFloat = type(
     (torch.SymFloat, Scalar),
     {
         **_class_members(float),
-        "node": _NODE,
+        "node": NODE,
         "is_integer": _unary(float.is_integer),
         "real": property(lambda self: self),
         "imag": 0.0,
@@ -346,7 +359,7 @@ TracedFloat = type(
         "hex": _forced(float.hex),
     },
 )
-TracedBool = type("TracedBool", (torch.SymBool, Scalar), {**_class_members(bool), "node": _NODE})
+TracedBool = type("TracedBool", (torch.SymBool, Scalar), {**_class_members(bool), "node": NODE})
 
 
 class TracedSize(tuple):  # type: ignore[type-arg]

@@ -50,7 +50,8 @@ class Streams:
     ``own`` are those of the program's, besides the streams behind ``random`` and ``numpy.random``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
         self.own: list[random.Random] = []
         self.expected = self.now()
 
@@ -61,13 +62,15 @@ class Streams:
             self.expected = self.now()
 
     def now(self) -> tuple[Any, Any, list[Any]]:
-        """Where the streams stand."""
+        """Where the streams stand; NumPy makes arrays to tell, which are none of the program's."""
         python, *own = (_getstate(stream) for stream in (_SHARED, *self.own))
-        return python, numpy.random.get_state(legacy=True), own
+        with self.recorder.paused():
+            return python, numpy.random.get_state(legacy=True), own
 
     def put(self, states: tuple[Any, Any, list[Any]]) -> None:
         """Let the streams stand there again."""
-        numpy.random.set_state(states[1])
+        with self.recorder.paused():
+            numpy.random.set_state(states[1])
         for stream, state in zip((_SHARED, *self.own), (states[0], *states[2]), strict=True):
             _setstate(stream, state)
 
@@ -159,7 +162,11 @@ def _drawing(original: Callable[..., Any], package: str, name: str, current: Cur
         recorder = current()
         is_scalar = all(map(_is_number, (*args, *kwargs.values()))) and kwargs.get("size") is None
         if recorder is None or not is_scalar or (package == "numpy.random" and _has_size(name, args)):
-            return original(*args, **kwargs)
+            arrays = None if recorder is None or package == "random" else recorder.arrays
+            if arrays is None:
+                return original(*args, **kwargs)
+            with recorder.streams.followed():
+                return arrays.call(original, args, kwargs)
         return recorder.streams.record(recorder, draw, (package, name, *args), kwargs)
 
     return function

@@ -1,0 +1,112 @@
+"""Programs that use torch and NumPy: what is replaced for the time of a capture besides what every capture replaces.
+
+Only where the program names NumPy, or a value of NumPy's has come in, its functions are led to the recorder of arrays:
+those that make arrays, that draw random numbers, and all calls of NumPy in the program's own code. Builtins keep
+numbers of both traced. Arrays around the program are stand-ins for the time of the run.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import random
+import sys
+from collections.abc import Callable, Iterable
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy
+import torch
+
+from clew.capture.example.guards import Variable
+from clew.capture.example.reach import attribute_names, global_names
+from clew.capture.symbolic.patches import Patches
+from clew.frameworks.numpy import libraries, makers, sites, streams
+from clew.frameworks.numpy.numbers import BUILTINS
+from clew.frameworks.numpy.recording import STREAMS
+from clew.frameworks.numpy.traced import is_traced
+from clew.frameworks.torch.arrays import ArrayRecorder
+from clew.frameworks.torch.effects import function_effect
+from clew.frameworks.torch.numbers import FOR_PYTHON, builtins_for
+from clew.frameworks.torch.places import OWN
+from clew.frameworks.torch.traits import traits_of
+
+Current = Callable[[], Any]
+_VALUES = (numpy.ndarray, numpy.generic, *STREAMS)
+
+
+def reaches_numpy(functions: Iterable[FunctionType]) -> bool:
+    """Whether some of the user's functions name NumPy, something of it, or ``x.numpy()``."""
+    return any(_names_numpy(function) for function in functions if "-packages" not in function.__code__.co_filename)
+
+
+def _names_numpy(function: FunctionType) -> bool:
+    if "numpy" in attribute_names(function.__code__):
+        return True
+    named = [function.__globals__.get(name) for name in global_names(function.__code__)]
+    held = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+    return any(map(_is_of_numpy, [*named, *held, *(function.__defaults__ or ())]))
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _is_of_numpy(value: Any) -> bool:
+    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return isinstance(value, _VALUES) or str(home).partition(".")[0] == "numpy"
+
+
+def install(patches: Patches, current: Current, of_torch: Current, functions: list[FunctionType]) -> None:
+    """Let NumPy report to the recorder of arrays that ``current`` names, if one is recording, whose owner is the one
+    that ``of_torch`` names."""
+    functions = [*functions, *libraries.functions()]
+    makers.install(patches, current, functions)
+    streams.install(patches, current, functions, without=random)
+    sites.install(patches, current, functions, _substitutes(of_torch))
+    for name in ("__getitem__", "__setitem__"):
+        method = getattr(torch.Tensor, name)
+        traits_of(method), function_effect(method, (None, 0), {})  # which remember torch's methods, as they are now
+        patches.on_class(torch.Tensor, name, functools.partial(_indexing, of_torch=of_torch), inherited=True)
+
+
+def _indexing(original: Callable[..., Any], of_torch: Current) -> Callable[..., Any]:
+    """An index of a tensor, recorded before torch sees it: it would walk the stand-ins of arrays as it walks lists."""
+
+    @functools.wraps(original)
+    def index(*args: Any) -> Any:
+        recorder = of_torch()
+        return original(*args) if recorder is None else recorder.call(original, args, {})
+
+    return index
+
+
+def enter_places(arrays: ArrayRecorder, around: Iterable[Variable], functions: Iterable[Any], parts: Any) -> None:
+    """Put stand-ins in the place of arrays around the program; ``parts`` are modules and the objects behind it."""
+    held = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
+    variables = [Variable(names, name) for names in held for name in list(names) if name not in OWN]
+    arrays.places.enter([*around, *variables], functions, ())
+
+
+@functools.cache
+def _substitutes(current: Current) -> dict[str, Callable[..., Any]]:
+    """What stands for each builtin in the program's functions."""
+    ours = builtins_for(current)
+    names = [name for name in BUILTINS if name != "type"]  # which answers for all stand-ins by other means
+    return {name: _either(vars(builtins)[name], BUILTINS[name], ours.get(name)) for name in names}
+
+
+def _either(plain: Any, of_numpy: Callable[..., Any], of_torch: Any) -> Callable[..., Any]:
+    """A builtin that keeps numbers of both traced."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if of_torch is not None and sys._getframe(1).f_code.co_name in FOR_PYTHON:
+            return plain(*args, **kwargs)
+        if any(map(is_traced, args)) or of_torch is None:
+            return of_numpy(*args, **kwargs)
+        return of_torch(*args, **kwargs)
+
+    return call
