@@ -228,7 +228,7 @@ class Recorder:
                 op, (target, args) = "call_function", written
         source = None if frame is None else source_of_frame(frame)
         if is_result and frame is not None and source is not None:
-            name = variable_for(frame, source, strangers, target)
+            name = variable_for(frame, source, strangers, target) or name
         is_call = op in ("call_function", "call_method") and not (type(target) is FunctionType and target in _CHECKS)
         if errors is None and is_call and _is_of_framework(op, target):
             errors = FRAMEWORK

@@ -22,10 +22,11 @@ from clew.capture.example.cached import CachedResults
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy import rollback, streams
+from clew.frameworks.numpy.facts import check_followed
 from clew.frameworks.numpy.islands import cannot_follow
 from clew.frameworks.numpy.kinds import guard_kind
 from clew.frameworks.numpy.places import Places
-from clew.frameworks.numpy.recording import NumpyRecorder
+from clew.frameworks.numpy.recording import STREAMS, NumpyRecorder
 from clew.frameworks.numpy.traced import TracedArray, TracedPython, is_traced
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.memory import bytes_of, overlap
@@ -40,8 +41,14 @@ Current = Callable[[], Any]
 _AWAY = ("asarray", "array", "ascontiguousarray")
 _SAME = (numpy.asarray,)
 _BACK = ("from_numpy", "as_tensor", "asarray")
+OF_NUMPY = (numpy.ndarray, numpy.generic, *STREAMS)
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 _FACTS = ("dtype", "device", "rank", "layout")
+
+
+def is_followed(value: Any) -> bool:
+    """Whether a value of NumPy's is no stand-in, and of a class for which one can stand."""
+    return not is_traced(value) and (type(value) is numpy.ndarray or not isinstance(value, numpy.ndarray))
 
 
 class WithoutArrays(BaseException):
@@ -165,6 +172,7 @@ class ArrayRecorder(NumpyRecorder):
         """The result of a call: tensors, and numbers of Python's, are those of torch's captures."""
         if type(value) in (bool, int, float, torch.Size) or isinstance(value, torch.Tensor):
             return self.owner.result(value, place)
+        check_followed(value)
         return super().result(value, place)
 
     def can_operate(self, traced: Any, other: Any) -> bool:
@@ -272,7 +280,8 @@ class ArrayRecorder(NumpyRecorder):
         self._are_given([tensor])
         value = self.owner._perform(torch.Tensor.numpy, (tensor,), kwargs)
         arguments = (self.owner.argument(tensor),), self.owner.argument(kwargs)
-        return self._crossed(value, self.owner._create("call_method", "numpy", *arguments, is_result=True))
+        node = self.owner._create("call_method", "numpy", *arguments, is_result=True, name="array")
+        return self._crossed(value, node)
 
     def given(self, function: Any, array: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A tensor that is made of an array."""

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any
 
-import numpy
 import torch
 
 from clew.capture.example.guards import Variable
@@ -23,16 +22,14 @@ from clew.capture.example.reach import attribute_names, global_names
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy import libraries, makers, sites, streams
 from clew.frameworks.numpy.numbers import BUILTINS
-from clew.frameworks.numpy.recording import STREAMS
 from clew.frameworks.numpy.traced import is_traced
-from clew.frameworks.torch.arrays import ArrayRecorder
+from clew.frameworks.torch.arrays import OF_NUMPY, ArrayRecorder
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.numbers import FOR_PYTHON, builtins_for
 from clew.frameworks.torch.places import OWN
 from clew.frameworks.torch.traits import traits_of
 
 Current = Callable[[], Any]
-_VALUES = (numpy.ndarray, numpy.generic, *STREAMS)
 
 
 def reaches_numpy(functions: Iterable[FunctionType]) -> bool:
@@ -57,7 +54,7 @@ def _is_filled(cell: Any) -> bool:
 
 def _is_of_numpy(value: Any) -> bool:
     home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return isinstance(value, _VALUES) or str(home).partition(".")[0] == "numpy"
+    return isinstance(value, OF_NUMPY) or str(home).partition(".")[0] == "numpy"
 
 
 def install(patches: Patches, current: Current, of_torch: Current, functions: list[FunctionType]) -> None:

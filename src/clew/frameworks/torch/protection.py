@@ -64,7 +64,9 @@ def plan_of(graph: Graph) -> Plan | None:
         return None
     plan = _plan_for(acting, graph)
     streams = tuple(given for node in all_nodes(graph) for given in node.args if type(given) is random.Random)
-    return plan._replace(late=before_writes is not None, optional=not before_guard, streams=streams, numpy=_of_numpy(graph))
+    return plan._replace(
+        late=before_writes is not None, optional=not before_guard, streams=streams, numpy=_of_numpy(graph)
+    )
 
 
 def _of_numpy(graph: Graph) -> tuple[str, ...] | None:
@@ -189,7 +191,9 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
         rollback.save(tensor)
         if plan.gradients:
             undo.keep_gradient(tensor)
-    arrays = None if plan.numpy is None else KeptArrays([args, kwargs, *(resolve(root, path) for path in plan.numpy)], _ENDS)
+    arrays = (
+        None if plan.numpy is None else KeptArrays([args, kwargs, *(resolve(root, path) for path in plan.numpy)], _ENDS)
+    )
     undone = Exception if plan.late else GuardError
     try:
         yield

@@ -11,7 +11,7 @@ import operator
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -22,22 +22,20 @@ from clew.capture.control.pieces import Abandon
 from clew.capture.control.runtime import before_guard
 from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
-from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Pending, Recorder, Scalar
-from clew.capture.example.territory import Territory, WholeCall
+from clew.capture.example.territory import Territory
 from clew.errors import CaptureError
-from clew.frameworks.numpy.recording import STREAMS
 from clew.frameworks.numpy.traced import Traced
 from clew.frameworks.torch import objects, touches, usual
 from clew.frameworks.torch.answers import HANDLERS
-from clew.frameworks.torch.arrays import ArrayRecorder
+from clew.frameworks.torch.arrays import OF_NUMPY, ArrayRecorder, is_followed
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.scalars import TracedSize, is_data, traced
 from clew.frameworks.torch.streams import Generators, Streams
-from clew.frameworks.torch.training import TRAINERS, Trainers
+from clew.frameworks.torch.training import Trainers
 from clew.frameworks.torch.traits import (
     ESCAPES,
     FACT_METHODS,
@@ -53,6 +51,7 @@ from clew.frameworks.torch.traits import (
     traits_of,
 )
 from clew.frameworks.torch.types import tensor_type
+from clew.frameworks.torch.whole_calls import ENDS, make_whole
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
@@ -114,15 +113,15 @@ class TorchRecorder(Recorder):
         """True for a tensor, a generator that the program has made, and values of NumPy's where these are followed."""
         if isinstance(value, (torch.Tensor, MadeGenerator)):
             return True
-        return self.follows_arrays and isinstance(value, _OF_NUMPY) and _is_followed(value)
+        return self.follows_arrays and isinstance(value, OF_NUMPY) and is_followed(value)
 
     def is_end(self, value: Any) -> bool:
         """True for tensors, arrays, modules and optimizers: what is in them is followed by other means."""
-        return isinstance(value, _ENDS) or issubclass(type(value), Traced) or self.is_array(value)
+        return isinstance(value, ENDS) or issubclass(type(value), Traced) or self.is_array(value)
 
     def enter(self, value: Any, place: Any) -> Any:
         """An array from outside as the program shall see it, tied to its node."""
-        return self.border().enter(value, place) if isinstance(value, _OF_NUMPY) else super().enter(value, place)
+        return self.border().enter(value, place) if isinstance(value, OF_NUMPY) else super().enter(value, place)
 
     def note_type(self, node: Node, array: Any) -> None:
         """Note dtype, shape and device of a tensor on its node, past all that watches edits: the graph is new."""
@@ -153,7 +152,7 @@ class TorchRecorder(Recorder):
     def node_of(self, value: Any) -> Any:
         """The node of a tensor; one that the program's surroundings hold is a source of constants. A number of NumPy's
         that is no stand-in is what it is."""
-        if isinstance(value, _OF_NUMPY):
+        if isinstance(value, OF_NUMPY):
             return value if isinstance(value, numpy.generic) else self.border().node_of(value)
         known = len(self.constants)
         node = super().node_of(value)
@@ -183,7 +182,7 @@ class TorchRecorder(Recorder):
             return value
         if value is None or isinstance(value, (torch.dtype, torch.device, torch.layout, str)):
             return value
-        if self.follows_arrays and isinstance(value, _OF_NUMPY):
+        if self.follows_arrays and isinstance(value, OF_NUMPY):
             return self.border().result(value, place)
         raise CannotFollow(
             f"a call gave a {kind.__name__}, which cannot be followed",
@@ -342,36 +341,7 @@ class TorchRecorder(Recorder):
 
         ``inside`` is the user's function or module that runs, if one does.
         """
-        if opaque:
-            self.check_opaque(target, opaque)
-        border = None if inside is None else WholeCall(self, inside, _ENDS, _parts(inside))
-        if border is None:
-            node_args, node_kwargs = self.argument(args), self.argument(kwargs)
-        else:
-            node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
-            border.begin()
-        written = [value for value in written if isinstance(value, torch.Tensor)]
-        self._check_frozen(written)
-        for value in written:
-            self._is_written(value)
-        if self.arrays is not None:
-            self.arrays.will_write((args, kwargs))
-        plain_args, plain_kwargs = self.concrete((args, kwargs))
-        containers = copies_of((*plain_args, *plain_kwargs.values()))
-        with nullcontext() if self.arrays is None else self.arrays.places.suspended():
-            value = self._perform(call, plain_args, plain_kwargs, is_plain=True)
-        changed = changed_one(containers)
-        if changed:
-            name = getattr(target, "__qualname__", str(target))
-            raise _refusal(f"{name}, one call of the graph, changes a {changed} that it is given, which")
-        node = self._create(op, target, node_args, node_kwargs, is_result=True)
-        if border is not None:
-            border.end()
-        if opaque:
-            node.meta["opaque"] = opaque
-        if opaque and self.follows_arrays:
-            self.border().guard_kinds(value, node)
-        return self.result(value, node)
+        return make_whole(self, op, target, call, args, kwargs, written, opaque, inside)
 
     def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_plain: bool = False) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
@@ -475,22 +445,6 @@ class TorchRecorder(Recorder):
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
         if fact not in self.relied:
             self.relied[fact] = user_source()
-
-
-_OF_NUMPY = (numpy.ndarray, numpy.generic, *STREAMS)
-_ENDS = (torch.Tensor, torch.nn.Module, *TRAINERS)
-
-
-def _is_followed(value: Any) -> bool:
-    """Whether a value of NumPy's is no stand-in, and of a class for which one can stand."""
-    return not issubclass(type(value), Traced) and (
-        type(value) is numpy.ndarray or not isinstance(value, numpy.ndarray)
-    )
-
-
-def _parts(inside: Any) -> Iterable[Any]:
-    """The modules whose attributes a call of the user's may set."""
-    return inside.modules() if isinstance(inside, torch.nn.Module) else ()
 
 
 def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:

@@ -36,7 +36,7 @@ from clew.capture.example.surroundings import Surroundings, held_by
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, functions, mixed, replaced
+from clew.frameworks.torch import caches, mixed, replaced, reporting
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
@@ -483,56 +483,16 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
     return __call__
 
 
-def _reporting_script(original: Any) -> Any:
-    """A function compiled by torch.jit stays one call."""
-
-    def __call__(function: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = _current_recorder()
-        call = original.__get__(function, type(function))
-        if recorder is None:
-            return call(*args, **kwargs)
-        why = "it is compiled by torch.jit"
-        return recorder.whole("call_function", function, call, args, kwargs, leaves((args, kwargs)), why)
-
-    return __call__
-
-
-def _reporting_apply(original: Any) -> Any:
-    """``Function.apply`` may stay one call."""
-
-    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = _current_recorder()
-        function = original.__get__(None, cls)
-        if recorder is None:
-            return function(*args, **kwargs)
-        return functions.apply(recorder, cls, function, args, kwargs)
-
-    return classmethod(apply)
-
-
-def _reporting_hash(original: Callable[[Any], int]) -> Callable[[Any], int]:
-    """A tensor is asked for its hash: the program may put it into a set, which tells objects apart."""
-
-    def __hash__(tensor: Any) -> int:
-        recorder = _current_recorder()
-        if recorder is not None and recorder.running and not recorder.hashed:
-            home = sys._getframe(1).f_globals.get("__name__", "")
-            recorder.hashed = home.partition(".")[0] not in ("torch", "clew", "weakref")
-        return original(tensor)
-
-    return __hash__
-
-
 def _replace_in_torch(patches: Patches) -> None:
     """What every capture replaces in the same way."""
-    patches.on_class(torch.Tensor, "__hash__", _reporting_hash)
+    patches.on_class(torch.Tensor, "__hash__", partial(reporting.hashing, current=_current_recorder))
     call: Any = torch.nn.Module.__call__
     if type(call) is FunctionType and not call.__closure__:
         patches.in_body(call, _reporting_call)
     else:
         patches.on_class(torch.nn.Module, "__call__", _reporting_call)
-    patches.on_class(torch.autograd.Function, "apply", _reporting_apply)
-    patches.on_class(torch.jit.ScriptFunction, "__call__", _reporting_script)
+    patches.on_class(torch.autograd.Function, "apply", partial(reporting.applying, current=_current_recorder))
+    patches.on_class(torch.jit.ScriptFunction, "__call__", partial(reporting.scripting, current=_current_recorder))
     replaced.install(patches, _current_recorder)
 
 

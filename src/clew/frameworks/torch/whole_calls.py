@@ -1,0 +1,71 @@
+"""Calls that stay one node of a torch program's graph, whatever is inside: leaf modules, wrapped functions, islands.
+
+In comes a call as the program makes it; it is made for real, on plain values. What it may write to is kept before, and
+what it shares with the rest of the program must be as the graph knows it, before the call and after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from clew.capture.example.given import changed_one, copies_of
+from clew.capture.example.islands import CannotFollow
+from clew.capture.example.territory import WholeCall
+from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.training import TRAINERS
+
+ENDS = (torch.Tensor, torch.nn.Module, *TRAINERS)
+"""Classes of values whose inside is followed by other means."""
+
+
+def make_whole(
+    recorder: Any,
+    op: str,
+    target: Any,
+    call: Any,
+    args: Any,
+    kwargs: Any,
+    written: Iterable[Any],
+    opaque: str,
+    inside: Any,
+) -> Any:
+    """Make the call and record it; ``written`` it may write to, ``opaque`` says why nobody looks inside."""
+    if opaque:
+        recorder.check_opaque(target, opaque)
+    border = None if inside is None else WholeCall(recorder, inside, ENDS, _parts(inside))
+    if border is None:
+        node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
+    else:
+        node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
+        border.begin()
+    written = [value for value in written if isinstance(value, torch.Tensor)]
+    recorder._check_frozen(written)
+    for value in written:
+        recorder._is_written(value)
+    if recorder.arrays is not None:
+        recorder.arrays.will_write((args, kwargs))
+    plain_args, plain_kwargs = recorder.concrete((args, kwargs))
+    containers = copies_of((*plain_args, *plain_kwargs.values()))
+    with nullcontext() if recorder.arrays is None else recorder.arrays.places.suspended():
+        value = recorder._perform(call, plain_args, plain_kwargs, is_plain=True)
+    changed = changed_one(containers)
+    if changed:
+        name = getattr(target, "__qualname__", str(target))
+        raise refusal(f"{name}, one call of the graph, changes a {changed} that it is given, which", kind=CannotFollow)
+    node = recorder._create(op, target, node_args, node_kwargs, is_result=True)
+    if border is not None:
+        border.end()
+    if opaque:
+        node.meta["opaque"] = opaque
+    if opaque and recorder.follows_arrays:
+        recorder.border().guard_kinds(value, node)
+    return recorder.result(value, node)
+
+
+def _parts(inside: Any) -> Iterable[Any]:
+    """The modules whose attributes a call of the user's may set."""
+    return inside.modules() if isinstance(inside, torch.nn.Module) else ()
