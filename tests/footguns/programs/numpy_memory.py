@@ -10,7 +10,7 @@ def _ones(*shape):
     return lambda: call(torch.ones(*shape))
 
 
-@program("written_item_of_array", kind="numpy_inside")
+@program("written_item_of_array", kind="numpy_memory")
 def _():
     def f(x):
         x.numpy()[0] = 7
@@ -19,7 +19,7 @@ def _():
     return Case(f, example=_ones(2), others=[lambda: call(torch.zeros(3)), lambda: call(torch.zeros(0))])
 
 
-@program("write_seen_from_both_sides", kind="numpy_inside")
+@program("write_seen_from_both_sides", kind="numpy_memory")
 def _():
     def f(x):
         y = x.clone()
@@ -32,7 +32,7 @@ def _():
     return Case(f, example=_ones(3), others=[lambda: call(torch.arange(4.0))])
 
 
-@program("detached_data_is_shared", kind="numpy_inside")
+@program("detached_data_is_shared", kind="numpy_memory")
 def _():
     def f(x):
         y = x * 2
@@ -47,7 +47,7 @@ def _():
     )
 
 
-@program("written_through_a_view_of_a_view", kind="numpy_inside")
+@program("written_through_a_view_of_a_view", kind="numpy_memory")
 def _():
     def f(x):
         view = x[1:].numpy().reshape(-1)[::2]
@@ -58,7 +58,7 @@ def _():
     return Case(f, example=_ones(4), others=[lambda: call(torch.arange(6.0))])
 
 
-@program("array_argument_is_written", kind="numpy_inside")
+@program("array_argument_is_written", kind="numpy_memory")
 def _():
     def f(x, array):
         array[0] = x.sum()
@@ -73,7 +73,7 @@ def _():
     )
 
 
-@program("arguments_share_memory", kind="numpy_inside")
+@program("arguments_share_memory", kind="numpy_memory")
 def _():
     def f(x, array):
         array += 1
@@ -90,7 +90,7 @@ def _():
     )
 
 
-@program("example_shares_memory", kind="numpy_inside")
+@program("example_shares_memory", kind="numpy_memory")
 def _():
     def f(x, array):
         x.mul_(2)
@@ -103,7 +103,7 @@ def _():
     return Case(f, example=shared, others=[lambda: call(torch.ones(3, dtype=torch.float64), np.ones(3))])
 
 
-@program("table_around_is_written", kind="numpy_inside")
+@program("table_around_is_written", kind="numpy_memory")
 def _():
     def make():
         table = np.zeros(3)
@@ -118,7 +118,7 @@ def _():
     return Case(make=make, example=_ones(2), others=[lambda: call(torch.arange(3.0))])
 
 
-@program("constant_written_after_use", kind="numpy_inside")
+@program("constant_written_after_use", kind="numpy_memory")
 def _():
     def f(x):
         steps = np.arange(3.0)
@@ -130,7 +130,7 @@ def _():
     return Case(f, example=_ones(3), others=[lambda: call(torch.arange(3.0)), lambda: call(torch.ones(1) * 5)])
 
 
-@program("guard_after_array_write", kind="numpy_inside")
+@program("guard_after_array_write", kind="numpy_memory")
 def _():
     def f(x, array):
         array[0] = 9
@@ -145,7 +145,7 @@ def _():
     )
 
 
-@program("guard_after_tensor_write_by_array", kind="numpy_inside")
+@program("guard_after_tensor_write_by_array", kind="numpy_memory")
 def _():
     def f(x):
         x.numpy()[0] += 1
@@ -154,7 +154,7 @@ def _():
     return Case(f, example=_ones(3), others=[lambda: call(torch.zeros(3)), lambda: call(torch.ones(4))])
 
 
-@program("array_in_a_module", kind="numpy_inside")
+@program("array_in_a_module", kind="numpy_memory")
 def _():
     class Model(torch.nn.Module):
         def __init__(self):
@@ -180,7 +180,7 @@ def _():
     )
 
 
-@program("array_of_a_module_replaced", kind="numpy_inside")
+@program("array_of_a_module_replaced", kind="numpy_memory")
 def _():
     class Scaled:
         def __init__(self):
@@ -201,7 +201,7 @@ def _():
     return Case(make=make, example=_ones(3, 2), others=[_ones(1, 2), _ones(2, 2)], between={"other 2": replace})
 
 
-@program("running_array_in_a_module", kind="numpy_inside")
+@program("running_array_in_a_module", kind="numpy_memory")
 def _():
     class Model(torch.nn.Module):
         def __init__(self):
@@ -221,7 +221,7 @@ def _():
     )
 
 
-@program("array_of_a_module_in_place", kind="numpy_inside")
+@program("array_of_a_module_in_place", kind="numpy_memory")
 def _():
     class Counter(torch.nn.Module):
         def __init__(self):
@@ -239,7 +239,7 @@ def _():
     )
 
 
-@program("result_is_memory_of_the_argument", kind="numpy_inside")
+@program("result_is_memory_of_the_argument", kind="numpy_memory")
 def _():
     def f(x):
         return x.numpy(), np.asarray(x), torch.from_numpy(x.numpy())[1:], np.array(x)
@@ -247,7 +247,7 @@ def _():
     return Case(f, example=_ones(3), others=[lambda: call(torch.arange(4.0))], aliasing=True)
 
 
-@program("in_place_sort_and_shuffle", kind="numpy_inside")
+@program("in_place_sort_and_shuffle", kind="numpy_memory")
 def _():
     def f(x):
         array = x.numpy().copy()
@@ -265,7 +265,7 @@ def _():
     )
 
 
-@program("written_in_a_loop", kind="numpy_inside")
+@program("written_in_a_loop", kind="numpy_memory")
 def _():
     def f(x):
         out = np.zeros(len(x), dtype=np.float32)
@@ -278,7 +278,7 @@ def _():
     return Case(f, example=_ones(3), others=[lambda: call(torch.arange(3.0)), lambda: call(torch.arange(5.0))])
 
 
-@program("written_on_one_side", kind="numpy_inside")
+@program("written_on_one_side", kind="numpy_memory")
 def _():
     def f(x):
         array = x.numpy()
@@ -291,7 +291,7 @@ def _():
     return Case(f, example=_ones(3), others=[lambda: call(torch.zeros(3)), lambda: call(torch.ones(4))])
 
 
-@program("opaque_call_writes_array", kind="numpy_inside")
+@program("opaque_call_writes_array", kind="numpy_memory")
 def _():
     def f(x):
         array = x.numpy()
@@ -308,7 +308,7 @@ def _():
     )
 
 
-@program("kept_in_a_list_outside", kind="numpy_inside")
+@program("kept_in_a_list_outside", kind="numpy_memory")
 def _():
     def make():
         seen = []
@@ -322,7 +322,7 @@ def _():
     return Case(make=make, example=_ones(2), others=[_ones(2), _ones(2)])
 
 
-@program("requires_grad_tensor", kind="numpy_inside")
+@program("requires_grad_tensor", kind="numpy_memory")
 def _():
     def f(x):
         return x * float(np.abs(x.detach().numpy()).max())
@@ -335,7 +335,7 @@ def _():
     )
 
 
-@program("numpy_of_a_tensor_that_needs_gradients", kind="numpy_inside")
+@program("numpy_of_a_tensor_that_needs_gradients", kind="numpy_memory")
 def _():
     def f(x):
         return torch.from_numpy(x.numpy() * 2)

@@ -19,7 +19,7 @@ def _given(*values):
     return lambda: call(torch.tensor(values))
 
 
-@program("numpy_sqrt_of_a_size", kind="numpy_inside")
+@program("numpy_sqrt_of_a_size", kind="numpy_values")
 def _():
     def f(q, k):
         scale = 1 / np.sqrt(q.shape[-1])
@@ -33,7 +33,7 @@ def _():
     )
 
 
-@program("numpy_product_of_sizes", kind="numpy_inside")
+@program("numpy_product_of_sizes", kind="numpy_values")
 def _():
     def f(x):
         count = np.prod(x.shape[1:])
@@ -42,7 +42,7 @@ def _():
     return Case(f, example=_ones(2, 3, 2), others=[_ones(3, 4, 1), _ones(1, 2, 5)])
 
 
-@program("numpy_numbers_as_arguments", kind="numpy_inside")
+@program("numpy_numbers_as_arguments", kind="numpy_values")
 def _():
     def f(x, scale, shift):
         x += shift
@@ -59,7 +59,7 @@ def _():
     )
 
 
-@program("numpy_number_in_place", kind="numpy_inside")
+@program("numpy_number_in_place", kind="numpy_values")
 def _():
     def f(x):
         peak = x.numpy().max()
@@ -70,7 +70,7 @@ def _():
     return Case(f, example=_given(1.0, 4.0), others=[_given(2.0, 8.0, 1.0), lambda: call(torch.ones(2).double())])
 
 
-@program("numpy_number_torch_refuses", kind="numpy_inside")
+@program("numpy_number_torch_refuses", kind="numpy_values")
 def _():
     def f(x):
         x[0] = x.numpy().max()
@@ -79,7 +79,7 @@ def _():
     return Case(f, example=_ones(2), others=[_ones(3)])
 
 
-@program("tensor_times_array", kind="numpy_inside")
+@program("tensor_times_array", kind="numpy_values")
 def _():
     def f(x):
         weights = np.linspace(0, 1, x.shape[0])
@@ -92,7 +92,7 @@ def _():
     )
 
 
-@program("array_times_tensor_fails", kind="numpy_inside")
+@program("array_times_tensor_fails", kind="numpy_values")
 def _():
     def f(x):
         try:
@@ -103,7 +103,7 @@ def _():
     return Case(f, example=_ones(3), others=[_ones(2)])
 
 
-@program("numpy_functions_on_tensors", kind="numpy_inside")
+@program("numpy_functions_on_tensors", kind="numpy_values")
 def _():
     def f(x):
         stacked = np.stack([x, x * 2])
@@ -113,7 +113,7 @@ def _():
     return Case(f, example=_given(1.0, 2.0, 3.0), others=[_given(5.0, 0.5), _given(1, 2, 3)])
 
 
-@program("tensors_of_lists_of_arrays", kind="numpy_inside")
+@program("tensors_of_lists_of_arrays", kind="numpy_values")
 def _():
     def f(x):
         rows = [row.numpy() * 2 for row in x]
@@ -126,7 +126,7 @@ def _():
     return Case(f, example=_ones(2, 3), others=[lambda: call(torch.arange(6.0).view(2, 3)), _ones(3, 3)])
 
 
-@program("branch_on_numbers_of_an_array", kind="numpy_inside")
+@program("branch_on_numbers_of_an_array", kind="numpy_values")
 def _():
     def f(x):
         array = x.numpy()
@@ -141,7 +141,7 @@ def _():
     )
 
 
-@program("loop_over_a_list_of_an_array", kind="numpy_inside")
+@program("loop_over_a_list_of_an_array", kind="numpy_values")
 def _():
     def f(x):
         total = torch.zeros(1)
@@ -153,7 +153,7 @@ def _():
     return Case(f, example=_given(1.0, 2.0), others=[_given(5.0, -2.0), _given(1.0, 2.0, 3.0)])
 
 
-@program("while_an_array_is_large", kind="numpy_inside")
+@program("while_an_array_is_large", kind="numpy_values")
 def _():
     def f(x):
         array, rounds = x.numpy().copy(), 0
@@ -165,7 +165,7 @@ def _():
     return Case(f, example=_given(3.0, 1.0), others=[_given(0.5, 0.1), _given(100.0, 3.0, 7.0)])
 
 
-@program("padded_to_the_longest", kind="numpy_inside")
+@program("padded_to_the_longest", kind="numpy_values")
 def _():
     def f(rows):
         longest = max(len(row) for row in rows)
@@ -181,7 +181,7 @@ def _():
     )
 
 
-@program("numpy_streams", kind="numpy_inside")
+@program("numpy_streams", kind="numpy_values")
 def _():
     def f(x, generator):
         noise = generator.normal(size=x.shape)
@@ -199,7 +199,7 @@ def _():
     )
 
 
-@program("numpy_generator_made_inside", kind="numpy_inside")
+@program("numpy_generator_made_inside", kind="numpy_values")
 def _():
     def f(x, seed):
         generator = np.random.default_rng(seed)
@@ -209,7 +209,7 @@ def _():
     return Case(f, example=lambda: call(torch.ones(3), 1), others=[lambda: call(torch.ones(4), 7)])
 
 
-@program("numpy_seeded_globally", kind="numpy_inside")
+@program("numpy_seeded_globally", kind="numpy_values")
 def _():
     def f(x):
         np.random.seed(4)
@@ -220,7 +220,7 @@ def _():
     return Case(f, example=_ones(3), others=[lambda: call(torch.arange(5.0))])
 
 
-@program("scipy_on_tensors", kind="numpy_inside")
+@program("scipy_on_tensors", kind="numpy_values")
 def _():
     def f(x):
         smooth = scipy.ndimage.gaussian_filter1d(x.numpy(), 1.0)
@@ -234,7 +234,7 @@ def _table(length, width):
     return np.arange(length)[:, None] * np.ones(width, dtype=np.float32)
 
 
-@program("cached_table_of_numpy", kind="numpy_inside")
+@program("cached_table_of_numpy", kind="numpy_values")
 def _():
     def f(x):
         return x + torch.from_numpy(_table(*x.shape)), _table(2, 2)
@@ -242,7 +242,7 @@ def _():
     return Case(f, example=_ones(2, 3), others=[_ones(4, 2), _ones(2, 3)], reset=_table.cache_clear)
 
 
-@program("positions_by_the_sinusoid", kind="numpy_inside")
+@program("positions_by_the_sinusoid", kind="numpy_values")
 def _():
     class Positions(torch.nn.Module):
         def __init__(self, width):
@@ -261,7 +261,7 @@ def _():
     return Case(make=lambda: Positions(4), example=_ones(2, 3, 4), others=[_ones(1, 3, 4), _ones(2, 5, 4)])
 
 
-@program("settings_of_numpy", kind="numpy_inside")
+@program("settings_of_numpy", kind="numpy_values")
 def _():
     def f(x):
         with np.errstate(all="ignore"):
@@ -271,7 +271,7 @@ def _():
     return Case(f, example=_given(1.0, 0.0), others=[_given(0.0, 4.0, 2.0)])
 
 
-@program("class_and_kind_of_arrays", kind="numpy_inside")
+@program("class_and_kind_of_arrays", kind="numpy_values")
 def _():
     def f(x, other):
         array = x.numpy()
@@ -287,7 +287,7 @@ def _():
     )
 
 
-@program("numbers_in_python_functions", kind="numpy_inside")
+@program("numbers_in_python_functions", kind="numpy_values")
 def _():
     def f(x):
         peak = x.numpy().max()
@@ -297,7 +297,7 @@ def _():
     return Case(f, example=_given(4.0, 1.0), others=[_given(9.0, 2.0), _given(1.0, 0.5, 0.25)])
 
 
-@program("nested_function_returns_array", kind="numpy_inside")
+@program("nested_function_returns_array", kind="numpy_values")
 def _():
     def f(x):
         def normalised(array, axis=0):
@@ -309,7 +309,7 @@ def _():
     return Case(f, example=_ones(2, 3), others=[lambda: call(torch.arange(8.0).view(4, 2))])
 
 
-@program("numpy_on_meta_or_sparse", kind="numpy_inside")
+@program("numpy_on_meta_or_sparse", kind="numpy_values")
 def _():
     def f(x):
         return x.numpy().sum()
@@ -319,7 +319,7 @@ def _():
     )
 
 
-@program("forced_to_numpy", kind="numpy_inside")
+@program("forced_to_numpy", kind="numpy_values")
 def _():
     def f(x):
         return x.numpy(force=True) * 2, (x * 2).detach().numpy().tolist()
@@ -327,7 +327,7 @@ def _():
     return Case(f, example=lambda: call(torch.ones(2, requires_grad=True)), others=[_ones(2), _ones(3)])
 
 
-@program("numpy_tables_as_defaults", kind="numpy_inside")
+@program("numpy_tables_as_defaults", kind="numpy_values")
 def _():
     def f(x, table=np.arange(3.0), names=("a", "b")):
         return x * torch.from_numpy(table), names[0]
@@ -335,7 +335,7 @@ def _():
     return Case(f, example=_ones(3), others=[_ones(1), lambda: call(torch.ones(2), np.ones(2))])
 
 
-@program("interpolated_positions", kind="numpy_inside")
+@program("interpolated_positions", kind="numpy_values")
 def _():
     def f(image, size):
         rows = np.clip((np.arange(size) + 0.5) * image.shape[0] / size - 0.5, 0, image.shape[0] - 1)

@@ -20,13 +20,15 @@ from clew.capture.example.guards import MISSING, Variable
 from clew.frameworks.numpy.traced import is_traced
 
 _DEPTH = 5
+"""How many containers and objects deep arrays are looked for."""
 
 
 class Places:
     """The places of one run in which stand-ins are."""
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: Any, depth: int = _DEPTH) -> None:
         self.recorder = recorder
+        self.depth = depth
         self._seen: dict[int, Any] = {}
         self._swaps: list[tuple[Callable[[], Any], Callable[[Any], None], Any, Any]] = []
         self._defaults: list[tuple[FunctionType, Any]] = []
@@ -39,13 +41,13 @@ class Places:
             self._default_values(function)
         for owner in owners:
             if not isinstance(owner, (type, ModuleType, FunctionType)) and not is_traced(owner):
-                self._inside(owner, _DEPTH)
+                self._inside(owner, self.depth)
 
     def _variable(self, variable: Variable) -> None:
         value = variable.get()
         if value is MISSING or isinstance(value, CODE):
             return
-        new = self._replaced(value, _DEPTH)
+        new = self._replaced(value, self.depth)
         if new is not value:
             variable.put(new)
             self._swap(variable.get, variable.put, value, new)
@@ -53,7 +55,7 @@ class Places:
     def _default_values(self, function: Any) -> None:
         before = getattr(function, "__defaults__", None)
         if before and isinstance(function, FunctionType):
-            after = tuple(self._replaced(value, _DEPTH) for value in before)
+            after = tuple(self._replaced(value, self.depth) for value in before)
             if any(new is not old for new, old in zip(after, before, strict=True)):
                 function.__defaults__ = after
                 self._defaults.append((function, before))

@@ -41,7 +41,8 @@ Current = Callable[[], Any]
 _AWAY = ("asarray", "array", "ascontiguousarray")
 _SAME = (numpy.asarray,)
 _BACK = ("from_numpy", "as_tensor", "asarray")
-OF_NUMPY = (numpy.ndarray, numpy.generic, *STREAMS)
+ARRAYS = (numpy.ndarray, *STREAMS)
+OF_NUMPY = (*ARRAYS, numpy.generic)
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 _FACTS = ("dtype", "device", "rank", "layout")
 
@@ -49,6 +50,12 @@ _FACTS = ("dtype", "device", "rank", "layout")
 def is_followed(value: Any) -> bool:
     """Whether a value of NumPy's is no stand-in, and of a class for which one can stand."""
     return not is_traced(value) and (type(value) is numpy.ndarray or not isinstance(value, numpy.ndarray))
+
+
+def guard_kinds(recorder: Any, value: Any, node: Node) -> None:
+    """What a call gave that nobody looks into: dtype and rank of arrays in it are relied on."""
+    if recorder.follows_arrays and any(isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in leaves(value)):
+        guard_kind(recorder.border(), value, node)
 
 
 class WithoutArrays(BaseException):
@@ -91,10 +98,11 @@ class ArrayRecorder(NumpyRecorder):
         self.cached = CachedResults(self.is_end)
         self.raised: Exception | None = None
         self.rollback = self
-        self.kept = rollback.Rollback()
+        with owner.paused():
+            self.kept = rollback.Rollback()
         """What arrays and generators from outside were before the run."""
         self.streams = ArrayStreams(self)
-        self.places = Places(self)
+        self.places = Places(self, depth=9)
         self._latest: Node | None = None
         self._thread = threading.get_ident()
         self._memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -226,11 +234,6 @@ class ArrayRecorder(NumpyRecorder):
         written = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         with self.streams.followed():
             return self.owner.whole("call_function", target, target, args, kwargs, written, opaque, target)
-
-    def guard_kinds(self, value: Any, node: Node) -> None:
-        """What a call gave that nobody looks into: dtype and rank of arrays in it are relied on."""
-        if any(isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in leaves(value)):
-            guard_kind(self, value, node)
 
     # ---- memory --------------------------------------------------------------------------------------------------
 

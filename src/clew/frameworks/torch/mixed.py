@@ -21,6 +21,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.reach import attribute_names, global_names
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy import libraries, makers, sites, streams
+from clew.frameworks.numpy.islands import cannot_follow
 from clew.frameworks.numpy.numbers import BUILTINS
 from clew.frameworks.numpy.traced import is_traced
 from clew.frameworks.torch.arrays import OF_NUMPY, ArrayRecorder
@@ -81,11 +82,16 @@ def _indexing(original: Callable[..., Any], of_torch: Current) -> Callable[..., 
     return index
 
 
-def enter_places(arrays: ArrayRecorder, around: Iterable[Variable], functions: Iterable[Any], parts: Any) -> None:
-    """Put stand-ins in the place of arrays around the program; ``parts`` are modules and the objects behind it."""
-    held = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
-    variables = [Variable(names, name) for names in held for name in list(names) if name not in OWN]
+def enter_places(
+    arrays: ArrayRecorder, around: Iterable[Variable], functions: Iterable[Any], parts: Any, held: Iterable[Any]
+) -> None:
+    """Put stand-ins in the place of arrays around the program; ``parts`` are modules and the objects behind it, what is
+    ``held`` must be among the arrays that were found."""
+    spaces = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
+    variables = [Variable(names, name) for names in spaces for name in list(names) if name not in OWN]
     arrays.places.enter([*around, *variables], functions, ())
+    if any(id(value) not in arrays.standing for value in held):
+        raise cannot_follow("an array in a deque or a set around the program")
 
 
 @functools.cache

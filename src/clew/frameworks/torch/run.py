@@ -37,7 +37,7 @@ from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, mixed, replaced, reporting
-from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
+from clew.frameworks.torch.arrays import ARRAYS, ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import find_island
@@ -264,12 +264,16 @@ class Run(ExampleRun):
 
     def _enter_arrays(self) -> None:
         """In a program that uses NumPy too, let stand-ins be in the place of arrays around it."""
-        if self.recorder.arrays is not None:
+        held = [*self.state.memory.ends.values(), *(stream for _, stream in self.state.streams)]
+        held = [
+            value for value in held if self.recorder.is_array(value, ARRAYS) and not isinstance(value, torch.Tensor)
+        ]
+        if held or self.recorder.arrays is not None:
             around = [Variable(holder, name) for holder, name in self.surroundings.everything()]
             kinds = [kind for kind in self.surroundings.classes() if self.surroundings.may_vary(kind)]
             around += [Variable(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("__")]
             parts = [*self.parts, *self._plain_owners()]
-            mixed.enter_places(self.recorder.arrays, around, self.surroundings.functions, parts)
+            mixed.enter_places(self.recorder.border(), around, self.surroundings.functions, parts, held)
 
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""

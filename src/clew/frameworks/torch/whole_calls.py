@@ -15,6 +15,7 @@ import torch
 from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.territory import WholeCall
+from clew.frameworks.torch.arrays import guard_kinds
 from clew.frameworks.torch.higher_order import refusal
 from clew.frameworks.torch.training import TRAINERS
 
@@ -61,8 +62,7 @@ def make_whole(
         border.end()
     if opaque:
         node.meta["opaque"] = opaque
-    if opaque and recorder.follows_arrays:
-        recorder.border().guard_kinds(value, node)
+        guard_kinds(recorder, value, node)
     return recorder.result(value, node)
 
 
