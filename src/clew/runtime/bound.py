@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import torch
@@ -19,12 +19,15 @@ import torch.nn.functional as F
 from torch.nn.modules import module as hooks_of_all
 
 from clew.capture.example.guards import CHECKS
+from clew.capture.symbolic.wrap import is_wrapped
 from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.leaf_calls import Spelling, spelling_of
 from clew.ir.effects import effect_of, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.nested import all_nodes
+from clew.runtime.direct import Body, compiled
+from clew.runtime.numbers import Numbers
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 PREFIX = "_bound_"
@@ -33,6 +36,11 @@ ARGUMENT = f"{PREFIX}argument"
 NAMES = {"torch": torch, "F": F, "Tensor": torch.Tensor, "type": type, "len": len}
 CALLS = {name: getattr(torch.nn.Module, name) for name in ("__call__", "_call_impl", "__getattr__")}
 """What stands between a call of a module and its ``forward``; a tool that traces puts its own there."""
+
+UNUSUAL = " or ".join(f"{PREFIX}{name}()" for name in ("compiling", "modes", "dispatching", "tracing"))
+"""True while somebody looks at each call of torch: then the plain code runs."""
+LOOKED_AT = " or ".join(f"{PREFIX}{name}()" for name in ("compiling", "modes"))
+"""True while somebody looks at the code itself, in order to capture it."""
 
 USUAL_LOOKUPS: set[Any] = {torch.nn.Module.__getattr__}
 """The ``__getattr__`` of classes that find parameters, buffers and parts in their dicts."""
@@ -43,6 +51,8 @@ class Bound(NamedTuple):
 
     runs: Callable[..., Any]
     ready: Callable[[], bool | None]
+    body: Body
+    """The same for a call in one step."""
 
 
 def bind(
@@ -64,11 +74,46 @@ def bind(
         return None  # an inner function has a root of its own
     binder = _Binder(root, own)
     definition = ast.fix_missing_locations(binder.visit(definition))
-    if not binder.modules and own is not None:
+    numbers = Numbers(PREFIX, definition)
+    numbers.generic_visit(definition)
+    ast.fix_missing_locations(definition)
+    if not binder.modules and own is not None and not numbers.names:
         return None
-    bound = _compiled(definition, function.__code__.co_filename, function.__globals__ | binder.globals())
-    found = Bound(bound, binder.ready(None if own is not None else function))
+    names = function.__globals__ | binder.globals() | numbers.names | _surroundings()
+    bound = compiled(definition, function.__code__.co_filename, names)
+    if not binder.modules and own is not None:
+        return Bound(bound, _usual, Body(definition, names, UNUSUAL))
+    ready = binder.ready(None if own is not None else function)
+    names[f"{PREFIX}ready"] = ready
+    found = Bound(bound, ready, Body(definition, names, f"not {PREFIX}ready()"))
     return found if found.ready() is not False else None
+
+
+def body_of(code: PythonCode, function: FunctionType, bound: Bound | None) -> Body | None:
+    """What a call in one step may run: the bound code, or else the plain one."""
+    if any(callable(value) and is_wrapped(value) for value in code.globals.values()):
+        return None  # a tracer exchanges such functions, among the globals of the plain code
+    if bound is not None:
+        return bound.body
+    definitions = [part for part in ast.parse(code.src).body if isinstance(part, ast.FunctionDef)]
+    names = function.__globals__ | _surroundings()
+    return Body(definitions[0], names, LOOKED_AT) if len(definitions) == 1 else None
+
+
+def _surroundings() -> dict[str, Any]:
+    """What tells whether somebody looks at each call of torch, under the names that ``UNUSUAL`` has for them."""
+    found = {
+        "compiling": torch.compiler.is_dynamo_compiling,
+        "modes": torch._C._len_torch_function_stack,
+        "dispatching": torch._C._len_torch_dispatch_stack,
+        "tracing": torch._C._is_tracing,
+    }
+    return {f"{PREFIX}{name}": value for name, value in found.items()}
+
+
+def _usual() -> bool | None:
+    """Whether nobody does."""
+    return True if not any(ask() for ask in _surroundings().values()) else None
 
 
 def _leaves_modules_alone(node: Any, root: torch.nn.Module) -> bool:
@@ -87,15 +132,6 @@ def _module_at(root: torch.nn.Module, path: str) -> torch.nn.Module | None:
     except AttributeError:
         return None
     return found if isinstance(found, torch.nn.Module) else None
-
-
-def _compiled(definition: ast.FunctionDef, filename: str, names: dict[str, Any]) -> FunctionType:
-    """The function of a definition, under the file name of the code that it stands for."""
-    code = compile(ast.Module([definition], []), filename, "exec", dont_inherit=True)
-    inner = next(part for part in code.co_consts if isinstance(part, CodeType))
-    exec(code, names)
-    found: FunctionType = names[inner.co_name]
-    return found
 
 
 class _Binder(ast.NodeTransformer):
@@ -212,10 +248,9 @@ class _Binder(ast.NodeTransformer):
             self.sizes.add(self._name(self.root))
         names = self.globals() | {name: getattr(builtins, name) for name in ("type", "len")}
         names |= {f"call{place}": function for place, function in enumerate(CALLS.values())}
-        names |= {"modes": torch._C._len_torch_function_stack, "tracing": torch._C._get_tracing_state}
-        names |= {"compiling": torch.compiler.is_dynamo_compiling, "forward": forward}
+        names |= _surroundings() | {"forward": forward}
         names |= {"Module": torch.nn.Module, "F": F, "everywhere": _hooks_of_all()}
-        passing = ["compiling()", "modes()", "tracing()", "any(everywhere)"]
+        passing = [UNUSUAL, "any(everywhere)"]
         passing += [f"Module.{name} is not call{place}" for place, name in enumerate(CALLS)]
         facts = self._facts_of_classes(names)
         if forward is not None:

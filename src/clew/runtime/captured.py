@@ -17,10 +17,11 @@ import torch
 from clew.capture.example.contents import contents, follows, refill
 from clew.capture.example.guards import Guard, guards_of
 from clew.capture.example.writes import refused_when_raising
-from clew.codegen.python import PythonCode
+from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
 from clew.ir.graph import Graph
-from clew.runtime.bound import Bound, bind
+from clew.runtime.bound import Bound, bind, body_of
+from clew.runtime.direct import Body
 from clew.runtime.function import GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
@@ -81,6 +82,9 @@ class CapturedFunction(Guarded, GraphFunction):
         if isinstance(self.root, Live):
             return bind(self._graph, code, function, self.root._self, vars(self.root))
         return bind(self._graph, code, function, self.root, {})
+
+    def _body(self, code: PythonCode, function: FunctionType, bound: Bound | None) -> Body | None:
+        return body_of(code, function, bound) if type(self._graph._codegen) is CodeGen else None
 
 
 class Live:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import FunctionType
@@ -17,16 +18,19 @@ from clew.codegen.python import PythonCode
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.runtime.build import compile_function
+from clew.runtime.direct import Body, direct_call
 from clew.runtime.entrance import entrance_test
 from clew.runtime.failures import note_origin
 
 Protection = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[None]]
 REBINDINGS = 4
 """How often code is bound anew where what it relied on has changed; then the plain code runs."""
-
+PATIENCE = 500
+"""For so many nodes a graph has to be called once more until its code is bound: that takes longer than a call."""
+OWN = "_clew_own_class"
+"""Marks the class of a single object."""
 
 Code = Callable[..., Any]
-
 
 Running = tuple[Code, Code | None, Callable[[], bool | None] | None, Protection | None]
 """How calls are made while the graph stays as it is: plain code; code that is bound to the root; whether that may run,
@@ -86,6 +90,7 @@ class GraphFunction:
     def _forget(self) -> None:
         self._compiled = self._running = self._entrance = None
         self._calls = self._bindings = 0
+        self._call_by(None)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         function, bound, ready, protection = self._running or self._prepare()
@@ -101,9 +106,14 @@ class GraphFunction:
             with protection(args, kwargs):
                 return function(self.root, *args, **kwargs)
         except Exception as error:
-            code = None if self._compiled is None else self._compiled[0]
-            note_origin(error, self.__name__, self._graph, code, function)
+            self._note(error)
             raise
+
+    def _note(self, error: Exception) -> None:
+        """Tell where in the user's program an error has come from."""
+        if self._compiled is not None:
+            code, function = self._compiled
+            note_origin(error, self.__name__, self._graph, code, function)
 
     def _may_fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """A quick look at the guards at the entrance: false where a call would probably fail, true where it may not."""
@@ -117,21 +127,40 @@ class GraphFunction:
             return True
 
     def _prepare(self) -> Running:
-        """How to call; from the second call on it is kept, with code that is bound to the root if there can be such."""
+        """How to call; after some calls it is kept, with code that is bound to the root if there can be such."""
         code, function = self._compile()
-        bound, ready = None, None
+        protection = self._protection()
         self._calls += 1
-        if self._calls > 1 and self._bindings < REBINDINGS:
+        if self._calls <= 1 + len(self._graph.nodes) // PATIENCE:
+            return function, None, None, protection
+        bound = None
+        if self._bindings < REBINDINGS:
             self._bindings += 1
-            bound, ready = self._bind(code, function) or (None, None)
-        running = (function, bound, ready, self._protection())
-        if self._calls > 1:
-            self._running = running
-        return running
+            bound = self._bind(code, function)
+        self._running = (function, bound and bound.runs, bound and bound.ready, protection)
+        body = self._body(code, function, bound) if protection is None else None
+        self._call_by(body and direct_call(body, function.__code__.co_filename, GraphFunction.__call__, _note, "root"))
+        return self._running
 
-    def _bind(self, code: PythonCode, function: FunctionType) -> tuple[Code, Callable[[], bool | None]] | None:
+    def _bind(self, code: PythonCode, function: FunctionType) -> Any:
         """Code that is bound to the root and does the same, if the framework of the root has such."""
         return None
+
+    def _body(self, code: PythonCode, function: FunctionType, bound: Any) -> Body | None:
+        """What a call in one step may run, if the framework of the root knows when it may."""
+        return None
+
+    def _call_by(self, function: FunctionType | None) -> None:
+        """Let this object, by a class of its own, be called in one step; or no more."""
+        kind: Any = type(self)
+        if function is not None and base_class(kind).__call__ is GraphFunction.__call__:
+            if kind is base_class(kind):
+                kind = type(kind.__name__, (kind,), {"__module__": kind.__module__, OWN: True})
+                weakref.finalize(self, call_plainly, kind).atexit = False
+                self.__class__ = kind
+            kind.__call__ = function
+        else:
+            call_plainly(kind)
 
     def _protection(self) -> Protection | None:
         """What has to surround each call."""
@@ -150,8 +179,30 @@ class GraphFunction:
     def __setstate__(self, state: dict[str, Any]) -> None:
         GraphFunction.__init__(self, state["root"], state["graph"], state["name"])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _bare, (base_class(type(self)),), self.__getstate__()
+
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphFunction:
-        twin = type(self).__new__(type(self))
+        twin = _bare(base_class(type(self)))
         memo[id(self)] = twin
         twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
+
+
+def base_class(kind: type) -> Any:
+    """The class as the user knows it, without the one that a single object has for its calls."""
+    return kind.__mro__[1] if OWN in vars(kind) else kind
+
+
+def _bare(kind: type[GraphFunction]) -> GraphFunction:
+    return kind.__new__(kind)
+
+
+def _note(callee: GraphFunction, error: Exception) -> None:
+    callee._note(error)
+
+
+def call_plainly(kind: Any) -> None:
+    """Take the call in one step from the class of a single object: such a class is collected long after the object."""
+    if OWN in vars(kind) and "__call__" in vars(kind):
+        del kind.__call__

@@ -20,11 +20,12 @@ from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.graph import Graph, Watchers
 from clew.ir.nested import all_nodes
-from clew.runtime.bound import USUAL_LOOKUPS, bind
+from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of
 from clew.runtime.build import compile_function
+from clew.runtime.direct import Body, direct_call
 from clew.runtime.failures import note_origin
 from clew.runtime.folder import write_folder
-from clew.runtime.function import REBINDINGS, Protection, Running
+from clew.runtime.function import OWN, PATIENCE, REBINDINGS, Protection, Running, call_plainly
 
 GENERATED = "GraphModuleImpl"
 
@@ -144,23 +145,39 @@ class GraphModule(torch.nn.Module):
             with protection(args, kwargs):
                 return super().__call__(*args, **kwargs) if bound is None else bound(self, *args, **kwargs)
         except Exception as error:
-            function = vars(_own_class(type(self)))["forward"]
-            note_origin(error, type(self).__name__, self._graph, self.__dict__.get("_python_code"), function)
+            self._note(error)
             raise
 
+    def _note(self, error: Exception) -> None:
+        """Tell where in the user's program an error has come from."""
+        function = vars(_own_class(type(self)))["forward"]
+        note_origin(error, type(self).__name__, self._graph, self.__dict__.get("_python_code"), function)
+
     def _prepare(self) -> Running:
-        """How to call; from the second call on it is kept, with code that is bound to this module if there can be."""
+        """How to call; after some calls it is kept, with code that is bound to this module if there can be such."""
         code = self.recompile()
         function = vars(_own_class(type(self)))["forward"]
         protection = self._protection()  # before the binding, which relies on what this module has then
-        bound, ready = None, None
         calls = self.__dict__["_calls"] = self.__dict__["_calls"] + 1
-        if 1 < calls <= REBINDINGS + 1:
-            bound, ready = bind(self._graph, code, function, self) or (None, None)
-        running = (function, bound, ready, protection)
-        if calls > 1:
-            self.__dict__["_running"] = running
+        patience = 1 + len(self._graph.nodes) // PATIENCE
+        if calls <= patience:
+            return function, None, None, protection
+        bound = bind(self._graph, code, function, self) if calls <= patience + REBINDINGS else None
+        running = (function, bound and bound.runs, bound and bound.ready, protection)
+        self.__dict__["_running"] = running
+        self._call_by(body_of(code, function, bound) if bound is not None and protection is None else None)
         return running
+
+    def _call_by(self, body: Body | None) -> None:
+        """Let this module be called in one step; or no more."""
+        own = _own_class(type(self))
+        if body is None or base_class(type(self)).__call__ is not GraphModule.__call__:
+            call_plainly(own)
+            return
+        if OWN not in vars(own):
+            setattr(own, OWN, True)
+            weakref.finalize(self, call_plainly, own).atexit = False
+        own.__call__ = direct_call(body, own.forward.__code__.co_filename, GraphModule.__call__, GraphModule._note)
 
     def _protection(self) -> Protection | None:
         """What has to surround each call."""
@@ -168,6 +185,7 @@ class GraphModule(torch.nn.Module):
 
     def _make_stale(self) -> None:
         self.__dict__.update({"_python_code": None, "_running": None, "_calls": 0})
+        call_plainly(_own_class(type(self)))
         _own_class(type(self)).forward = _StaleForward(self)
 
     def recompile(self) -> PythonCode:
@@ -345,9 +363,9 @@ def _make_stale_if_alive(reference: weakref.ref[GraphModule]) -> None:
         module._make_stale()
 
 
-def base_class(kind: type) -> type:
+def base_class(kind: type) -> Any:
     """The class as the user knows it, without the generated class of a single instance."""
-    return _own_class(kind).__mro__[1] if hasattr(kind, GENERATED) else kind  # type: ignore[no-any-return]
+    return _own_class(kind).__mro__[1] if hasattr(kind, GENERATED) else kind
 
 
 def _own_class(kind: type) -> Any:

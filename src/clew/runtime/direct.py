@@ -1,0 +1,175 @@
+"""The call of a captured program in one step: a function that becomes ``__call__`` of the object that holds the graph.
+
+The definition of the code comes in, plain or bound; out comes a function of the same parameters. It looks whether the
+guards at the entrance hold, and whether all that bound code relies on is as it was; if so the rest of the code runs.
+Where anything fails it passes the call on to the general way, which knows what to do, and which guard to name. A guard
+further down raises as it always does.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType
+from typing import Any, NamedTuple, TypeVar
+
+from clew.capture.example.guards import CHECKS, MISSING, Variable, require_variable
+
+Part = TypeVar("Part", bound=ast.AST)
+PREFIX = "_direct_"
+_READS = ("shape", "ndim", "dtype", "device", "layout")
+_NOTED = """
+try:
+    pass
+except {prefix}Exception as {prefix}error:
+    {prefix}note({callee}, {prefix}error)
+    raise
+"""
+
+
+class Body(NamedTuple):
+    """The definition of a function of ``self``, its globals, and an expression that is true where it must not run."""
+
+    definition: ast.FunctionDef
+    names: dict[str, Any]
+    unless: str = ""
+
+
+def direct_call(
+    body: Body,
+    filename: str,
+    general: Callable[..., Any],
+    note: Callable[[Any, Exception], None],
+    root: str = "",
+) -> FunctionType | None:
+    """A function of the callee and the arguments of ``body``; ``root`` is the callee's attribute that is its ``self``.
+
+    ``general`` is called with the same where this function does not know; ``note`` tells what is known of an error.
+    """
+    definition, names, unless = body
+    parameters = definition.args
+    first = (parameters.posonlyargs or parameters.args)[:1]
+    if not first or first[0].arg != "self":
+        return None
+    callee = f"{PREFIX}callee" if root else "self"
+    names = names | {f"{PREFIX}general": general, f"{PREFIX}note": note, f"{PREFIX}Exception": Exception}
+    way = _Entrance(names, f"return {PREFIX}general({callee}{_passed_on(parameters)})")
+    rest = way.taken_from(definition.body)
+    start = _written(f"if {unless}:\n    {way.leave}", definition) if unless else []
+    if root and _reads_self(definition.body):
+        start = _written(f"self = {callee}.{root}", definition) + start
+    noted = _written(_NOTED.format(prefix=PREFIX, callee=callee), definition)
+    noted[0].body = rest  # type: ignore[attr-defined]
+    first[0].arg = callee
+    made = ast.FunctionDef(definition.name, parameters, [*start, *way.statements, *noted], [], None)
+    return compiled(ast.copy_location(made, definition), filename, names)
+
+
+def compiled(definition: ast.FunctionDef, filename: str, names: dict[str, Any]) -> FunctionType:
+    """The function of a definition, under the file name of the code that it stands for."""
+    code = compile(ast.Module([definition], []), filename, "exec", dont_inherit=True)
+    inner = next(part for part in code.co_consts if isinstance(part, CodeType))
+    exec(code, names)
+    found: FunctionType = names[inner.co_name]
+    return found
+
+
+class _Entrance:
+    """The guards at the beginning of a body, each as a test that leaves by the general way."""
+
+    def __init__(self, names: dict[str, Any], leave: str) -> None:
+        self.names = names
+        self.leave = leave
+        self.statements: list[ast.stmt] = []
+        self._shapes: set[str] = set()
+
+    def taken_from(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """What is left of a body: values that are freed at the entrance are freed after it."""
+        freed: list[ast.stmt] = []
+        for place, statement in enumerate(body):
+            if _is_freeing(statement):
+                freed.append(statement)
+            elif (test := self._test(statement)) is not None:
+                (written,) = _written(f"if 0:\n    {self.leave}", statement)
+                written.test = _placed(test, statement)  # type: ignore[attr-defined]
+                self.statements.append(written)
+            elif self._is_reading(statement):
+                self.statements.append(statement)
+            else:
+                return [*freed, *body[place:]]
+        return [*freed, *_written("return None", body[-1])]
+
+    def _test(self, statement: ast.stmt) -> ast.expr | None:
+        """The expression that is true where a guard could fail; None if the statement is no guard."""
+        if isinstance(statement, ast.If) and not statement.orelse and len(statement.body) == 1:
+            return statement.test if self._check(statement.body[0]) is not None else None
+        check = self._check(statement)
+        if check is None or self.names.get(check.func.id) is not require_variable:  # type: ignore[attr-defined]
+            return None
+        variable = self.names.get(getattr(check.args[0], "id", ""))
+        return self._variable_test(variable) if isinstance(variable, Variable) else None
+
+    def _is_reading(self, statement: ast.stmt) -> bool:
+        """A name for a fact about a value, or for what the dicts of a module hold: harmless if done twice."""
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            return False
+        value, items = statement.value, 0
+        while isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
+            value, items = value.value, items + 1
+        if isinstance(value, ast.Attribute) and value.attr in _READS and isinstance(value.value, ast.Name):
+            if not items and value.attr == "shape":
+                self._shapes.add(statement.targets[0].id)
+            return True
+        is_known = isinstance(value, ast.Name) and (value.id in self._shapes or value.id.startswith("_bound_"))
+        return items > 0 and is_known
+
+    def _check(self, statement: ast.stmt) -> ast.Call | None:
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return None
+        function = self.names.get(call.func.id)
+        return call if any(function is check for check in CHECKS) else None
+
+    def _variable_test(self, variable: Variable) -> ast.expr:
+        """The test for a variable outside of the program: whether it holds another object, or one that has changed."""
+        name = f"{PREFIX}{len(self.names)}"
+        self.names[f"{name}_of"] = variable
+        if isinstance(variable.holder, CellType):
+            return ast.parse(f"not {name}_of.is_as_before()", mode="eval").body
+        self.names[f"{name}_in"] = variable.holder
+        self.names[f"{name}_is"] = variable.expected
+        self.names[f"{PREFIX}missing"] = MISSING
+        holder = f"{name}_in" if isinstance(variable.holder, dict) else f"{name}_in.__dict__"
+        test = f"{holder}.get({variable.name!r}, {PREFIX}missing) is not {name}_is"
+        return ast.parse(test if variable.held is None else f"{test} or {name}_of.held.has_changed()", mode="eval").body
+
+
+def _passed_on(parameters: ast.arguments) -> str:
+    """The arguments of a call that passes on what a function was given."""
+    places = [one.arg for one in (*parameters.posonlyargs, *parameters.args)][1:]
+    places += [f"*{parameters.vararg.arg}"] if parameters.vararg is not None else []
+    places += [f"{one.arg}={one.arg}" for one in parameters.kwonlyargs]
+    places += [f"**{parameters.kwarg.arg}"] if parameters.kwarg is not None else []
+    return "".join(f", {one}" for one in places)
+
+
+def _is_freeing(statement: ast.stmt) -> bool:
+    """``x = y = None``."""
+    if not isinstance(statement, ast.Assign) or not all(isinstance(target, ast.Name) for target in statement.targets):
+        return False
+    return isinstance(statement.value, ast.Constant) and statement.value.value is None
+
+
+def _reads_self(body: list[ast.stmt]) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "self" for part in body for node in ast.walk(part))
+
+
+def _written(text: str, place: ast.AST) -> list[ast.stmt]:
+    """Statements, all at the place of another in the source."""
+    return [_placed(statement, place) for statement in ast.parse(text).body]
+
+
+def _placed(found: Part, place: ast.AST) -> Part:
+    for node in ast.walk(found):
+        ast.copy_location(node, place)
+    return found
