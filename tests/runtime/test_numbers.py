@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -36,7 +37,7 @@ def outcome(run: Callable[..., Any], *args: Any) -> Any:
     """What a call gives, or the class of its error."""
     try:
         return run(*args)
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, AssertionError) as error:
         return type(error)
 
 
@@ -161,6 +162,29 @@ def test_other_classes_of_tensors_see_the_number():
     seen.clear()
     module(torch.ones(3).as_subclass(Watching))
     assert int in seen
+
+
+@pytest.mark.parametrize(
+    "around", [FakeTensorMode, Dispatched, lambda: torch.device("meta")], ids=["fake", "seen", "meta"]
+)
+def test_numbers_are_not_made_while_somebody_looks(around: Callable[[], Any]):
+    run, x = program("x * 3"), torch.ones(3)
+    captured = clew.trace(run, args=(x,))
+    with around():
+        for _ in range(3):
+            outcome(captured, x)
+    for _ in range(3):
+        same(captured(x), run(x))
+
+
+def test_numbers_are_not_made_inside_of_a_transform():
+    run, x = program("x * 3"), torch.ones(3)
+    captured = clew.trace(run, args=(x,))
+    for transform in (torch.vmap, torch.func.functionalize, lambda f: torch.func.jacfwd(f)):
+        for _ in range(3):
+            same(transform(captured)(x), transform(run)(x))
+    for _ in range(3):
+        same(captured(x), run(x))
 
 
 class Stepped(nn.Module):

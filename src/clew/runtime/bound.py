@@ -116,6 +116,11 @@ def _usual() -> bool | None:
     return True if not any(ask() for ask in _surroundings().values()) else None
 
 
+def may_bind() -> bool:
+    """Whether tensors that are made now are plain ones, which no mode, tracer or transform has seen."""
+    return _usual() is True and torch._C._functorch.peek_interpreter_stack() is None
+
+
 def _leaves_modules_alone(node: Any, root: torch.nn.Module) -> bool:
     """Whether a node cannot give modules hooks, or others in their place, while the graph runs."""
     if node.op == "call_module":

@@ -20,9 +20,10 @@ from clew.capture.example.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
 from clew.ir.graph import Graph
-from clew.runtime.bound import Bound, bind, body_of
+from clew.runtime.bound import Bound, bind, body_of, may_bind
+from clew.runtime.compiler import Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body
-from clew.runtime.function import GraphFunction, Protection
+from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
 
@@ -78,6 +79,19 @@ _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_sel
 class CapturedFunction(Guarded, GraphFunction):
     """A function captured from an example."""
 
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            way = prepared(self)
+            if way == Way.LEAVE:
+                return outside(self, *args, **kwargs)
+            if way == Way.LOOK:
+                look(self)
+            return self._compiled[1](self.root, *args, **kwargs)  # type: ignore[index]
+        return super().__call__(*args, **kwargs)
+
+    def _may_bind(self) -> bool:
+        return may_bind()
+
     def _bind(self, code: PythonCode, function: FunctionType) -> Bound | None:
         if isinstance(self.root, Live):
             return bind(self._graph, code, function, self.root._self, vars(self.root))
@@ -85,6 +99,9 @@ class CapturedFunction(Guarded, GraphFunction):
 
     def _body(self, code: PythonCode, function: FunctionType, bound: Bound | None) -> Body | None:
         return body_of(code, function, bound) if type(self._graph._codegen) is CodeGen else None
+
+
+STEPS.add(CapturedFunction.__call__)
 
 
 class Live:

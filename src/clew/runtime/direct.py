@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple, TypeVar
 
+from clew.capture.example import inline
 from clew.capture.example.guards import CHECKS, MISSING, Variable, require_variable
 
 Part = TypeVar("Part", bound=ast.AST)
@@ -60,6 +61,8 @@ def direct_call(
         start = _written(f"self = {callee}.{root}", definition) + start
     noted = _written(_NOTED.format(prefix=PREFIX, callee=callee), definition)
     noted[0].body = rest  # type: ignore[attr-defined]
+    if not parameters.posonlyargs:  # a keyword of that name is among the program's own
+        parameters.posonlyargs, parameters.args = first, parameters.args[1:]
     first[0].arg = callee
     made = ast.FunctionDef(definition.name, parameters, [*start, *way.statements, *noted], [], None)
     return compiled(ast.copy_location(made, definition), filename, names)
@@ -102,12 +105,21 @@ class _Entrance:
     def _test(self, statement: ast.stmt) -> ast.expr | None:
         """The expression that is true where a guard could fail; None if the statement is no guard."""
         if isinstance(statement, ast.If) and not statement.orelse and len(statement.body) == 1:
-            return statement.test if self._check(statement.body[0]) is not None else None
+            return self._read(statement.test) if self._check(statement.body[0]) is not None else None
         check = self._check(statement)
         if check is None or self.names.get(check.func.id) is not require_variable:  # type: ignore[attr-defined]
             return None
         variable = self.names.get(getattr(check.args[0], "id", ""))
         return self._variable_test(variable) if isinstance(variable, Variable) else None
+
+    def _read(self, test: ast.expr) -> ast.expr:
+        """A test that looks into arrays by itself: no compiler reads this code."""
+        if isinstance(test, ast.BoolOp):
+            test.values = [self._read(value) for value in test.values]
+        function = self.names.get(getattr(test.func, "id", "")) if isinstance(test, ast.Call) else None
+        if isinstance(test, ast.Call) and any(function is told for told in inline.attributes_of_arrays.values()):
+            return ast.Attribute(test.args[0], "__dict__", ast.Load())
+        return test
 
     def _is_reading(self, statement: ast.stmt) -> bool:
         """A name for a fact about a value, or for what the dicts of a module hold: harmless if done twice."""

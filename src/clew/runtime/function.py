@@ -131,7 +131,7 @@ class GraphFunction:
         code, function = self._compile()
         protection = self._protection()
         self._calls += 1
-        if self._calls <= 1 + len(self._graph.nodes) // PATIENCE:
+        if self._calls <= 1 + len(self._graph.nodes) // PATIENCE or not self._may_bind():
             return function, None, None, protection
         bound = None
         if self._bindings < REBINDINGS:
@@ -139,8 +139,13 @@ class GraphFunction:
             bound = self._bind(code, function)
         self._running = (function, bound and bound.runs, bound and bound.ready, protection)
         body = self._body(code, function, bound) if protection is None else None
-        self._call_by(body and direct_call(body, function.__code__.co_filename, GraphFunction.__call__, _note, "root"))
+        general = base_class(type(self)).__call__
+        self._call_by(body and direct_call(body, function.__code__.co_filename, general, _note, "root"))
         return self._running
+
+    def _may_bind(self) -> bool:
+        """Whether this is a good moment."""
+        return True
 
     def _bind(self, code: PythonCode, function: FunctionType) -> Any:
         """Code that is bound to the root and does the same, if the framework of the root has such."""
@@ -153,10 +158,10 @@ class GraphFunction:
     def _call_by(self, function: FunctionType | None) -> None:
         """Let this object, by a class of its own, be called in one step; or no more."""
         kind: Any = type(self)
-        if function is not None and base_class(kind).__call__ is GraphFunction.__call__:
+        if function is not None and base_class(kind).__call__ in STEPS:
             if kind is base_class(kind):
                 kind = type(kind.__name__, (kind,), {"__module__": kind.__module__, OWN: True})
-                weakref.finalize(self, call_plainly, kind).atexit = False
+                weakref.finalize(self, let_go, weakref.ref(kind)).atexit = False
                 self.__class__ = kind
             kind.__call__ = function
         else:
@@ -189,6 +194,10 @@ class GraphFunction:
         return twin
 
 
+STEPS: set[Any] = {GraphFunction.__call__}
+"""The ways to call that a call in one step may stand for."""
+
+
 def base_class(kind: type) -> Any:
     """The class as the user knows it, without the one that a single object has for its calls."""
     return kind.__mro__[1] if OWN in vars(kind) else kind
@@ -206,3 +215,10 @@ def call_plainly(kind: Any) -> None:
     """Take the call in one step from the class of a single object: such a class is collected long after the object."""
     if OWN in vars(kind) and "__call__" in vars(kind):
         del kind.__call__
+
+
+def let_go(reference: weakref.ref[Any]) -> None:
+    """The same for an object that is gone; what its call holds must not be held from here."""
+    kind = reference()
+    if kind is not None:
+        call_plainly(kind)

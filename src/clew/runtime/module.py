@@ -20,12 +20,13 @@ from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.graph import Graph, Watchers
 from clew.ir.nested import all_nodes
-from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of
+from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of, may_bind
 from clew.runtime.build import compile_function
+from clew.runtime.compiler import Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body, direct_call
 from clew.runtime.failures import note_origin
 from clew.runtime.folder import write_folder
-from clew.runtime.function import OWN, PATIENCE, REBINDINGS, Protection, Running, call_plainly
+from clew.runtime.function import OWN, PATIENCE, REBINDINGS, Protection, Running, call_plainly, let_go
 
 GENERATED = "GraphModuleImpl"
 
@@ -45,7 +46,7 @@ class _StaleForward:
         return vars(_own_class(type(module)))["forward"].__get__(instance, owner)
 
 
-_DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls")
+_DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls", "_edition")
 """Attributes that are not copied or saved: the graph is, by itself, and what follows from it is made anew."""
 OWN_ATTRIBUTES = frozenset({"meta", "_watchers", "_deepcopy_hooks", *_DERIVED})
 """What each module keeps besides its parts."""
@@ -132,6 +133,13 @@ class GraphModule(torch.nn.Module):
         return self.recompile()._prologue_start
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            way = prepared(self)
+            if way == Way.LEAVE or self.__dict__["_edition"] < 0:  # a compiler notices that this has changed
+                return outside(self, *args, **kwargs)
+            if way == Way.LOOK:
+                look(self)
+            return super().__call__(*args, **kwargs)
         _, bound, ready, protection = self.__dict__["_running"] or self._prepare()
         if ready is not None:
             is_ready = ready()
@@ -160,7 +168,7 @@ class GraphModule(torch.nn.Module):
         protection = self._protection()  # before the binding, which relies on what this module has then
         calls = self.__dict__["_calls"] = self.__dict__["_calls"] + 1
         patience = 1 + len(self._graph.nodes) // PATIENCE
-        if calls <= patience:
+        if calls <= patience or not may_bind():
             return function, None, None, protection
         bound = bind(self._graph, code, function, self) if calls <= patience + REBINDINGS else None
         running = (function, bound and bound.runs, bound and bound.ready, protection)
@@ -176,7 +184,7 @@ class GraphModule(torch.nn.Module):
             return
         if OWN not in vars(own):
             setattr(own, OWN, True)
-            weakref.finalize(self, call_plainly, own).atexit = False
+            weakref.finalize(self, let_go, weakref.ref(own)).atexit = False
         own.__call__ = direct_call(body, own.forward.__code__.co_filename, GraphModule.__call__, GraphModule._note)
 
     def _protection(self) -> Protection | None:
@@ -184,7 +192,8 @@ class GraphModule(torch.nn.Module):
         return None
 
     def _make_stale(self) -> None:
-        self.__dict__.update({"_python_code": None, "_running": None, "_calls": 0})
+        edition = self.__dict__.get("_edition", 0) + 1
+        self.__dict__.update({"_python_code": None, "_running": None, "_calls": 0, "_edition": edition})
         call_plainly(_own_class(type(self)))
         _own_class(type(self)).forward = _StaleForward(self)
 

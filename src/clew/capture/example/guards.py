@@ -8,6 +8,7 @@ generated code the call stands behind a cheap test.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from types import CellType
 from typing import Any
@@ -186,7 +187,13 @@ class Variable:
         now = self.get()
         if now is not self.expected:
             return type(now) in SIMPLE and same_answer(now, self.expected)
-        return self.held is None or not self.held.has_changed()
+        return self.held is None or _is_read_by_compiler() or not self.held.has_changed()
+
+
+def _is_read_by_compiler() -> bool:
+    """Whether torch's compiler reads this code, for which contents are looked at by a call of their own."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
 def require_variable(variable: Variable, name: str, assumption: str) -> None:

@@ -17,6 +17,7 @@ import torch
 
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, Memory, follows, is_flat
+from clew.capture.example.inline import attributes_of_arrays
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.recorder import Recorder, expression_of
@@ -34,6 +35,15 @@ PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 """Classes whose instances carry attributes only if a user put them there."""
 
 by_equality.add(torch.device)
+
+
+@pure
+def has_attributes(tensor: torch.Tensor) -> bool:
+    """Whether a tensor carries attributes; torch's compiler, which has no tensor yet, reads on as if it had none."""
+    return not torch.compiler.is_dynamo_compiling() and bool(tensor.__dict__)
+
+
+attributes_of_arrays[torch.Tensor] = has_attributes
 
 _FACTS = {
     "dtype": "dtype",

@@ -1,0 +1,56 @@
+"""Captured programs under torch's own compiler, which reads the Python that it compiles.
+
+It reads generated code well, but not the code that makes it. ``prepared`` is therefore called while the compiler reads,
+instead of being read, and what it has made is read then. Importing this file imports torch.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import torch
+
+from clew.capture.example.guards import Variable, require_variable
+from clew.ir.arguments import leaves
+from clew.ir.nested import all_nodes
+
+is_compiling = torch.compiler.is_dynamo_compiling
+
+
+class Way(IntEnum):
+    """How a compiler may take a call."""
+
+    READ = 0
+    LOOK = 1
+    """It reads the code, after a look at what the program relies on outside of itself."""
+    LEAVE = 2
+    """Not at all: the call may have to be undone."""
+
+
+@torch.compiler.assume_constant_result
+def prepared(callee: Any) -> int:
+    """Make the code of a captured program, and tell how a compiler may take a call of it."""
+    callee.recompile()
+    if callee._protection() is not None:
+        return int(Way.LEAVE)
+    return int(Way.LOOK if _objects_outside(callee) else Way.READ)
+
+
+def _objects_outside(callee: Any) -> list[Variable]:
+    """The variables outside of a program whose contents count too."""
+    found = [leaf for node in all_nodes(callee.graph) for leaf in leaves(node.args) if isinstance(leaf, Variable)]
+    return [variable for variable in found if variable.held is not None]
+
+
+@torch.compiler.disable(reason="a captured program looks at objects outside of itself before each call")  # type: ignore
+def look(callee: Any) -> None:
+    """Raise the error of a guard if such contents have changed: a compiler reads past them."""
+    for variable in _objects_outside(callee):
+        require_variable(variable, variable.name, f"{variable.name} is what it was")
+
+
+@torch.compiler.disable(reason="a captured program that changes state may have to be undone")  # type: ignore
+def outside(call: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call that the compiler leaves alone: one that may have to be undone."""
+    return call(*args, **kwargs)
