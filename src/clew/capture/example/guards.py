@@ -15,6 +15,7 @@ from typing import Any
 
 from clew.capture.example import inline
 from clew.capture.example.contents import SIMPLE, Memory, attributes_of, same_part
+from clew.capture.example.likeness import require_alike
 from clew.codegen.checks import written_as_test
 from clew.errors import GuardError
 from clew.ir.effects import pure
@@ -273,7 +274,7 @@ def write_variable(variable: Variable, value: Any) -> None:
 
 CHECKS = (
     require, require_same, require_type, require_length, require_keys, require_attributes, require_other_attributes,
-    require_array, require_variable, require_untouched, require_way,
+    require_array, require_alike, require_variable, require_untouched, require_way,
 )  # fmt: skip
 """The functions that a guard may be in a graph."""
 

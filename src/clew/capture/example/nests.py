@@ -33,6 +33,7 @@ from clew.capture.example.contents import (
 )
 from clew.capture.example.histories import History
 from clew.capture.example.identities import Identities
+from clew.capture.example.likeness import Likeness, cells_of, has_likeness, require_alike
 from clew.capture.example.recorder import Pending, Recorder, expression_of
 from clew.errors import CaptureError
 from clew.ir.node import Node
@@ -63,6 +64,8 @@ class Nests:
         self.arrays: list[tuple[Any, Any]] = []
         self.callables: list[Any] = []
         self.held: list[Held] = []
+        self.changing: frozenset[int] = frozenset()
+        """Identities of the dicts and cells in which the program changes variables, as far as that is known."""
         self.ends: list[Any] = []
         self.streams: list[random.Random] = []
         self.twins: list[Any] = []
@@ -234,9 +237,14 @@ class Nests:
     def constant(self, value: Any, place: Any, name: str) -> Any:
         """A value that is the same in every call that the capture is good for."""
         of_torch = type(value).__module__ in ("torch", "numpy.dtypes")
-        if isinstance(value, MethodType) and follows(value.__self__) and not self.recorder.is_end(value.__self__):
+        if isinstance(value, MethodType) and self._enters_owner(value):
             self.enter(value.__self__, Pending(getattr, (place, "__self__")), name)
-        if isinstance(value, enum.Enum) or callable(value):
+        owner = value.__self__ if isinstance(value, MethodType) else value
+        if self.recorder.is_end(owner):
+            self.ends.append(owner)
+        if has_likeness(value) and not self._must_be_same(value):
+            self._function(value, place)
+        elif isinstance(value, enum.Enum) or callable(value):
             self.checks.append((guards.require_same, place, value))
             self.callables.append(value)
         elif isinstance(value, (*SIMPLE, frozenset, range)) or (of_torch and _has_equality(value)):
@@ -244,11 +252,25 @@ class Nests:
             if self.identities is not None:
                 self.identities.note(value, place)
         elif of_torch or self.recorder.is_end(value):
-            self.ends.append(value)
             self.checks.append((guards.require_same, place, value))
         else:
             raise _cannot_follow(name, value)
         return value
+
+    def _function(self, value: Any, place: Any) -> None:
+        """A function may be made anew for each call: what it does must be the same, and it is given on as it comes."""
+        entered = isinstance(value, MethodType) and self._enters_owner(value)
+        self.checks.append((require_alike, place, Likeness(value, entered)))
+        self.recorder.objects[id(value)] = (value, place)
+        self.callables.append(value)
+
+    def _must_be_same(self, function: Any) -> bool:
+        """Whether no other function can stand for this one: the program compares objects, or the function sets
+        variables of its own, of which the graph knows those of the example."""
+        return self.recorder.needs_identity or any(id(cell) in self.changing for cell in cells_of(function))
+
+    def _enters_owner(self, method: MethodType) -> bool:
+        return follows(method.__self__) and not self.recorder.is_end(method.__self__)
 
     def default(self, value: Any, place: Any, name: str) -> None:
         """A parameter that was left out has its plain default value, and must have it again."""
@@ -310,6 +332,7 @@ def _cannot_follow(name: str, value: Any) -> CaptureError:
 _WORDS = {
     guards.require: "{} ==",
     guards.require_same: "{} is",
+    require_alike: "{} does what was done by",
     guards.require_type: "type({}) is",
     guards.require_length: "len({}) ==",
     guards.require_keys: "tuple({}) ==",

@@ -181,10 +181,11 @@ def watch_classes(state: State, own: set[type], named: Iterable[type], is_stored
 _METHODS = frozenset({FunctionType, property, classmethod, staticmethod})
 
 
-def watch_modules_around(state: State, parts: Iterable[torch.nn.Module]) -> None:
-    """Remember the attributes and buffers of modules that the program reaches and that are no parts of it."""
+def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: Iterable[Any]) -> None:
+    """Remember the attributes and buffers of modules among ``ends``, which the program reaches, that are no known
+    ``parts``."""
     known = set(parts)
-    for module in [found for found in state.memory.ends.values() if isinstance(found, torch.nn.Module)]:
+    for module in [found for found in ends if isinstance(found, torch.nn.Module)]:
         for part in module.modules():
             if part not in known:
                 known.add(part)

@@ -107,6 +107,7 @@ class Run(ExampleRun):
         self._held: dict[Any, list[tuple[str, int]]] = {}
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
+        self.nests.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
         self.rollback = Rollback(self.recorder)
         self.places = [] if self.module is None else all_places(self.module)
         self.parts = list(dict.fromkeys(part for _, part in self.places))
@@ -228,7 +229,7 @@ class Run(ExampleRun):
         owners, around = [*behind(self.fn), *self.parts], self.surroundings
         watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
         self.state.watch_variables(around.changeable())
-        watch_modules_around(self.state, self.parts)
+        watch_modules_around(self.state, self.parts, self.state.memory.ends.values())
         self._watch_loggers()
         self.surroundings.watch_streams(self.state.streams)
         for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
@@ -243,6 +244,11 @@ class Run(ExampleRun):
     def _enter(self, lifted: Iterable[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards."""
         self.nests.write_checks()
+        if self.nests.ends:
+            around = [end for end in self.state.memory.ends.values() if isinstance(end, torch.nn.Module)]
+            known = [*self.parts, *(part for module in around for part in module.modules())]
+            watch_modules_around(self.state, known, self.nests.ends)
+            self.state.memory.ends |= {id(end): end for end in self.nests.ends}
         self._look_around_callables()
         self.state.lift(lifted)
         self._look_around_callables()
