@@ -151,8 +151,10 @@ class Outputs:
     def of(self, value: Any) -> Any:
         """What a node holds for a value."""
         recorder = self.recorder
-        if issubclass(type(value), Scalar) or recorder.is_array(value):
+        if issubclass(type(value), Scalar):
             return recorder.argument(value)
+        if recorder.is_array(value):
+            return self._array(value)
         if type(value) is Collected:
             return recorder.argument(value) if value.is_whole else self._nest(value)
         if _is_traced_range(value):
@@ -224,6 +226,16 @@ class Outputs:
             return depth > 0 and any(self._is_of_run(part, depth - 1) for part in held_by_function(value))
         parts = value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else ()
         return depth > 0 and any(self._is_of_run(part, depth - 1) for part in parts)
+
+    def _array(self, value: Any) -> Any:
+        """The node of an array; attributes that the program has put on it are put on it there."""
+        node = self.recorder.argument(value)
+        known = self._made.get(id(value))
+        if self.recorder.carriers is not None and (known is None or known[0] is not value):
+            self._made[id(value)] = (value, node)
+            for name, part in self.recorder.carriers.put_on(value).items():
+                self.recorder.create(setattr, (node, name, self.of(part)))
+        return node
 
     def _nest(self, value: Any) -> Any:
         kind = type(value)

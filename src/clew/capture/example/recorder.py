@@ -111,6 +111,7 @@ class Recorder:
         self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes: dict[int, tuple[str, Any]] = {}
         self.objects: dict[int, tuple[Any, Any]] = {}
+        self.carriers: Any = None  # the arrays on which the program has put attributes, where arrays can carry any
         self.open = True
         self.failure: tuple[str, str] | None = None
         self.before_hash: Callable[[FrameType], None] = _nothing

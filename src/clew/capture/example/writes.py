@@ -49,6 +49,8 @@ class Writes:
         changed = [(held, contents(held.value)) for held in self.state.nests.held]
         changed = [(held, now) for held, now in changed if not same_contents(now, held.entered)]
         left = list(self.state.left())
+        recorder = self.state.nests.recorder
+        carried = [] if recorder.carriers is None else list(recorder.carriers.changed())
         self._distinct({type(held.value) for held, _ in changed})
         outputs = Outputs(self.state.nests.recorder)
         for value in (result, *(part for _, now in changed for part in now.values()), *(value for _, value in left)):
@@ -56,11 +58,15 @@ class Writes:
         output = outputs.of(result)
         parts = [(held, now, {key: outputs.of(part) for key, part in now.items()}) for held, now in changed]
         values = [(slot, value if value is MISSING else outputs.of(value)) for slot, value in left]
+        owners = [recorder.node_of(array) for array, _, _ in carried]
+        attributes = [{name: outputs.of(part) for name, part in now.items()} for _, _, now in carried]
         last = self.graph._root._prev
         for held, now, new in parts:
             self._write(held, now, new)
         for slot, value in values:
             slot.write(self.graph, self._root_node, value)
+        for owner, (array, before, after), attached in zip(owners, carried, attributes, strict=True):
+            self._write_attributes(owner, type(array), before, after, attached)
         if last._next is not self.graph._root:
             last._next.meta[FIRST_WRITE] = True
         return output

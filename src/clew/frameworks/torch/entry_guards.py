@@ -25,6 +25,7 @@ from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
 from clew.frameworks.numpy.entry_guards import array_guards
+from clew.frameworks.torch.carriers import Carrier, attributes_on, described
 from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.frameworks.torch.training import settings_of
@@ -70,7 +71,11 @@ def defaults() -> tuple[Any, ...]:
 @pure
 def carried(tensor: torch.Tensor) -> tuple[tuple[str, str, Any], ...]:
     """The attributes that a tensor carries, such as the marks of ``torch.nn.Buffer``: name, type and value of each."""
-    return tuple((name, type(value).__name__, value) for name, value in sorted(vars(tensor).items()))
+    return _in_order(vars(tensor))
+
+
+def _in_order(attributes: dict[str, Any]) -> tuple[tuple[str, str, Any], ...]:
+    return tuple((name, type(value).__name__, value) for name, value in sorted(attributes.items()))
 
 
 @pure
@@ -116,6 +121,7 @@ class EntryGuards:
             self._owners(names)
             self._modules_around(names)
             self._trainers(names)
+            self._carried_around(names)
             self._same_objects()
             if self.recorder.hashed or any(compares_objects(function.__code__) for function in ran):
                 self._different_objects()
@@ -138,12 +144,13 @@ class EntryGuards:
                 array_guards(self.graph, tensor, node)
                 continue
             text = f"type({expression_of(node)}) is {type(tensor).__name__}"
-            is_plain = type(tensor) in PLAIN_TENSORS and not vars(tensor)
+            attributes = self.recorder.carriers.before(tensor) if type(tensor) in PLAIN_TENSORS else {}
+            is_plain = type(tensor) in PLAIN_TENSORS and not attributes
             check = guards.require_array if is_plain else guards.require_type
             self.graph.call_function(check, (node, type(tensor), text))
             if type(tensor) in PLAIN_TENSORS and not is_plain:
                 text = f"the attributes of {expression_of(node)} are what they were"
-                self._require(self.graph.call_function(carried, (node,)), carried(tensor), text)
+                self._require(self.graph.call_function(carried, (node,)), _in_order(attributes), text)
             # A class of its own, such as that of fake tensors, answers for its device without asking torch.
             relied = {*self.recorder.relied, *(() if type(tensor) in PLAIN_TENSORS else ("device",))}
             before = self.recorder.undo.facts.get(id(tensor), {})
@@ -258,6 +265,17 @@ class EntryGuards:
                 counts = type(value) in SIMPLE or follows(value) or isinstance(value, FUNCTIONS)
                 if counts and (id(part), key) not in lifted:
                     self._variable(part, key, value, ".".join(filter(None, (name, path, key))))
+
+    def _carried_around(self, names: set[str]) -> None:
+        """Tensors around the program carried attributes, or none, and a program that may ask for them has seen that."""
+        asks_any = not names.isdisjoint(("getattr", "hasattr", "vars", "__dict__"))
+        for _, name, tensor in self.surroundings.found:
+            if type(tensor) not in PLAIN_TENSORS:
+                continue
+            before = self.recorder.carriers.before(tensor)
+            if asks_any or not names.isdisjoint(before) or vars(tensor) != before:
+                node = self.graph.call_function(attributes_on, (Carrier(tensor),))
+                self._require(node, described(before), f"the attributes of {name} are what they were")
 
     def _trainers(self, names: set[str]) -> None:
         """What the program may have read of optimizers and schedulers must still be so."""

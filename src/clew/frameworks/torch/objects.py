@@ -83,3 +83,8 @@ def is_small(tensor: Any) -> bool:
 
 
 _MOST_COMPARED = 1 << 14
+
+
+def share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether a write to one tensor may be seen in the other."""
+    return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]

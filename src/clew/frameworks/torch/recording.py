@@ -30,6 +30,7 @@ from clew.frameworks.numpy.traced import Traced
 from clew.frameworks.torch import objects, touches, usual
 from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.arrays import OF_NUMPY, ArrayRecorder, is_followed
+from clew.frameworks.torch.carriers import Carriers
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
@@ -82,6 +83,7 @@ class TorchRecorder(Recorder):
         self.streams = Streams(self)
         self.generators = Generators()
         self.trainers = Trainers()
+        self.carriers: Any = Carriers(self)
         self.hashed = False
         self.frozen: list[torch.Tensor] = []
         self.territories: dict[Any, Territory] = {}
@@ -282,7 +284,7 @@ class TorchRecorder(Recorder):
     def _check_frozen(self, written: Any) -> None:
         """The tensors that caches give must not be written to: the next one who asks the cache would see it."""
         for value in leaves(written) if self.frozen else ():
-            if isinstance(value, torch.Tensor) and any(_share_memory(value, frozen) for frozen in self.frozen):
+            if isinstance(value, torch.Tensor) and any(objects.share_memory(value, frozen) for frozen in self.frozen):
                 raise _refusal("a write to a tensor that a function with a cache has given")
 
     def twin_of(self, value: Any) -> Any:
@@ -445,10 +447,6 @@ class TorchRecorder(Recorder):
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
         if fact not in self.relied:
             self.relied[fact] = user_source()
-
-
-def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
-    return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
 
 
 def _has_number(arguments: Any) -> bool:

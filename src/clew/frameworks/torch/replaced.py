@@ -16,6 +16,7 @@ from clew.frameworks.torch import (
     arrays,
     by_name,
     caches,
+    carriers,
     clocks,
     control_flow,
     makers,
@@ -32,7 +33,8 @@ Current = Callable[[], Any]
 
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
-    for part in (ambient, training, transforms, control_flow, streams, python_random, clocks, makers, outside, arrays):
+    around = (ambient, clocks, outside, streams, python_random)
+    for part in (*around, carriers, training, transforms, control_flow, makers, arrays):
         part.install(patches, current)
     numbers.install(patches)
 

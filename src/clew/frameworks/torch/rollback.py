@@ -90,17 +90,17 @@ class Rollback:
             if tensor._version != version and id(tensor) not in self._saved:
                 raise CaptureError("the program changed a tensor in a way that the capture did not see")
         for tensor, before in self._attributes:
-            if vars(tensor) != before:
+            if vars(tensor) != before and not self.recorder.carriers.knows(tensor):
                 raise CaptureError(
-                    f"the program sets attributes of a tensor: {sorted(vars(tensor))}",
-                    why="the graph would leave the tensor as it is",
-                    fixes=("return the value instead",),
+                    f"the program changes attributes of a tensor: {sorted(before)}",
+                    why="it does so by means that the capture does not see",
                 )
 
     def put_back(self) -> None:
         """Let everything be as it was."""
         if self.recorder is not None:
             self.recorder.undo.run()
+            self.recorder.carriers.put_back()
         torch.set_rng_state(self._torch_random)
         if torch.is_grad_enabled() is not self._gradients:
             torch._C._set_grad_enabled(self._gradients)

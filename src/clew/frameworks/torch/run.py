@@ -304,6 +304,7 @@ class Run(ExampleRun):
             settled = partial(plain, self.recorder)
             self.state.settle(settled)
             self.nests.settle(settled)
+            self.recorder.carriers.settle(settled)
             self.recorder.generators.settle()
             return
         self.nests.put_back()
