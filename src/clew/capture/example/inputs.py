@@ -81,8 +81,11 @@ class Default:
 
 
 def _check_nothing_given(nests: Nests, node: Node, name: str, parameter: inspect.Parameter) -> None:
-    """A parameter that was left to its default must be left so again: the program saw the plain default."""
-    if parameter.default is not parameter.empty:
+    """A parameter that was left to its default must be left so again: the program saw the plain default. An array that
+    is a default is an input like any other."""
+    if nests.recorder.is_array(parameter.default):
+        nests.enter(parameter.default, node, name)
+    elif parameter.default is not parameter.empty:
         nests.default(node.args[0], node, name)
     elif parameter.kind is parameter.VAR_POSITIONAL:
         nests.checks.append((guards.require_length, node, 0))
