@@ -128,7 +128,8 @@ class EntryGuards:
             self._parameters()
             self._arrays_of_modules()
             if self.module is not None and any(True for _ in self.module.children()):
-                mode = self.module.training
+                lifted = {entry.slot.key: entry.before for entry in self.state.entries}
+                mode = lifted.get((id(vars(self.module)), "training"), self.module.training)
                 self._require(self.graph.get_attr("training"), mode, f"self.training is {mode}")
 
     def _require(self, node: Node, expected: Any, text: str, fact: str = "") -> None:

@@ -82,13 +82,13 @@ class Modules:
     def watch(self, state: State) -> None:
         """Remember the state of all parts that are entered, and what the program may keep on torch's own layers."""
         for path, part in self._layers:
-            state.watch(part, vars(part), path, skip=OWN)
+            state.watch(part, vars(part), path, skip=_BESIDE_MODE)
         for path, part in self.entered:
             if type(part).__module__.startswith("clew."):  # a captured module keeps count of its calls
-                state.watch(part, vars(part), path, skip=OWN | _KEPT_BY_CLEW)
+                state.watch(part, vars(part), path, skip=_BESIDE_MODE | _KEPT_BY_CLEW)
                 state.watch(part, vars(part), skip=frozenset(vars(part)) - _KEPT_BY_CLEW, is_inner=True)
             else:
-                state.watch(part, vars(part), path, skip=OWN)
+                state.watch(part, vars(part), path, skip=_BESIDE_MODE)
             for holder in (part._buffers, part._parameters):
                 state.watch(part, holder, path)
         for part in self.inner:
@@ -98,9 +98,11 @@ class Modules:
 
     def check(self) -> None:
         """Raise if the program switched the mode of a module, or put another module into one."""
+        followed = {id(part) for _, part in (*self._layers, *self.entered)}
         for part, mode, children in self._modes:
-            what = "switches the mode" if part.training is not mode else "changes the parts"
-            if part.training is not mode or part._modules != children:
+            is_switched = part.training is not mode and id(part) not in followed
+            what = "switches the mode" if is_switched else "changes the parts"
+            if is_switched or part._modules != children:
                 raise CaptureError(
                     f"the program {what} of a {type(part).__name__}",
                     why="the graph was captured for the module as it was",

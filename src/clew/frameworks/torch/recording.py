@@ -84,6 +84,7 @@ class TorchRecorder(Recorder):
         self.generators = Generators()
         self.trainers = Trainers()
         self.carriers: Any = Carriers(self)
+        self.touched: set[int] = set()
         self.hashed = False
         self.frozen: list[torch.Tensor] = []
         self.territories: dict[Any, Territory] = {}

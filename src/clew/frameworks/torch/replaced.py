@@ -23,6 +23,7 @@ from clew.frameworks.torch import (
     numbers,
     outside,
     python_random,
+    reporting,
     streams,
     training,
     transforms,
@@ -34,7 +35,7 @@ Current = Callable[[], Any]
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
     around = (ambient, clocks, outside, streams, python_random)
-    for part in (*around, carriers, training, transforms, control_flow, makers, arrays):
+    for part in (*around, reporting, carriers, training, transforms, control_flow, makers, arrays):
         part.install(patches, current)
     numbers.install(patches)
 

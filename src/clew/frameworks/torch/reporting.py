@@ -1,23 +1,37 @@
-"""Methods of torch's classes that report to a capture for its time: functions compiled by torch.jit, custom autograd
-functions, and the hash of a tensor.
+"""What torch's own classes report to a capture besides calls: functions that are compiled, or have a gradient of their
+own, hashes of tensors, attributes of modules that are set.
 
-Each takes the original method and a function that names the recorder of the capture under way; if there is none, the
-original is called.
+Each is replaced in its class for the time of a capture, and is the original for all who are not recording.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
+from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch import functions
 from clew.ir.arguments import leaves
 
 Current = Callable[[], Any]
 
 
-def scripting(original: Any, current: Current) -> Any:
+def install(patches: Patches, current: Current) -> None:
+    """Let all of it report to the capture that ``current`` names, if one is recording."""
+    for kind, name, make in (
+        (torch.nn.Module, "__setattr__", _set),
+        (torch.Tensor, "__hash__", _hash),
+        (torch.autograd.Function, "apply", _apply),
+        (torch.jit.ScriptFunction, "__call__", _script),
+    ):
+        patches.on_class(kind, name, functools.partial(make, current=current))
+
+
+def _script(original: Any, current: Current) -> Any:
     """A function compiled by torch.jit stays one call."""
 
     def __call__(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -31,7 +45,7 @@ def scripting(original: Any, current: Current) -> Any:
     return __call__
 
 
-def applying(original: Any, current: Current) -> Any:
+def _apply(original: Any, current: Current) -> Any:
     """``Function.apply`` may stay one call."""
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -44,7 +58,7 @@ def applying(original: Any, current: Current) -> Any:
     return classmethod(apply)
 
 
-def hashing(original: Callable[[Any], int], current: Current) -> Callable[[Any], int]:
+def _hash(original: Callable[[Any], int], current: Current) -> Callable[[Any], int]:
     """A tensor is asked for its hash: the program may put it into a set, which tells objects apart."""
 
     def __hash__(tensor: Any) -> int:
@@ -55,3 +69,15 @@ def hashing(original: Callable[[Any], int], current: Current) -> Callable[[Any],
         return original(tensor)
 
     return __hash__
+
+
+def _set(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """The program sets an attribute of a module, its mode say: from then on its inside is followed."""
+
+    def __setattr__(module: Any, name: str, value: Any) -> None:
+        recorder = current()
+        if recorder is not None and recorder.running:
+            recorder.touched.add(id(module))
+        original(module, name, value)
+
+    return __setattr__

@@ -36,7 +36,7 @@ from clew.capture.example.surroundings import Surroundings, held_by
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, mixed, replaced, reporting
+from clew.frameworks.torch import caches, mixed, replaced
 from clew.frameworks.torch.arrays import ARRAYS, ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
@@ -402,7 +402,8 @@ class Run(ExampleRun):
         if len(global_hooks()) != self._global_hooks or self._is_lent(module):
             return True
         parts = list(module.modules()) if module._modules else [module]
-        return any(map(has_own_hooks, parts)) or self.state.changes(parts)
+        is_set = bool(self.recorder.touched) and any(id(part) in self.recorder.touched for part in parts)
+        return is_set or any(map(has_own_hooks, parts)) or self.state.changes(parts)
 
     def _is_lent(self, module: torch.nn.Module) -> bool:
         """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""
@@ -496,14 +497,11 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _replace_in_torch(patches: Patches) -> None:
     """What every capture replaces in the same way."""
-    patches.on_class(torch.Tensor, "__hash__", partial(reporting.hashing, current=_current_recorder))
     call: Any = torch.nn.Module.__call__
     if type(call) is FunctionType and not call.__closure__:
         patches.in_body(call, _reporting_call)
     else:
         patches.on_class(torch.nn.Module, "__call__", _reporting_call)
-    patches.on_class(torch.autograd.Function, "apply", partial(reporting.applying, current=_current_recorder))
-    patches.on_class(torch.jit.ScriptFunction, "__call__", partial(reporting.scripting, current=_current_recorder))
     replaced.install(patches, _current_recorder)
 
 
