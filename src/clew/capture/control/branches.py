@@ -30,9 +30,15 @@ class Branch:
         self.test = test
         self.sides = [Piece(site, side, Paths(self.recorder.bodies), snapshot) for side in (then, other)]
 
-    def record(self, names: Iterable[str], live: Iterable[str]) -> Any:
-        """Make the node; the answer is the value that the side taken gives."""
+    def record(self, names: Iterable[str], live: Iterable[str], turns: bool = False) -> Any:
+        """Make the node; the answer is the value that the side taken gives.
+
+        If it ``turns``, the sides change places where the question is ``not`` something.
+        """
         predicate, answer = self.recorder.argument(self.test), self.pieces.support.truth(self.test)
+        if turns and isinstance(predicate, Node) and predicate.target is operator.not_:
+            predicate, answer = predicate.args[0], not answer
+            self.sides.reverse()
         ends = [self.pieces.ends(side) for side in self.sides]
         unused = set(names) - set(live)
         places = self._places([end for side in ends for end in side], unused)

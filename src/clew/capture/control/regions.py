@@ -187,12 +187,19 @@ class Regions:
         return self._is_on() and self.support.is_data(test) and self._site(number) not in self.progress.abandoned
 
     def branch(
-        self, number: int, test: Any, then: Any, other: Any, names: Iterable[str] = (), live: Iterable[str] = ()
+        self,
+        number: int,
+        test: Any,
+        then: Any,
+        other: Any,
+        names: Iterable[str] = (),
+        live: Iterable[str] = (),
+        turns: bool = True,
     ) -> Any:
         """A branch on data becomes one node."""
         self._open_loop()
         site = self._site(number)
-        return Branch(self.pieces, site, test, then, other, self._snapshot(site)).record(names, live)
+        return Branch(self.pieces, site, test, then, other, self._snapshot(site)).record(names, live, turns)
 
     def truth(self, value: Any) -> Any:
         """``bool(value)``, a node if the value comes from data."""

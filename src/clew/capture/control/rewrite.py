@@ -350,6 +350,8 @@ class _Writer(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         if _binds(node):
             return node
+        if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not):
+            node.test, node.body, node.orelse = node.test.operand, node.orelse, node.body
         number, test = self._number(), self._truth(node.test)
         sides = [self._lambda(self.visit(part)) for part in (node.body, node.orelse)]
         return ast.copy_location(_runtime("choose", ast.Constant(number), test, *sides), node)

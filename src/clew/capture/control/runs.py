@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from clew.capture.control.arranging import arrange_controls
 from clew.capture.control.paths import Paths, raise_error
 from clew.capture.control.pieces import Support
 from clew.capture.control.regions import Progress, Regions
@@ -196,6 +197,7 @@ class ExampleRun:
             self.recorder.open = True
             self.finish(runs)
             self.recorder.open = False
+            arrange_controls(self.recorder.bodies.outermost)
         value = plain(self.recorder, self.result) if self.settings.keep and not several else None
         state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
         graph = self.recorder.bodies.outermost

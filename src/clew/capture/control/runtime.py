@@ -143,28 +143,28 @@ class Runtime:
             other()
 
     @staticmethod
-    def choose(number: int, test: Any, then: Any, other: Any) -> Any:
+    def choose(number: int, test: Any, then: Any, other: Any, turns: bool = True) -> Any:
         """``then if test else other``."""
         regions = current.get()
         if regions is not None and regions.is_branch_on_data(number, test):
-            return regions.branch(number, test, then, other)
+            return regions.branch(number, test, then, other, turns=turns)
         return then() if test else other()
 
     def and_(self, number: int, value: Any, other: Any) -> Any:
         """``value and other``."""
-        return self.choose(number, value, other, lambda: value)
+        return self.choose(number, value, other, lambda: value, False)
 
     def or_(self, number: int, value: Any, other: Any) -> Any:
         """``value or other``."""
-        return self.choose(number, value, lambda: value, other)
+        return self.choose(number, value, lambda: value, other, False)
 
     def all_(self, number: int, value: Any, other: Any) -> Any:
         """``value and other`` where only the truth is asked."""
-        return self.choose(number, value, lambda: truth(other()), lambda: False)
+        return self.choose(number, value, lambda: truth(other()), lambda: False, False)
 
     def any_(self, number: int, value: Any, other: Any) -> Any:
         """``value or other`` where only the truth is asked."""
-        return self.choose(number, value, lambda: True, lambda: truth(other()))
+        return self.choose(number, value, lambda: True, lambda: truth(other()), False)
 
     def compare(self, number: int, names: tuple[str, ...], left: Any, *rest: Any) -> Any:
         """A chain of comparisons: each value is computed once, and only if those before hold."""

@@ -81,8 +81,19 @@ class Place:
 
 
 def in_order(places: list[Place]) -> list[Place]:
-    """Places by their names, numbers behind these left out: in generated code a variable may have got one."""
-    return sorted(places, key=lambda place: order_of(place.name))
+    """Places by their names, numbers behind these left out: in generated code a variable may have got one.
+
+    Among those of one name these numbers count, and so does the place in a list.
+    """
+    return sorted(places, key=lambda place: (order_of(place.name), _number_of(place)))
+
+
+def _number_of(place: Place) -> int:
+    found = _NUMBER.search(place.name)
+    if found is not None:
+        return int(found.group().removeprefix("_"))
+    number = place.key[1] if isinstance(place.key, tuple) else None
+    return number if type(number) is int else 0
 
 
 def order_of(name: str) -> str:

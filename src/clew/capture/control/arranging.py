@@ -1,0 +1,84 @@
+"""The order of what branches and loops are given, and of what branches give back: that of the graph around.
+
+In comes a complete graph. Operands get the order in which the values stand, and the parameters of the bodies follow;
+results of a branch get the order in which they are first taken. Always holds: neither depends on which body happened to
+use a value first, or on the name of a variable, so the code of a graph, captured again, gives the same.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+
+from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, output_of
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+
+_OPERANDS = 3
+"""Where they stand among the arguments of all three functions."""
+
+
+def arrange_controls(graph: Graph) -> None:
+    """Put operands and results of all branches and loops in order, from outside to inside."""
+    place = {node: number for number, node in enumerate(graph.nodes)}
+    for node in graph.nodes:
+        control = control_of(node)
+        if control is not None:
+            _arrange_operands(node, control, place)
+            if isinstance(control, Branch):
+                _arrange_results(node, control, place)
+            for body in control.bodies:
+                arrange_controls(body)
+
+
+def _arrange_operands(node: Node, control: Branch | Loop, place: dict[Node, int]) -> None:
+    operands = control.operands
+    if len(node.args) <= _OPERANDS or not all(isinstance(value, Node) for value in operands):
+        return
+    order = sorted(range(len(operands)), key=lambda number: place[operands[number]])
+    if order == list(range(len(operands))):
+        return
+    for body in control.bodies:
+        inputs = inputs_of(body)
+        own, last = inputs[len(inputs) - len(operands) :], inputs[-1]
+        for parameter in [own[number] for number in order]:
+            if parameter is not last:
+                last.append(parameter)
+            last = parameter
+    args = list(node.args)
+    args[_OPERANDS] = tuple([operands[number] for number in order])
+    node.args = tuple(args)
+
+
+def _arrange_results(node: Node, branch: Branch, place: dict[Node, int]) -> None:
+    """Results that are taken one by one come in the order in which that happens; those that are not come last."""
+    ends = [end for body in branch.bodies for end in ends_of(body)]
+    counts = {len(end) if type(end) is tuple else 0 for end in ends}
+    count = counts.pop()
+    if counts or count < 2 or not all(_is_item(user, node) for user in node.users):
+        return
+    first: dict[int, int] = {}
+    for user in node.users:
+        first[user.args[1]] = min(place[user], first.get(user.args[1], place[user]))
+    order = sorted(range(count), key=lambda number: first.get(number, len(place) + number))
+    if order == list(range(count)):
+        return
+    for output in [output for body in branch.bodies for output in _outputs(body)]:
+        output.args = (tuple([output.args[0][number] for number in order]),)
+    for user in node.users:
+        user.args = (node, order.index(user.args[1]))
+
+
+def _is_item(user: Node, node: Node) -> bool:
+    is_item = user.target is operator.getitem and user.args[0] is node and type(user.args[1]) is int
+    return is_item and user.args[1] >= 0
+
+
+def _outputs(body: Graph) -> Iterator[Node]:
+    """The ends of a body, and of the branches with which it closes."""
+    closing = closing_branch(body)
+    if closing is None:
+        yield output_of(body)
+        return
+    for inner in control_of(closing).bodies:  # type: ignore[union-attr]
+        yield from _outputs(inner)
