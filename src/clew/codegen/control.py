@@ -16,10 +16,11 @@ from clew.codegen.inline import tree_before, write_inside
 from clew.codegen.lines import Draft, Line
 from clew.codegen.logic import Joined, joined, joined_head, write_joined
 from clew.codegen.plan import BranchLayout, LoopLayout, Plan, Side
+from clew.codegen.raises import is_raise, raises, texts_inside
 from clew.codegen.scope import Scope
 from clew.codegen.statements import operand
 from clew.ir.arguments import references
-from clew.ir.control import ends_of, output_of, returned
+from clew.ir.control import closing_branch, control_of, output_of, returned
 from clew.ir.node import Node
 
 
@@ -53,6 +54,7 @@ class ControlWriter:
         last = next(iter(reversed(nodes)), None)
         if last is not None and last.op == "output" and last not in plan.silent:
             heads.append(self._tree_at_end(last, finish))
+        heads += [texts_inside(node) for node in nodes if not node.users]
         items = [found.item for found in self._joined.values()]
         return among(nodes, plan.silent, plan.blocks.inline).union(items, *heads)
 
@@ -81,7 +83,9 @@ class ControlWriter:
         return f";  {' = '.join(map(self.scope.locals.name, freed))} = None" if freed else ""
 
     def end(self, node: Node, finish: Finish) -> Iterator[Line]:
-        """The end of a block, whose output node this is."""
+        """The end of a block, whose output node this is; there is none behind a ``raise``."""
+        if is_raise(node._prev):
+            return
         value = node.args[0] if node.args else None
         texts = finish.lines(value, self.scope)
         read = [] if finish.is_return(value) else self.plan.frees.get(node, [])
@@ -203,7 +207,10 @@ def among(nodes: Iterable[Node], *groups: Collection[Node]) -> set[Node]:
 
 def _leaves(body: Any, finish: Finish) -> bool:
     """Whether nothing behind a body can run after it."""
-    return all(finish.leaves(end) for end in ends_of(body))
+    closing = closing_branch(body)
+    if closing is None:
+        return raises(body) or finish.leaves(returned(body))
+    return all(_leaves(inner, finish) for inner in control_of(closing).bodies)  # type: ignore[union-attr]
 
 
 def _continues(text: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from clew.codegen.annotations import annotation
 from clew.codegen.assignments import assignment, can_assign, is_assignment
 from clew.codegen.locals import is_plain_identifier, plain
+from clew.codegen.raises import can_raise, raising
 from clew.codegen.scope import Scope, can_stand_bare, quoted
 from clew.codegen.subscripts import subscript
 from clew.errors import CodegenError
@@ -64,7 +65,7 @@ def statement(node: Node, scope: Scope, root: str) -> str:
     if node.op == "call_function":
         form = scope.forms.get(id(node.target)) or form_of(node.target, scope)
         if form.may_assign and not node.kwargs:
-            special = _in_place(node, scope) or assignment(node, scope, root)
+            special = _in_place(node, scope) or raising(node, scope) or assignment(node, scope, root)
             if special is not None:
                 return special
         text = _called(node, form, scope)
@@ -184,7 +185,7 @@ def form_of(target: Any, scope: Scope) -> Form:
 
 
 def _form(target: Any) -> Form:
-    may_assign = can_assign(target) or _lookup(_IN_PLACE, target) is not None
+    may_assign = can_assign(target) or can_raise(target) or _lookup(_IN_PLACE, target) is not None
     sign = _lookup(_BINARY, target) or _lookup(_IDENTITY, target)
     if sign is not None:
         return Form(may_assign, _binary, sign, target)

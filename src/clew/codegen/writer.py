@@ -18,6 +18,7 @@ from clew.codegen.checks import inlined_into, is_check, write_check
 from clew.codegen.control import ControlWriter, among
 from clew.codegen.finish import Finish, Return, Returning
 from clew.codegen.lines import Draft, Line
+from clew.codegen.raises import is_raise
 from clew.codegen.statements import expression, statement
 from clew.errors import CodegenError
 from clew.ir.nested import bodies_of
@@ -128,7 +129,7 @@ class Writer(ControlWriter):
             if self.left.get(local) is None and local in self.left:
                 return self.free(node, [used for used in freed or [] if used is not node.args[0]])
             freed = self._leaving(node, local, freed or [])
-        if freed:
+        if freed and not is_raise(node):
             text += self.freeing([used for used in freed if used not in roots] if roots else freed)
         if self.comments.verbose or "\n" in text:
             return self.lines_of(node, text)

@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-from tests.control_flow.register import m, program, s, v
+from tests.control_flow.register import built, m, program, s, v
 
 SIGNS = lambda: [v(1, 2), v(-1, -2), v(0, 0), v(3, -4), v(-3, 9)]
 ROWS = lambda: [m((1, 2), (3, 4)), m((-1, 2), (3, 4)), m((1, 2), (-3, 4)), m((-1, -2), (-3, -4)), m((9, 9), (0, 0))]
@@ -70,6 +70,115 @@ def raise_after_a_change(x):
     if x.sum() < 0:
         raise ValueError("negative")
     return x
+
+
+@program("raise", SIGNS)
+def raise_and_catch_by_text(x):
+    try:
+        if x.sum() < 0:
+            raise ValueError(f"{x.sum().item()} is too small")
+        y = x * 2
+    except ValueError as error:
+        y = x - 1 if "-3" in str(error) else x + 1
+    return y
+
+
+@program("raise", SIGNS)
+def raise_with_finally_around(x):
+    notes = []
+    try:
+        if x.sum() < 0:
+            raise ValueError(f"{x.sum().item()} is too small")
+        x = x * 2
+    finally:
+        notes.append(x)
+    return x, notes
+
+
+@program("raise", SIGNS)
+def raise_inside_of_a_with(x):
+    with torch.no_grad():
+        if x.sum() < 0:
+            raise ValueError(f"{x.max():.1f} is all there is")
+        y = x * 2
+    return y
+
+
+class _Refused(Exception):
+    def __init__(self, place, value):
+        super().__init__(f"{place}: {value}")
+        self.place = place
+
+
+@program("raise", SIGNS)
+def raise_an_error_of_its_own(x):
+    if x.sum() < 0:
+        raise _Refused(1, x.sum().item())
+    return x * 2
+
+
+@built("raise", SIGNS, state=lambda function: function.calls)
+def raise_after_counting():
+    def count(x):
+        if x.sum() < 0:
+            count.calls += 1
+            raise ValueError(f"refused {count.calls} times")
+        return x + count.calls
+
+    count.calls = 0
+    return count
+
+
+@built("raise", SIGNS)
+def raise_after_a_variable_outside():
+    last = torch.zeros(2)
+
+    def keep(x):
+        nonlocal last
+        before = last
+        if x.max() > 2:
+            last = x
+            raise ValueError("kept")
+        return x + before
+
+    return keep
+
+
+@program("raise", SIGNS)
+def raise_in_a_function_that_is_asked(x):
+    def positive(value):
+        if value < 0:
+            raise ValueError(f"{value} is negative, of shape {x.shape}, {x.dtype}")
+        return value.sqrt()
+
+    return positive(x[0]) + positive(x[1])
+
+
+@program("raise", SIGNS)
+def raise_while_looking_for_more(x):
+    n = 0
+    while x.norm() > 1:
+        n += 1
+        if n > 2:
+            raise RuntimeError(f"no end after {n} rounds, at {x.norm():.3f}")
+        x = x / 3
+    return x, n
+
+
+@program("raise", SIGNS)
+def raise_with_values_as_arguments(x):
+    if x.max() > 2:
+        raise ValueError("too large", x.max().item(), x.shape[0])
+    assert x.min() > -2, (x.min().item(), "too small")
+    return x
+
+
+@program("assert", SIGNS)
+def assert_in_a_row(x):
+    assert x.ndim == 1
+    assert x.max() < 8, f"{x.max().item()!r:>8}"
+    assert x.sum() > -3 and x.sum() < 5, x.sum().item()
+    return x.cumsum(0)
 
 
 @program("try", SIGNS, shows="if")

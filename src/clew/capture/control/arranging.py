@@ -7,6 +7,7 @@ use a value first, or on the name of a variable, so the code of a graph, capture
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterator
 
@@ -19,6 +20,32 @@ _OPERANDS = 3
 
 
 def arrange_controls(graph: Graph) -> None:
+    """Drop operands that no body reads, and put what is left in order."""
+    _drop_unread(graph)
+    _arrange(graph)
+
+
+def _drop_unread(graph: Graph) -> None:
+    """From inside to outside: what no inner body reads may then not be read in the outer one either."""
+    for node in graph.nodes:
+        control = control_of(node)
+        if control is None:
+            continue
+        for body in control.bodies:
+            _drop_unread(body)
+        count = len(control.operands)
+        rows = [inputs[len(inputs) - count :] for inputs in map(inputs_of, control.bodies)]
+        read = [any(row[number].users for row in rows) for number in range(count)]
+        if all(read) or len(node.args) <= _OPERANDS:
+            continue
+        for parameter in [row[number] for row in rows for number in range(count) if not read[number]]:
+            parameter.graph.erase_node(parameter)
+        args = list(node.args)
+        args[_OPERANDS] = tuple(itertools.compress(control.operands, read))
+        node.args = tuple(args)
+
+
+def _arrange(graph: Graph) -> None:
     """Put operands and results of all branches and loops in order, from outside to inside."""
     place = {node: number for number, node in enumerate(graph.nodes)}
     for node in graph.nodes:
@@ -28,7 +55,7 @@ def arrange_controls(graph: Graph) -> None:
             if isinstance(control, Branch):
                 _arrange_results(node, control, place)
             for body in control.bodies:
-                arrange_controls(body)
+                _arrange(body)
 
 
 def _arrange_operands(node: Node, control: Branch | Loop, place: dict[Node, int]) -> None:

@@ -39,13 +39,16 @@ class Branch:
         if turns and isinstance(predicate, Node) and predicate.target is operator.not_:
             predicate, answer = predicate.args[0], not answer
             self.sides.reverse()
+        self.sides[answer].is_untaken = True
         ends = [self.pieces.ends(side) for side in self.sides]
         unused = set(names) - set(live)
-        places = self._places([end for side in ends for end in side], unused)
+        going_on = [end for side in ends for end in side if not end.raised]
+        places = self._places(going_on, unused)
+        missing = (None,) * len(self._given(going_on[0], places))
         for side, found in zip(self.sides, ends, strict=True):
             for end in found:
-                side.paths.write_end(end.levels, self._given(end, places))
-                side.paths.missing = (None,) * len(self._given(end, places))
+                side.paths.write_end(end.levels, missing if end.raised else self._given(end, places))
+            side.paths.missing = missing
             side.paths.finish()
         node = self._node(predicate)
         with self.pieces.support.plainly():

@@ -94,6 +94,8 @@ class Loop:
         self.counts: dict[Any, int] = {}
         self.kinds: dict[Any, list[Any]] = {}
         self.inputs: dict[int, list[Node]] = {}
+        self.raising: dict[int, list[End]] = {}
+        """The ways of each piece that end with an error."""
 
     def record(self, wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
         """Make the node, and run the loop plainly."""
@@ -174,7 +176,9 @@ class Loop:
             return (self._item(paths),) if is_round and self.items is not None else ()
 
         piece = Piece(self.site, function, paths, self.snapshot, bind, [*self.carried, *self.chains, *self.lists])
-        return piece, self.pieces.ends(piece)
+        ends = self.pieces.ends(piece)
+        self.raising[id(paths)] = [end for end in ends if end.raised]
+        return piece, [end for end in ends if not end.raised]
 
     def _item(self, paths: Paths) -> Any:
         """An item of what is walked, as the parameter of the body that stands for it."""
@@ -298,6 +302,10 @@ class Loop:
             rounds[0].paths.write_end(end.levels, self._given(end, self.inputs[id(rounds[0].paths)]))
         outputs = sum(self.counts.values())
         rounds[0].paths.missing = (None,) * (len(initial) + outputs) + ((True,) if self.breaks else ())
+        for end in self.raising[id(rounds[0].paths)]:
+            rounds[0].paths.write_end(end.levels, rounds[0].paths.missing)
+        for end in [] if tests is None else self.raising[id(tests[0].paths)]:
+            tests[0].paths.write_end(end.levels, False)
         for end in tested:
             tests[0].paths.write_end(end.levels, end.arguments[0] if end.arguments else bool(end.value))
         pieces = [piece for piece, _ in (tests, rounds) if piece is not None] if tests is not None else [rounds[0]]

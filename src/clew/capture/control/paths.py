@@ -32,11 +32,6 @@ _MOST_NODES_IN_LIBRARIES = 100
 """In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
 
 
-def raise_error(kind: type[BaseException], *args: Any) -> None:
-    """Raise an error, as the captured program does."""
-    raise kind(*args)
-
-
 class Diverged(CaptureError):
     """A program that does something else when it is run again in the same way."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from clew.capture.control.nests import containers_of, frame_of, leaves_of
 from clew.capture.control.paths import Paths, said
+from clew.capture.control.raising import arguments_of, is_raised, leaves_program, record_raise
 from clew.capture.control.runtime import Returned
 from clew.capture.control.snapshot import Place, Snapshot
 from clew.capture.example.bodies import OpenBody
@@ -127,6 +128,8 @@ class End:
         self.values: dict[Any, Any] = {}
         self.left: dict[Any, tuple[Any, ...]] = {}
         """For each place what is there, and its leaves as arguments."""
+        self.raised = False
+        """Whether the way ends with an error that leaves the program: then nothing comes out of it."""
 
     @property
     def returned(self) -> Any:
@@ -152,6 +155,8 @@ class Piece:
         self.snapshot = snapshot
         self.bind = bind
         self.carried = carried
+        self.is_untaken = False
+        """Whether the program does not go there on the example."""
 
     @property
     def body(self) -> OpenBody:
@@ -229,6 +234,8 @@ class PieceRecorder:
             if piece.snapshot.reorders():
                 raise CaptureError("it changes the order of a dict")
         except Exception as error:
+            if (is_forced or piece.is_untaken) and self._raises(piece, error):
+                return [self._raising_end(error)]
             if not is_forced:
                 raise Abandon(piece.site, f"it cannot be recorded: {said(error)}") from error
             piece.paths.give_up(error)
@@ -237,6 +244,22 @@ class PieceRecorder:
             recorder.failure = failure
         piece.paths.end()
         return [end]
+
+    def _raises(self, piece: Piece, error: Exception) -> bool:
+        """Whether an error is the program's own, and all that is left of this way when it has left the program."""
+        snapshot = piece.snapshot
+        is_own = is_raised(error) and self.recorder.failure is None and leaves_program()
+        if not is_own or arguments_of(self.recorder, error) is None:
+            return False
+        return snapshot.changes_only_locals() and not snapshot.changes_class() and not snapshot.reorders()
+
+    def _raising_end(self, error: Exception) -> End:
+        recorder = self.recorder
+        record_raise(recorder, arguments_of(recorder, error))
+        end = End(None, list(recorder.bodies.open))
+        end.raised = True
+        recorder.paths.end()
+        return end
 
     def _look_around(self, piece: Piece, end: End) -> None:
         """Note what the piece has left behind."""

@@ -12,6 +12,7 @@ from clew.capture.control.branches import Branch
 from clew.capture.control.loops import Iteration, Loop, Sets
 from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Abandon, Piece, PieceRecorder, Site, Support
+from clew.capture.control.raising import escaped, leaves_program, text
 from clew.capture.control.rewrites import Rewrites
 from clew.capture.control.runtime import Outcome
 from clew.capture.control.snapshot import Snapshot
@@ -214,6 +215,18 @@ class Regions:
             return not value
         node = self.recorder.create(operator.not_, (self.recorder.argument(value),))
         return self.recorder.result(not self.support.truth(value), node)
+
+    def text(self, pieces: tuple[str, ...], values: tuple[Any, ...]) -> str:
+        """What an error says that leaves the program: a node makes it of the arrays and numbers in it."""
+        if not self._is_on() or not leaves_program():
+            return "".join(pieces).format(*values)
+        followed = [any(map(self._is_leaf, one if isinstance(one, tuple) else (one,))) for one in values]
+        fixed = [
+            piece if is_followed else escaped(piece.format(value))
+            for piece, value, is_followed in zip(pieces, values, followed, strict=False)
+        ]
+        shown = list(itertools.compress(values, followed))
+        return text(self.recorder, self.support, "".join(fixed) + pieces[-1], shown)
 
     # ---- loops ---------------------------------------------------------------------------------------------------
 

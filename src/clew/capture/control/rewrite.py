@@ -19,6 +19,7 @@ from typing import Any
 
 from clew.capture.control.liveness import Liveness
 from clew.capture.control.origins import is_made_of
+from clew.capture.control.raising import escaped
 from clew.capture.control.scopes import LOOPS, Variables, breaks, jumps, own_nodes, returns, without_continues
 from clew.capture.control.sight import Sight, opening_lines
 from clew.capture.example.call_sites import original_of
@@ -200,6 +201,7 @@ class _Writer(ast.NodeTransformer):
         self.rounds: list[ast.stmt] = []
         """The functions that the comprehensions of the body at hand call for each item."""
         self.sight = Sight([])
+        self.says = False  # whether the expression at hand is a part of a ``raise``
 
     def body_of(self, definition: Any) -> list[ast.stmt]:
         """The new body: all variables that some inner body sets are set in the function itself too."""
@@ -328,6 +330,34 @@ class _Writer(ast.NodeTransformer):
         call = _runtime("if_", ast.Constant(number), test, _load(then.name), _load(other.name), *names)
         return self._located([then, other, ast.Expr(call)], node)
 
+    # ---- errors --------------------------------------------------------------------------------------------------
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        """An ``assert`` is a branch that raises."""
+        kind = ast.Attribute(ast.Constant(_RUNTIME), "ASSERTION_ERROR", ast.Load())
+        error = kind if node.msg is None else ast.Call(kind, [node.msg], [])
+        raised = ast.copy_location(ast.Raise(error), node)
+        branch = ast.copy_location(ast.If(node.test, [ast.copy_location(ast.Pass(), node)], [raised]), node)
+        self.liveness.after[branch] = frozenset()  # neither side sets anything
+        return self.visit_If(branch)
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        """What an error says may be made of values."""
+        before, self.says = self.says, True
+        try:
+            return self.generic_visit(node)
+        finally:
+            self.says = before
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        """A text in a ``raise`` is put together by the runtime, if values stand in it as simply as they can."""
+        fields = _fields_of(node) if self.says and not _binds(node) else None
+        if fields is None:
+            return self.generic_visit(node)
+        values = [self.visit(part.value) for part in node.values if isinstance(part, ast.FormattedValue)]
+        pieces = ast.Tuple([ast.Constant(piece) for piece in fields], ast.Load())
+        return ast.copy_location(_runtime("text", pieces, *values), node)
+
     # ---- leaving -------------------------------------------------------------------------------------------------
 
     def visit_Return(self, node: ast.Return) -> Any:
@@ -451,6 +481,24 @@ def _iterated(iterable: ast.expr) -> ast.expr:
     made = _runtime("iterate", function, *map(_iterated, iterable.args))
     made.keywords = iterable.keywords
     return ast.copy_location(made, iterable)
+
+
+def _fields_of(node: ast.JoinedStr) -> tuple[str, ...] | None:
+    """A text in pieces, each with a field for one value but the last; None if a field is not written out."""
+    pieces = [""]
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            pieces[-1] += escaped(str(part.value))
+            continue
+        assert isinstance(part, ast.FormattedValue)
+        spec = [] if part.format_spec is None else part.format_spec.values  # type: ignore[attr-defined]
+        form = "".join(str(one.value) if isinstance(one, ast.Constant) else "{" for one in spec)
+        if "{" in form:
+            return None
+        conversion = f"!{chr(part.conversion)}" if part.conversion > 0 else ""
+        pieces[-1] += f"{{{conversion}{':' + form if form else ''}}}"
+        pieces.append("")
+    return tuple(pieces)
 
 
 def _locate(part: Any, at: Any) -> None:

@@ -6,18 +6,18 @@ into ``Findings``, from which a capture starts over; what they recorded is compl
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Container, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
 from clew.capture.control.arranging import arrange_controls
-from clew.capture.control.paths import Paths, raise_error
+from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Support
+from clew.capture.control.raising import arguments_of, is_raised, record_raise
 from clew.capture.control.regions import Progress, Regions
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured, Pin, Pins
-from clew.capture.example.contents import SIMPLE, contents, same_contents
+from clew.capture.example.contents import contents, same_contents
 from clew.capture.example.guards import Variable
 from clew.capture.example.identities import Identities
 from clew.capture.example.loggers import STANDARD, all_keepers, functions_in
@@ -25,22 +25,12 @@ from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind
 from clew.capture.example.reach import asks_for_identity, attribute_names, compares_objects
-from clew.capture.example.recorder import Recorder, Scalar
+from clew.capture.example.recorder import Recorder
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.capture.example.writes import Writes
 from clew.errors import CaptureError
-
-_RAISE = dis.opmap["RAISE_VARARGS"]
-
-
-def _is_raised(error: BaseException) -> bool:
-    """Whether a ``raise`` or ``assert`` has raised an error, and no operation that may have met a stand-in."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and trace.tb_lasti >= 0 and trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
 
 
 class Findings:
@@ -153,17 +143,14 @@ class ExampleRun:
         """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
         recorder = self.recorder
         is_own = self.first is not None and self.raised and recorder.failure is None
-        is_own = is_own and (_is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
-        is_plain = all(type(part) in SIMPLE or issubclass(type(part), Scalar) for part in error.args)
-        is_plain = is_plain and _is_made_of_args(error)
-        if not is_own or not is_plain or self.ways is None or not self.ways.is_ahead:
+        is_own = is_own and (is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
+        made = arguments_of(recorder, error) if is_own else None
+        if made is None or self.ways is None or not self.ways.is_ahead:
             return False
         changed = [held for held in self.nests.held if not same_contents(contents(held.value), held.entered)]
         if changed or self.state.changed() or any(True for _ in self.state.left()):
             return False
-        for place, number in recorder.told:
-            recorder.guard(place, number)
-        recorder.create(raise_error, (type(error), *(recorder.argument(part) for part in error.args)))
+        record_raise(recorder, made)
         recorder.graph.output(None)
         self.ways.end()
         return True
@@ -234,11 +221,3 @@ class ExampleRun:
 def _is_among(value: Any, functions: Container[FunctionType]) -> bool:
     function = getattr(value, "__func__", getattr(value, "fget", value))  # of a static or class method, of a property
     return type(function) is FunctionType and function in functions
-
-
-def _is_made_of_args(error: Exception) -> bool:
-    """Whether an error of this class, made of the same arguments, is the same: its class keeps nothing else."""
-    own = [kind for kind in type(error).__mro__ if kind.__module__ != "builtins"]
-    if error.__cause__ is not None or vars(error):
-        return False
-    return not any(name in vars(kind) for kind in own for name in ("__init__", "__new__"))

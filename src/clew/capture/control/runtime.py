@@ -66,6 +66,7 @@ class Runtime:
     """The one object that rewritten functions hold."""
 
     BREAK = object()
+    ASSERTION_ERROR = AssertionError
 
     @staticmethod
     def returned(value: Any) -> Returned:
@@ -130,6 +131,12 @@ class Runtime:
         regions = current.get()
         found = None if regions is None else regions.listed(array, unpacks)
         return array.tolist() if found is None else found
+
+    @staticmethod
+    def text(pieces: tuple[str, ...], *values: Any) -> str:
+        """What an error says: a text in pieces, each with a field for one of the values, and what follows them."""
+        regions = current.get()
+        return "".join(pieces).format(*values) if regions is None else regions.text(pieces, values)
 
     @staticmethod
     def if_(number: int, test: Any, then: Any, other: Any, names: Names, live: Names) -> None:

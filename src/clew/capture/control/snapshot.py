@@ -117,7 +117,9 @@ class Snapshot:
             (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
         ]
         roots = [value for _, _, value in self._globals]
-        roots += [holder for holder, _ in variables if isinstance(holder, (CellType, type))]
+        outside = [holder for holder, _ in variables if isinstance(holder, (CellType, type))]
+        roots += outside
+        self._outside = set(map(id, outside))
         self._walk([*roots, *_locals()])
         self._walk([value for value in _shared_locals() if id(value) not in self._seen])
 
@@ -213,6 +215,11 @@ class Snapshot:
                     before, now = parts.get(key, MISSING), held.get(key, MISSING)
                     if not same_part(now, before):
                         yield Place(_name_of(key), value, key), before, now
+
+    def changes_only_locals(self) -> bool:
+        """Whether nothing has changed but variables of functions that are running."""
+        places = [place for place, _, _ in self.changed()]
+        return all(isinstance(place.holder, CellType) and id(place.holder) not in self._outside for place in places)
 
     def is_held_once(self, value: Any) -> bool:
         """Whether only one place holds this very object."""
