@@ -16,8 +16,9 @@ from typing import Any
 import jax
 import numpy
 
-from clew.capture.example.contents import Memory, contents
+from clew.capture.example.contents import contents
 from clew.capture.example.guards import Variable
+from clew.capture.example.memory import Memory
 from clew.capture.example.programs import behind
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.errors import ClewError, GuardError
@@ -63,7 +64,7 @@ class _Around:
 
     def picture(self) -> Any:
         """What the state holds now; what a container holds is a list, so that later changes do not count."""
-        held = [list(contents(value).items()) for value, _ in self._memory._kept]
+        held = [list(contents(value).items()) for value in self._memory.everything()]
         return [variable.get() for variable, _ in self._variables], held
 
     def put_back(self) -> None:

@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from clew import tree
-from clew.capture.example.contents import Memory
+from clew.capture.example.memory import Memory
 from clew.capture.example.surroundings import Surroundings
 from clew.errors import ClewError, GuardError
 from clew.frameworks.tensorflow.programs import behind, functions_behind, is_part, parts_of

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.contents import Memory
 from clew.capture.example.guards import Variable
+from clew.capture.example.memory import Memory
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.errors import CaptureError
 from clew.tools.pictures import Picture, picture

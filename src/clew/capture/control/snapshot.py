@@ -10,7 +10,7 @@ import functools
 import gc
 import re
 import sys
-from collections import Counter
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from types import (
     BuiltinFunctionType,
@@ -27,12 +27,11 @@ from clew.capture.example.contents import (
     ATTRIBUTE,
     ITEM,
     SIMPLE,
-    Contents,
+    Reading,
     contents,
     follows,
     is_flat,
     refill,
-    same_contents,
     same_part,
 )
 from clew.capture.example.guards import MISSING
@@ -40,6 +39,8 @@ from clew.capture.example.histories import History
 from clew.ir.source import is_hidden
 
 _MOST = 50_000
+_SIMPLE = frozenset(SIMPLE)
+_CONTAINERS = frozenset({list, dict, OrderedDict, tuple})
 _ENTRANCE = "_call"
 _NUMBER = re.compile(r"_\d+$")
 _INERT = (type, ModuleType)
@@ -106,10 +107,11 @@ class Snapshot:
 
     def __init__(self, is_array: Callable[[Any], bool], variables: Iterable[tuple[Any, str]]) -> None:
         self._is_array = is_array
-        self._kept: list[tuple[Any, Contents]] = []
+        self._kept: list[Reading] = []
+        self._different: list[Reading] = []
         self._cells: list[tuple[CellType, Any]] = []
         self._seen: dict[int, Any] = {}
-        self._holders: Counter[int] = Counter()
+        self._holders: dict[int, int] = {}
         self._classes: dict[type, dict[str, Any]] = {}
         self._attributes: list[tuple[Any, dict[str, Any]]] = []
         self.stream: Any = None
@@ -133,8 +135,12 @@ class Snapshot:
             value = waiting.pop()
             kind = type(value)
             if kind is list or kind is dict:
-                self._holders[id(value)] += 1
-            if kind in SIMPLE or id(value) in self._seen:
+                self._holders[id(value)] = self._holders.get(id(value), 0) + 1
+            if kind in _SIMPLE or id(value) in self._seen:
+                continue
+            if kind in _CONTAINERS:  # most are of these kinds, which need no further question
+                self._seen[id(value)] = value
+                waiting += value if kind is tuple else self._read(value)
                 continue
             if self._is_array(value):
                 self._seen[id(value)] = value
@@ -162,18 +168,24 @@ class Snapshot:
         if isinstance(value, (tuple, frozenset)):
             return tuple(value)
         if follows(value) or is_flat(value) or isinstance(value, History):
-            parts = contents(value)
-            self._kept.append((value, parts))
+            parts = self._read(value)
             kind: Any = type(value)
             of_class = self._of_class(kind) if _is_own(kind) else ()
-            self._classes.setdefault(kind, dict(vars(kind)))
-            return () if is_flat(value) else (*parts.values(), *of_class)
+            if kind not in self._classes:
+                self._classes[kind] = dict(vars(kind))
+            return () if is_flat(value) else (*parts, *of_class)
         if hasattr(value, "_modules"):  # a module of a framework
             kind = type(value)
             return (vars(value), *(self._of_class(kind) if _is_own(kind) else ()))
         if hasattr(value, "__next__"):
             self.stream = value
         return _held_unseen(value)
+
+    def _read(self, value: Any) -> Iterable[Any]:
+        """Keep what a container or object holds."""
+        reading = Reading(value)
+        self._kept.append(reading)
+        return reading.parts
 
     def _of_class(self, kind: type) -> Iterable[Any]:
         """What a class of the user's and those it comes from hold."""
@@ -190,10 +202,10 @@ class Snapshot:
         return has_class_changed or any(not _holds(array, before) for array, before in self._attributes)
 
     def reorders(self) -> bool:
-        """Whether what a dict held before is in another order now, which no place stands for."""
-        for value, parts in self._kept:
-            if isinstance(value, dict):
-                held = contents(value)
+        """Whether what a dict held is in another order where ``changed`` has looked, which no place stands for."""
+        for reading in self._different:
+            if issubclass(reading.kind, dict):
+                parts, held = reading.contents(), contents(reading.value)
                 if [key for key in held if key in parts] != [key for key in parts if key in held]:
                     return True
         return False
@@ -208,13 +220,13 @@ class Snapshot:
             now = holder.get(name, MISSING)
             if not same_part(now, before):
                 yield Place(name, holder, (ITEM, name)), before, now
-        for value, parts in self._kept:
-            held = contents(value)
-            if not same_contents(held, parts):
-                for key in {**parts, **held}:
-                    before, now = parts.get(key, MISSING), held.get(key, MISSING)
-                    if not same_part(now, before):
-                        yield Place(_name_of(key), value, key), before, now
+        self._different = [reading for reading in self._kept if not reading.is_as_before()]
+        for reading in self._different:
+            parts, held = reading.contents(), contents(reading.value)
+            for key in {**parts, **held}:
+                before, now = parts.get(key, MISSING), held.get(key, MISSING)
+                if not same_part(now, before):
+                    yield Place(_name_of(key), reading.value, key), before, now
 
     def changes_only_locals(self) -> bool:
         """Whether nothing has changed but variables of functions that are running."""
@@ -223,11 +235,11 @@ class Snapshot:
 
     def is_held_once(self, value: Any) -> bool:
         """Whether only one place holds this very object."""
-        return self._holders[id(value)] == 1
+        return self._holders.get(id(value)) == 1
 
     def is_shared(self, value: Any) -> bool:
         """Whether a list or dict was there before, and more than one place holds it."""
-        return self._holders[id(value)] > 1
+        return self._holders.get(id(value), 0) > 1
 
     def knows(self, value: Any) -> bool:
         """Whether this very object was there before."""
@@ -242,9 +254,9 @@ class Snapshot:
                 holder.pop(name, None)
             elif holder.get(name) is not before:
                 holder[name] = before
-        for value, parts in self._kept:
-            if not same_contents(contents(value), parts):
-                refill(value, parts)
+        for reading in self._kept:
+            if not reading.is_as_before():
+                reading.put_back()
         for kind, attributes in self._classes.items():
             if not _has(kind, attributes):
                 _put_back(kind, attributes)

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
-from clew.capture.example.contents import Memory
 from clew.capture.example.guards import Variable
+from clew.capture.example.memory import Memory
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches

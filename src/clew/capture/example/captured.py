@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import Contents, is_as_before, same_part
+from clew.capture.example.contents import Reading, same_part
 from clew.capture.example.guards import Variable
 from clew.ir.graph import Graph
 
@@ -18,7 +18,7 @@ class Pins(NamedTuple):
     variables that hold its functions."""
 
     attributes: Sequence[Pin] = ()
-    held: Sequence[tuple[Any, Contents]] = ()
+    held: Sequence[Reading] = ()
     code: Sequence[Variable] = ()
 
     def hold(self) -> bool:
@@ -27,7 +27,7 @@ class Pins(NamedTuple):
             now = holder.get(name, Pins)
             if now is not value and not same_part(now, value):
                 return False
-        same = all(is_as_before(value, parts) for value, parts in self.held)
+        same = all(reading.is_as_before() for reading in self.held)
         return same and all(variable.get() is variable.expected for variable in self.code)
 
 

@@ -1,8 +1,8 @@
 """What mutable containers and plain objects hold, read and put back in one way for all kinds of them.
 
 ``contents`` gives the parts of a list, dict, deque, set or object under keys that say how each is reached; ``refill``
-makes the container hold such parts again, in place. ``Memory`` remembers everything that can be reached from a value,
-bytes and numbers in arrays too, so that a change anywhere below it can be seen, and undone.
+makes the container hold such parts again, in place. A ``Reading`` is what one of them held: a copy, cheap to make and
+to compare, for a capture reads thousands of them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import functools
 import io
 import logging
 import math
+import operator
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -30,6 +31,8 @@ Contents = dict[Key, Any]
 
 SIMPLE = (int, float, bool, str, complex, bytes, type(None))
 _CONTAINERS = (list, dict, set, deque, OrderedDict, defaultdict)
+_DICTS = (dict, OrderedDict)
+_ROWS = (list, set)
 CODE = (type, ModuleType, FunctionType, BuiltinFunctionType)
 HOLDING_NOTHING = frozenset({*SIMPLE, *CODE})
 """Classes of values in which nothing can be changed that would be looked at."""
@@ -40,7 +43,7 @@ _FOREIGN = frozenset(
 _AMBIENT = (contextvars.ContextVar, threading.local)
 _TEXTS = (io.StringIO, io.BytesIO)
 _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
-_LOGGERS = (logging.Logger, logging.LoggerAdapter)
+LOGGERS = (logging.Logger, logging.LoggerAdapter)
 _MOST = 20_000
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>"})()
 """What a context variable holds that has no value."""
@@ -284,127 +287,65 @@ def same_contents(now: Contents, before: Contents) -> bool:
     return True
 
 
-def is_as_before(value: Any, before: Contents) -> bool:
-    """Whether a container or object holds what it held."""
-    kind: Any = type(value)
-    held = value if kind is dict else vars(value) if _is_plain_object(kind) else None
-    if held is not None and len(held) == len(before):  # most hold the very same
-        for (now_key, now_part), ((_, key), part) in zip(held.items(), before.items(), strict=True):
-            if now_key is not key or now_part is not part:
-                break
-        else:
-            return True
-    return same_contents(contents(value), before)
-
-
 @functools.lru_cache(maxsize=4096)
-def _is_plain_object(kind: Any) -> bool:
+def is_plain_object(kind: Any) -> bool:
     """Whether all that objects of a class hold is in their dict."""
     holding = (list, dict, set, deque, contextvars.ContextVar, *_AMBIENT)
     return bool(kind.__dictoffset__) and not issubclass(kind, holding) and not slots_of(kind) and not _may_be_flat(kind)
 
 
-def _held_by(value: Any) -> Iterable[Any]:
-    """What a tuple, a bound method, a partial or a weak reference holds for ever."""
-    if isinstance(value, weakref.ref):
-        return (value(),)
-    if isinstance(value, MethodType):
-        return (value.__self__,)
-    if isinstance(value, functools.partial):
-        return (value.func, *value.args, *value.keywords.values())
-    return tuple(value)
+def _are_same(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
+    """Whether two dicts hold the very same, in one order."""
+    return all(map(operator.is_, now, before)) and all(map(operator.is_, now.values(), before.values()))
 
 
-class Memory:
-    """Containers and objects as they were; each is remembered once, under the first value that led to it."""
+class Reading:
+    """What a container or object holds now, to be compared with what it holds later."""
 
-    def __init__(self, is_end: Callable[[Any], bool], most: int = _MOST) -> None:
-        self._is_end = is_end
-        self._most = most
-        self.ends: dict[int, Any] = {}
-        self.streams: list[Any] = []
-        self.loggers: list[Any] = []
-        self._seen: dict[int, Any] = {}
-        self._kept: list[tuple[Any, Contents]] = []
-        self._kinds: list[type] = []
+    __slots__ = ("_held", "kind", "value")
 
-    def remember(self, value: Any, depth: int = 8) -> tuple[int, int]:
-        """Remember what can be reached from a value; the answer names what this call has added, for ``changed``."""
-        start = len(self._kept)
-        self._remember(value, depth)
-        return start, len(self._kept)
-
-    def _remember(self, value: Any, depth: int) -> None:
+    def __init__(self, value: Any) -> None:
         kind: Any = type(value)
-        if kind in HOLDING_NOTHING or depth == 0 or len(self._kept) >= self._most:
-            return
-        if self._is_end(value):
-            self.ends[id(value)] = value
-            return
-        if is_stream(kind):
-            self.streams.append(value)
-        elif issubclass(kind, _LOGGERS):
-            self.loggers.append(value)
-        elif issubclass(kind, (tuple, MethodType, functools.partial, weakref.ref)):
-            for part in _held_by(value):
-                self._remember(part, depth - 1)
-        elif (follows(value) or is_flat(value)) and id(value) not in self._seen:
-            self._seen[id(value)] = value
-            parts = contents(value)
-            self._kept.append((value, parts))
-            self._kinds.append(kind)
-            if is_flat(value):
-                return
-            for part in parts.values():
-                if type(part) not in HOLDING_NOTHING:
-                    self._remember(part, depth - 1)
+        self.value = value
+        self.kind = kind
+        if kind is dict:
+            self._held = value.copy()
+        elif kind in _ROWS:
+            self._held = list(value)
+        elif kind is OrderedDict:  # the modules of torch have a dozen of them each, almost all empty
+            self._held = dict(value) if value else {}
+        else:
+            self._held = dict(vars(value)) if is_plain_object(kind) else contents(value)
 
-    def kept(self, added: tuple[int, int]) -> list[tuple[Any, Contents]]:
-        """What one call of ``remember`` has added, and what it held."""
-        return self._kept[added[0] : added[1]]
+    @property
+    def parts(self) -> Iterable[Any]:
+        """All that was held."""
+        return self._held if self.kind in _ROWS else self._held.values()
 
-    def changes(self, added: tuple[int, int]) -> Iterator[tuple[Any, Contents]]:
-        """What of it is not as it was."""
-        for value, parts in self.kept(added):
-            if not is_as_before(value, parts):
-                yield value, parts
+    def contents(self) -> Contents:
+        """What was held, under the keys that ``contents`` gives."""
+        if self.kind is list:
+            return {(ITEM, place): part for place, part in enumerate(self._held)}
+        if self.kind is set:
+            return {(MEMBER, id(part)): part for part in self._held}
+        if self.kind in _DICTS or is_plain_object(self.kind):
+            way = ITEM if self.kind in _DICTS else ATTRIBUTE
+            return {(way, key): part for key, part in self._held.items()}
+        found: Contents = self._held
+        return found
 
-    def holds(self, part: Any) -> bool:
-        """Whether anything held this very object."""
-        return any(held is part for _, parts in self._kept for held in parts.values())
-
-    def changed(self, added: tuple[int, int]) -> bool:
-        """Whether any of it is not as it was."""
-        return added[0] != added[1] and next(self.changes(added), None) is not None
-
-    def all_changes(self) -> Iterator[Any]:
-        """All that is not as it was."""
-        return (value for value, parts in self._kept if not is_as_before(value, parts))
-
-    def has_changed(self) -> bool:
-        """Whether anything is not as it was."""
-        return next(self.all_changes(), None) is not None
-
-    def everything(self) -> Iterator[Any]:
-        """All that is remembered."""
-        return (value for value, _ in self._kept)
-
-    def of(self, value: Any) -> Contents | None:
-        """What a container or object held; None if it is not remembered."""
-        if self._seen.get(id(value)) is not value:
-            return None
-        return next((parts for kept, parts in self._kept if kept is value), None)
-
-    def other_class(self) -> Any:
-        """An object that has another class than it had; None if there is none."""
-        pairs = zip(self._kept, self._kinds, strict=True)
-        return next((value for (value, _), kind in pairs if type(value) is not kind), None)
+    def is_as_before(self) -> bool:
+        """Whether the same is held now; most hold the very same objects."""
+        value, kind, held = self.value, self.kind, self._held
+        if kind in _ROWS:
+            if len(value) == len(held) and all(map(operator.is_, value, held)):
+                return True
+        elif kind in _DICTS or (is_plain_object(kind) and type(value) is kind):
+            now = value if kind in _DICTS else vars(value)
+            if len(now) == len(held) and (not held or _are_same(now, held)):
+                return True
+        return same_contents(contents(value), self.contents())
 
     def put_back(self) -> None:
-        """Let everything hold what it held."""
-        for (value, _), kind in zip(self._kept, self._kinds, strict=True):
-            if type(value) is not kind:
-                value.__class__ = kind
-        for value, parts in self._kept:
-            if not is_as_before(value, parts):
-                refill(value, parts)
+        """Let the same be held again."""
+        refill(self.value, self.contents())

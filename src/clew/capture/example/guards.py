@@ -14,8 +14,9 @@ from types import CellType
 from typing import Any
 
 from clew.capture.example import inline
-from clew.capture.example.contents import SIMPLE, Memory, attributes_of, same_part
+from clew.capture.example.contents import SIMPLE, attributes_of, same_part
 from clew.capture.example.likeness import require_alike
+from clew.capture.example.memory import Memory
 from clew.codegen.checks import written_as_test
 from clew.errors import GuardError
 from clew.ir.effects import pure

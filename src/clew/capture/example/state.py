@@ -12,16 +12,17 @@ import sys
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import HOLDING_NOTHING, Contents, Memory, contents, same_contents, same_part
+from clew.capture.example.contents import HOLDING_NOTHING, Reading, contents, same_contents, same_part
 from clew.capture.example.guards import MISSING, Variable, require, require_length, require_type
 from clew.capture.example.histories import History, is_held_once
+from clew.capture.example.memory import Memory
 from clew.capture.example.nests import Nests
 from clew.capture.example.slots import Slot
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.ir.node import Node
 
-_HOLDERS = 5  # of a list of the state, in the capture: the group, the memory twice, two names while it is lifted
+_HOLDERS = 4  # of a list of the state, in the capture: the group, the memory, two names while it is lifted
 _HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set
 _NONE: frozenset[str] = frozenset()
 _NOTHING = (0, 0)
@@ -269,7 +270,7 @@ class State:
             )
         entered = {id(held.value) for held in self.nests.held}
         for entry in self.entries:
-            for value, _ in self.memory.changes(self._below(entry.slot)):
+            for value in (reading.value for reading in self.memory.changes(self._below(entry.slot))):
                 if id(value) not in entered:
                     raise CaptureError(
                         f"the program changes a {type(value).__name__} below {entry.slot.label}",
@@ -306,8 +307,8 @@ class State:
         """All that containers below attributes hold."""
         for group in self._groups:
             for name, below in group.below.items():
-                for _, parts in self.memory.kept(below):
-                    yield from ((group.slot(name), part) for part in parts.values())
+                for reading in self.memory.kept(below):
+                    yield from ((group.slot(name), part) for part in reading.parts)
 
     def learn_from(self, other: State) -> None:
         """What another run of the same program has read counts too."""
@@ -402,18 +403,18 @@ class State:
             if not group.is_inner and group.key(name) not in lifted
         ]
 
-    def held_by_pins(self, names: Container[str]) -> list[tuple[Any, Contents]]:
+    def held_by_pins(self, names: Container[str]) -> list[Reading]:
         """What containers and objects held before the run that pinned attributes of these names lead to."""
         lifted = {entry.slot.key for entry in self.entries}
         changed = {id(held.value) for held in self.nests.held}
         anything = any(name in names for name in ("getattr", "__dict__", "vars", "attrgetter"))
         return [
-            (value, parts)
+            reading
             for group in self._groups
             for name, added in group.below.items()
             if not group.is_inner and group.key(name) not in lifted and (anything or name in names)
-            for value, parts in self.memory.kept(added)
-            if id(value) not in changed
+            for reading in self.memory.kept(added)
+            if id(reading.value) not in changed
         ]
 
 

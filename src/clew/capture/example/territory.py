@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from clew.capture.example.contents import CODE, Memory, contents, follows, look_up
+from clew.capture.example.contents import CODE, contents, follows, look_up
 from clew.capture.example.guards import Remembered, Variable, remember, require_untouched
 from clew.capture.example.islands import CannotFollow
+from clew.capture.example.memory import Memory
 from clew.capture.example.reach import Reach, attribute_names, is_installed, methods_of, package_of, variables
 from clew.capture.example.recorder import Scalar
 from clew.ir.effects import pure

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.capture.example.contents import Memory, follows, is_flat
+from clew.capture.example.contents import follows, is_flat
 from clew.capture.example.guards import Variable
+from clew.capture.example.memory import Memory
 from clew.ir.effects import pure
 
 

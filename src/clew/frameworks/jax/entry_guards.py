@@ -14,7 +14,8 @@ import jax
 import numpy
 
 from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, Memory, follows, is_flat
+from clew.capture.example.contents import SIMPLE, follows, is_flat
+from clew.capture.example.memory import Memory
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.state import State

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from clew.capture.example.contents import SIMPLE, Memory, follows
+from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.guards import Variable, require
+from clew.capture.example.memory import Memory
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
 from clew.capture.example.watched import Watched, changed

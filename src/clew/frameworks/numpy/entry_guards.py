@@ -13,7 +13,8 @@ from typing import Any
 import numpy
 
 from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, Memory, follows, is_flat
+from clew.capture.example.contents import SIMPLE, follows, is_flat
+from clew.capture.example.memory import Memory
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import expression_of

@@ -15,8 +15,8 @@ from typing import Any
 import numpy
 
 from clew.capture.example.attempts import attempt, attempt_method
-from clew.capture.example.contents import Memory
 from clew.capture.example.guards import CHECKS
+from clew.capture.example.memory import Memory
 from clew.capture.example.writes import FIRST_WRITE
 from clew.codegen.blocks import blocks_of
 from clew.errors import GuardError

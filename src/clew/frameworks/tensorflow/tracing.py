@@ -28,7 +28,8 @@ from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
 from clew.capture.example.cached import CachedResults
-from clew.capture.example.contents import Memory, follows
+from clew.capture.example.contents import follows
+from clew.capture.example.memory import Memory
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.tensorflow import caches, sizes, staging

@@ -18,9 +18,9 @@ import numpy
 import torch
 
 from clew import tree
-from clew.capture.example.contents import Memory
 from clew.capture.example.guards import CHECKS, Variable
 from clew.capture.example.islands import CannotFollow
+from clew.capture.example.memory import Memory
 from clew.capture.example.plain_bodies import only_calculates
 from clew.capture.example.recorder import Scalar
 from clew.capture.example.surroundings import Surroundings

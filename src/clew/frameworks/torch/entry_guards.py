@@ -16,8 +16,9 @@ import numpy
 import torch
 
 from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, Memory, follows, is_flat
+from clew.capture.example.contents import SIMPLE, follows, is_flat
 from clew.capture.example.inline import attributes_of_arrays
+from clew.capture.example.memory import Memory
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.recorder import Recorder, expression_of
