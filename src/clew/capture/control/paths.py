@@ -27,6 +27,8 @@ from clew.ir.source import SourceLine, user_frame, user_source
 MOST_PATHS = 64
 _MOST_QUESTIONS = 40
 _MOST_AT_ONE_PLACE = 8
+_MOST_TOO_LONG = 6
+"""So many ways, one after the other, that ask for too much: the program sorts by value, say, and the rest do too."""
 _TOO_MUCH = "it asks for more than can be recorded"
 _MOST_NODES_IN_LIBRARIES = 100
 """In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
@@ -99,6 +101,7 @@ class Paths:
         self.body = None if bodies is None else OpenBody(self.graph, is_branch=True)
         self._first = _Segment(self.body)
         self.runs = 0
+        self._too_long = 0
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
         self.declined = ""
@@ -211,6 +214,7 @@ class Paths:
     def end(self) -> None:
         """The run has recorded its way to the end."""
         self._segment.is_complete = self._segment.ends = True
+        self._too_long = 0
 
     @property
     def is_ahead(self) -> bool:
@@ -221,6 +225,7 @@ class Paths:
         """The way of this run cannot be recorded because of an error: it will be guarded against."""
         if not self.is_ahead:
             raise self._diverged()
+        self._too_long = self._too_long + 1 if _TOO_MUCH in str(error) else 0
         if self._latest is not None:
             question, answer = self._latest
             question.refused[answer] = f"on the example this way could not be run: {said(error)}"
@@ -231,7 +236,7 @@ class Paths:
 
     def ways(self) -> Iterator[tuple[bool, ...]]:
         """The answers for one run after another, until all ways are known or there are too many."""
-        while self.runs < MOST_PATHS:
+        while self.runs < MOST_PATHS and self._too_long < _MOST_TOO_LONG:
             answers = next(self.open_ways(), None)
             if answers is None:
                 return
