@@ -262,10 +262,14 @@ class Recorder:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         node = self.bodies.outermost.create_node(op, target, args, kwargs, site.variable)
+        self.note_place(node, site)
+        return node
+
+    def note_place(self, node: Node, site: Site) -> None:
+        """Note on a node where the program stands."""
         set_source(node, site.source)
         if self.module_stack:
             self._note_modules(node)
-        return node
 
     def _note_modules(self, node: Node) -> None:
         """Note on a node the modules inside of which the program is."""

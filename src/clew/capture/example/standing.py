@@ -28,14 +28,14 @@ def look_out(frame: FrameType | None) -> Standing:
         is_ours, only_hands_on, _ = _between.get(id(code)) or _look_at(code)
         if not is_ours:
             if not is_hidden(code):
-                return frame, outside or _beyond(frame), strangers
+                return frame, outside or beyond(frame), strangers
             if not only_hands_on:
                 outside, strangers = outside or frame, (*strangers, code.co_name)
         frame = frame.f_back
     return None, outside, strangers
 
 
-def _beyond(frame: FrameType | None) -> FrameType | None:
+def beyond(frame: FrameType | None) -> FrameType | None:
     """A frame, or if it only hands calls on, the next one further out that does more."""
     while frame is not None and is_between(frame.f_code):
         frame = frame.f_back

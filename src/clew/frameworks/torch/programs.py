@@ -14,8 +14,8 @@ from clew.capture.example.surroundings import functions_of
 __all__ = [
     "behind",
     "check_slots",
+    "count_of_global_hooks",
     "functions_behind",
-    "global_hooks",
     "has_own_hooks",
     "hook_tables",
     "hooks",
@@ -59,12 +59,14 @@ def hook_tables(part: torch.nn.Module) -> list[dict[int, Any]]:
     return [part._forward_pre_hooks, part._forward_hooks, part._backward_pre_hooks, part._backward_hooks]
 
 
-def global_hooks() -> list[Any]:
-    """The hooks that run with every module."""
-    return [*torch_module._global_forward_hooks, *torch_module._global_forward_pre_hooks]
+def count_of_global_hooks() -> int:
+    """How many hooks run with every module."""
+    return len(torch_module._global_forward_hooks) + len(torch_module._global_forward_pre_hooks)
 
 
 def has_own_hooks(module: torch.nn.Module) -> bool:
     """Whether functions of the user's run before or after a module."""
+    if not module._forward_hooks and not module._forward_pre_hooks:
+        return False
     held = (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
     return any(not str(getattr(hook, "__module__", type(hook).__module__)).startswith("torch.") for hook in held)

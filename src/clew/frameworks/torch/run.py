@@ -36,7 +36,7 @@ from clew.capture.example.surroundings import Surroundings, held_by
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, mixed, replaced
+from clew.frameworks.torch import caches, mixed, replaced, usual
 from clew.frameworks.torch.arrays import ARRAYS, ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
@@ -56,8 +56,8 @@ from clew.frameworks.torch.places import (
 from clew.frameworks.torch.programs import (
     behind,
     check_slots,
+    count_of_global_hooks,
     functions_behind,
-    global_hooks,
     has_own_hooks,
     hooks,
     signature_of,
@@ -133,7 +133,7 @@ class Run(ExampleRun):
         self.recorder.follows_arrays = findings.follows_arrays
         if findings.follows_arrays and self.surroundings.derived(mixed.reaches_numpy):
             self.recorder.border()
-        self._global_hooks = len(global_hooks())
+        self._global_hooks = count_of_global_hooks()
         self._learn_paths()
 
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
@@ -284,7 +284,7 @@ class Run(ExampleRun):
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
-        if len(global_hooks()) != self._global_hooks:
+        if count_of_global_hooks() != self._global_hooks:
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()
         self.recorder.trainers.check()
@@ -387,6 +387,10 @@ class Run(ExampleRun):
         if path is None or not is_leaf or self._must_enter(module):
             return self._enter_module(original, module, path, args, kwargs)
         pure = module_effect(module) is Effect.NONE
+        if pure and not kwargs and not self.islands:
+            value = usual.call_layer(self.recorder, path, partial(original, module), args, sys._getframe(1))
+            if value is not usual.UNUSUAL:
+                return value
         written = () if pure else (*written_by(module), *leaves((args, kwargs)))
         why = "it is compiled by torch.jit" if isinstance(module, torch.jit.ScriptModule) else ""
         if module in self.islands:
@@ -399,7 +403,7 @@ class Run(ExampleRun):
 
     def _must_enter(self, module: torch.nn.Module) -> bool:
         """Whether the inside of a leaf matters: the user's hooks run in it, or the program changes what it holds."""
-        if len(global_hooks()) != self._global_hooks or self._is_lent(module):
+        if count_of_global_hooks() != self._global_hooks or self._is_lent(module):
             return True
         parts = list(module.modules()) if module._modules else [module]
         is_set = bool(self.recorder.touched) and any(id(part) in self.recorder.touched for part in parts)

@@ -17,7 +17,8 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from clew.capture.example.contents import SIMPLE, Memory
+from clew.capture.example.contents import SIMPLE
+from clew.capture.example.memory import Memory
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches

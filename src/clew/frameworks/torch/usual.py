@@ -18,6 +18,7 @@ from clew.capture.example.attempts import FRAMEWORK
 from clew.capture.example.operators import written_at
 from clew.capture.example.recorder import PLAIN
 from clew.capture.example.sites import SITES, site_of
+from clew.capture.example.standing import beyond
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.traits import LEADING, Traits
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 UNUSUAL: Any = object()
 """The answer for a call that was not made, because the general path must."""
+_KNOWN = PLAIN | {torch.Tensor, torch.nn.Parameter}
 
 
 def record(
@@ -77,6 +79,34 @@ def record(
     return _result(recorder, node, value, args)
 
 
+def call_layer(recorder: TorchRecorder, path: str, call: Any, args: tuple[Any, ...], frame: FrameType | None) -> Any:
+    """Make a call of a layer of torch's that only computes, and record it as one node; ``UNUSUAL`` as in ``record``.
+
+    ``frame`` is the one that calls the module, or one further in that hands the call on.
+    """
+    frame = beyond(frame)
+    site = None if frame is None else site_of(frame)
+    if site is None or recorder.bodies.is_used or not recorder.running or not recorder.open:
+        return UNUSUAL
+    for value in args:
+        if type(value) not in _KNOWN:
+            return UNUSUAL
+    node_args = tuple([recorder.argument(value) for value in args])
+    recorder.depth += 1
+    try:
+        value = call(*args)
+    except Exception as error:
+        recorder.note_failure(error)
+        raise
+    finally:
+        recorder.depth -= 1
+    node = recorder.bodies.outermost.create_node("call_module", path, node_args, None, site.variable)
+    recorder.note_place(node, site)
+    if type(value) is not torch.Tensor:
+        return recorder.result(value, node)
+    return _tied(recorder, node, value)
+
+
 def _result(recorder: TorchRecorder, node: Node, value: Any, args: tuple[Any, ...]) -> Any:
     """The result as the program shall see it: almost always a new tensor, tied to its node and no more."""
     if recorder.folding.is_constant(node):
@@ -86,6 +116,11 @@ def _result(recorder: TorchRecorder, node: Node, value: Any, args: tuple[Any, ..
     for one in args:
         if one is value:
             return recorder.settle(node, value, args)
+    return _tied(recorder, node, value)
+
+
+def _tied(recorder: TorchRecorder, node: Node, value: torch.Tensor) -> torch.Tensor:
+    """A tensor that belongs to a node from now on."""
     recorder._nodes[id(value)] = (weakref.ref(value), node)
     known = ordinary_type(value)
     if known is None:
