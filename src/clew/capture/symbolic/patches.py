@@ -195,6 +195,14 @@ class Patches:
         """Let a function run this code; a second ``layer`` lies above what was there before."""
         self._replace(function, layer, None, lambda original: code)
 
+    def on_method(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
+        """Replace a method that a class defines: in its body where that can be, because much depends on the class."""
+        method = vars(owner)[name]
+        if type(method) is FunctionType and not method.__closure__:
+            self.in_body(method, make)
+        else:
+            self.on_class(owner, name, make)
+
     def in_body(self, function: FunctionType, make: Callable[[Any], Any]) -> None:
         """Lead all calls of a function to ``make`` of it, whoever holds it: its code is exchanged.
 

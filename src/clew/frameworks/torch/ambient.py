@@ -81,7 +81,7 @@ def install(patches: Patches, current: Current) -> None:
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
     contexts.install(patches, current)
     patches.on_class(type(os.environ), "__getitem__", lambda original: _environment(original, current))
-    patches.on_class(torch.nn.Module, "to", lambda original: _staying(original, current))
+    patches.on_method(torch.nn.Module, "to", lambda original: _staying(original, current))
 
 
 def install_in(patches: Patches, surroundings: Surroundings) -> None:

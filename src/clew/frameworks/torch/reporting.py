@@ -22,13 +22,10 @@ Current = Callable[[], Any]
 
 def install(patches: Patches, current: Current) -> None:
     """Let all of it report to the capture that ``current`` names, if one is recording."""
-    for kind, name, make in (
-        (torch.nn.Module, "__setattr__", _set),
-        (torch.Tensor, "__hash__", _hash),
-        (torch.autograd.Function, "apply", _apply),
-        (torch.jit.ScriptFunction, "__call__", _script),
-    ):
-        patches.on_class(kind, name, functools.partial(make, current=current))
+    patches.on_method(torch.nn.Module, "__setattr__", functools.partial(_set, current=current))
+    patches.on_method(torch.Tensor, "__hash__", functools.partial(_hash, current=current))
+    patches.on_class(torch.autograd.Function, "apply", functools.partial(_apply, current=current))
+    patches.on_class(torch.jit.ScriptFunction, "__call__", functools.partial(_script, current=current))
 
 
 def _script(original: Any, current: Current) -> Any:

@@ -501,11 +501,7 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _replace_in_torch(patches: Patches) -> None:
     """What every capture replaces in the same way."""
-    call: Any = torch.nn.Module.__call__
-    if type(call) is FunctionType and not call.__closure__:
-        patches.in_body(call, _reporting_call)
-    else:
-        patches.on_class(torch.nn.Module, "__call__", _reporting_call)
+    patches.on_method(torch.nn.Module, "__call__", _reporting_call)
     replaced.install(patches, _current_recorder)
 
 
