@@ -61,7 +61,10 @@ def _hash(original: Callable[[Any], int], current: Current) -> Callable[[Any], i
     def __hash__(tensor: Any) -> int:
         recorder = current()
         if recorder is not None and recorder.running and not recorder.hashed:
-            home = sys._getframe(1).f_globals.get("__name__", "")
+            frame: Any = sys._getframe(1)
+            if frame.f_code.co_name == "__hash__":  # the method itself, which leads here
+                frame = frame.f_back
+            home = frame.f_globals.get("__name__", "")
             recorder.hashed = home.partition(".")[0] not in ("torch", "clew", "weakref")
         return original(tensor)
 
