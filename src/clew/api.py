@@ -27,6 +27,7 @@ from clew.runtime.example import Example
 from clew.runtime.lazy import LazyGraph
 from clew.runtime.native import NativeFunction
 from clew.runtime.python_module import copy_with
+from clew.runtime.standing import Standing
 
 
 def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
@@ -266,6 +267,8 @@ def _capture(
     name = getattr(fn, "__name__", type(fn).__name__)
     made = make_captured(framework.package, captured, name, live=keep or inspect.ismethod(fn))
     vars(made)["_example"] = Example(args, kwargs)
+    if captured.module is not None and inspect.ismethod(fn) and not keep:  # it works on the original, which may change
+        vars(made)["_standing"] = Standing(fn, captured.pins)
     if native:
         made = NativeFunction(framework.package, made, options["static"])
     result = made(*args, **kwargs) if keep and captured.several_ways else captured.result

@@ -57,6 +57,9 @@ class Guarded:
 
     def protection(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
         """What surrounds a call, so that one whose guard fails leaves no mark."""
+        standing = self.__dict__.get("_standing")
+        if standing is not None:
+            standing.check()
         plan, late = self._plans()
         if plan is not None:
             root = self.root if isinstance(self, GraphFunction) else self
@@ -65,7 +68,8 @@ class Guarded:
 
     def _protection(self) -> Protection | None:
         """The same, where a call needs it at all."""
-        return None if self._plans() == (None, False) else self.protection
+        is_free = self._plans() == (None, False) and "_standing" not in self.__dict__
+        return None if is_free else self.protection
 
 
 class CapturedModule(Guarded, GraphModule):

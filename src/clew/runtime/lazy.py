@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, repeat
-from operator import getitem, is_, methodcaller
 from typing import Any
 
 from clew.capture.example.captured import Pins
 from clew.capture.example.state import current as recording
 from clew.errors import CaptureError, GuardError
-from clew.ir.guests import module_guest
+from clew.runtime.standing import Parts
 
 
 class LazyGraph:
@@ -86,57 +84,3 @@ class LazyGraph:
 
     def __repr__(self) -> str:
         return f"LazyGraph({getattr(self.fn, '__name__', self.fn)}, {len(self.captures)} captures)"
-
-
-HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-
-
-class Parts:
-    """The parts of a module, or of the one that a method belongs to, listed again only when it has others: a capture
-    holds for these parts, their classes, their mode and their hooks only."""
-
-    def __init__(self, fn: Any) -> None:
-        self._list = getattr(getattr(fn, "__self__", fn), "modules", None)
-        self._parts: list[Any] = []
-        self._holders: list[dict[str, Any]] = []
-        self._children: list[Any] = []
-        self._hooks: list[dict[int, Any]] = []
-        self._ids: tuple[int, ...] = ()
-
-    def mode(self) -> tuple[Any, ...]:
-        """Which parts there are, which are training, and which hooks they have; nothing for a function."""
-        if self._list is None:
-            return ()
-        if not self._are_the_same():
-            parts = list(self._list())
-            if not all("training" in vars(part) and "_modules" in vars(part) for part in parts):
-                return tuple(part.training for part in parts)
-            self._note(parts)
-        found: chain[Any] = chain(
-            self._ids,
-            map(type, self._parts),
-            map(getitem, self._holders, repeat("training")),
-            map(methodcaller("get", "forward"), self._holders),
-            chain.from_iterable(self._hooks),
-        )
-        return tuple(found)
-
-    def _note(self, parts: list[Any]) -> None:
-        self._parts = parts
-        self._holders = [vars(part) for part in parts]
-        self._ids = (*map(id, parts), *map(id, self._holders))
-        self._children = self._children_now()
-        guest = module_guest(parts[0])
-        self._hooks = [held[name] for held in self._holders for name in HOOKS if name in held]
-        self._hooks += [] if guest is None else guest.shared_hooks()
-
-    def _are_the_same(self) -> bool:
-        """Whether the modules below each part are those that were noted, and no part has another dict."""
-        children = self._children_now()
-        if (not children and not self._parts) or len(children) != len(self._children):
-            return False
-        return all(map(is_, children, self._children)) and all(map(is_, map(vars, self._parts), self._holders))
-
-    def _children_now(self) -> list[Any]:
-        held = map(methodcaller("values"), map(getitem, self._holders, repeat("_modules")))
-        return list(chain.from_iterable(held))
