@@ -6,6 +6,7 @@ into ``Findings``, from which a capture starts over; what they recorded is compl
 
 from __future__ import annotations
 
+import io
 from collections.abc import Container, Iterator
 from types import CodeType, FunctionType
 from typing import Any
@@ -15,6 +16,7 @@ from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Support
 from clew.capture.control.raising import arguments_of, is_raised, record_raise
 from clew.capture.control.regions import Progress, Regions
+from clew.capture.example.acts import Acts, check_held
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured, Pin, Pins
 from clew.capture.example.contents import contents, same_contents
@@ -62,6 +64,7 @@ class ExampleRun:
         self.ways = paths
         self.first = first
         self.islands = findings.islands
+        self.acts = Acts(())
         self.raised = False
         self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []
@@ -116,8 +119,14 @@ class ExampleRun:
                 self.state.watch_variable(Variable(holder, name))
         self.nests.callables.clear()
 
-    def _watch_loggers(self) -> None:
-        """Handlers and filters of users' classes run when the program logs: what they do and keep is its own."""
+    def _watch_outside(self) -> None:
+        """What leads to the world outside: files, functions of the system, and loggers.
+
+        Handlers and filters of users' classes run when the program logs: what they do and keep is its own.
+        """
+        check_held(self.state.memory.acts)
+        named = [value for _, value in self.surroundings.values() if isinstance(value, io.IOBase)]
+        self.acts = Acts([*self.state.memory.files, *named])
         held = [*self.state.memory.loggers, *(value for _, value in self.surroundings.values())]
         for keeper in all_keepers(held):
             for function in functions_in(keeper):

@@ -43,6 +43,9 @@ _FOREIGN = frozenset(
 _AMBIENT = (contextvars.ContextVar, threading.local)
 _TEXTS = (io.StringIO, io.BytesIO)
 _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
+FILES = (io.TextIOWrapper, io.BufferedIOBase, io.RawIOBase)
+ACTING: set[Any] = set()
+"""Functions that act on the world outside; whoever refuses them puts them here."""
 LOGGERS = (logging.Logger, logging.LoggerAdapter)
 _MOST = 20_000
 UNSET: Any = type("Unset", (), {"__repr__": lambda self: "<unset>"})()

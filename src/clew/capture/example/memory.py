@@ -9,10 +9,20 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from types import MethodType
+from types import BuiltinFunctionType, MethodType
 from typing import Any
 
-from clew.capture.example.contents import HOLDING_NOTHING, LOGGERS, Contents, Reading, follows, is_flat, is_stream
+from clew.capture.example.contents import (
+    ACTING,
+    FILES,
+    HOLDING_NOTHING,
+    LOGGERS,
+    Contents,
+    Reading,
+    follows,
+    is_flat,
+    is_stream,
+)
 
 _MOST = 20_000
 _BUILTIN = frozenset({tuple, list, dict, set})
@@ -38,6 +48,8 @@ class Memory:
         self.ends: dict[int, Any] = {}
         self.streams: list[Any] = []
         self.loggers: list[Any] = []
+        self.files: list[Any] = []
+        self.acts: list[Any] = []
         self._seen: dict[int, Reading] = {}
         self._kept: list[Reading] = []
 
@@ -49,6 +61,8 @@ class Memory:
 
     def _remember(self, value: Any, depth: int) -> None:
         kind: Any = type(value)
+        if kind is BuiltinFunctionType and value in ACTING:
+            self.acts.append(value)
         if kind in HOLDING_NOTHING or depth == 0 or len(self._kept) >= self._most or id(value) in self._seen:
             return
         if kind not in _BUILTIN and self._is_end(value):
@@ -58,6 +72,8 @@ class Memory:
             self.streams.append(value)
         elif issubclass(kind, LOGGERS):
             self.loggers.append(value)
+        elif issubclass(kind, FILES):
+            self.files.append(value)
         elif issubclass(kind, (tuple, MethodType, functools.partial, weakref.ref)):
             for part in _held_by(value):
                 self._remember(part, depth - 1)
@@ -67,7 +83,7 @@ class Memory:
             if is_flat(value):
                 return
             for part in reading.parts:
-                if type(part) not in HOLDING_NOTHING:
+                if type(part) not in HOLDING_NOTHING or type(part) is BuiltinFunctionType:
                     self._remember(part, depth - 1)
 
     def kept(self, added: tuple[int, int]) -> list[Reading]:

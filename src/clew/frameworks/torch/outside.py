@@ -14,11 +14,13 @@ import io
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from clew.capture.example.contents import ACTING
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.clocks import is_importing
@@ -52,6 +54,8 @@ _ACTS = {
     "posix_spawn": "a process being started",
     "posix_spawnp": "a process being started",
 }
+ACTING.update(getattr(os, name) for name in _ACTS if hasattr(os, name))
+ACTING.update((builtins.open, os.open, sys.setrecursionlimit))
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 
 

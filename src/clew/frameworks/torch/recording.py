@@ -72,7 +72,6 @@ class TorchRecorder(Recorder):
         self.relied: dict[str, SourceLine | None] = {}
         self.gradients = torch.is_grad_enabled()
         self.before_write: Any = None
-        self.filled: list[Any] = []
         self.watch_constant: Any = None
         self.save_generator: Any = None
         self.folding = Folding(caches=True, bakes=False)

@@ -222,15 +222,14 @@ class Run(ExampleRun):
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
         for owner in self._plain_owners():
-            is_ours = type(owner).__module__.startswith("clew.")  # a captured function keeps count of its calls
-            self.state.watch(owner, owner.__dict__, is_inner=is_ours)
+            self.state.watch(owner, owner.__dict__, is_inner=type(owner).__module__.startswith("clew."))
         if self.modules is not None:
             self.modules.watch(self.state)
         owners, around = [*behind(self.fn), *self.parts], self.surroundings
         watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
         self.state.watch_variables(around.changeable())
         watch_modules_around(self.state, self.parts, self.state.memory.ends.values())
-        self._watch_loggers()
+        self._watch_outside()
         self.surroundings.watch_streams(self.state.streams)
         for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
             self.rollback.save_generator(stream)
@@ -287,6 +286,7 @@ class Run(ExampleRun):
         if count_of_global_hooks() != self._global_hooks:
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()
+        self.acts.check()
         self.recorder.trainers.check()
         arrays = self.recorder.arrays
         if arrays is not None:
@@ -311,6 +311,7 @@ class Run(ExampleRun):
         self.state.put_back()
         if self.recorder.arrays is not None:
             self.recorder.arrays.put_back()
+        self.acts.put_back()
         self.rollback.put_back()
         self.surroundings.put_back_streams()
         if self.modules is not None:
