@@ -72,6 +72,7 @@ class TorchRecorder(Recorder):
         self.relied: dict[str, SourceLine | None] = {}
         self.gradients = torch.is_grad_enabled()
         self.before_write: Any = None
+        self.filled: list[Any] = []  # caches that were empty before the program called them
         self.watch_constant: Any = None
         self.save_generator: Any = None
         self.folding = Folding(caches=True, bakes=False)

@@ -23,7 +23,7 @@ from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
 from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
-from clew.capture.example.implied import drop_implied
+from clew.capture.example.implied import drop_implied, drop_unused
 from clew.capture.example.inputs import bind
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.nests import Nests
@@ -67,8 +67,6 @@ from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
 from clew.frameworks.torch.training import TRAINERS
 from clew.ir.arguments import leaves
-from clew.ir.effects import is_impure
-from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.source import user_frame
 
@@ -451,15 +449,7 @@ class Run(ExampleRun):
         if self.recorder.bodies.is_used or self._goes_several_ways():
             graph.eliminate_dead_code()
         else:
-            _drop_unused(graph)
-
-
-def _drop_unused(graph: Graph) -> None:
-    """Erase what nobody uses and what has no effect, in a graph without others inside it, just recorded: such a graph
-    needs no verification."""
-    for node in reversed(graph.nodes):
-        if not node.users and node.op != "output" and not is_impure(node):
-            graph.erase_node(node)
+            drop_unused(graph)
 
 
 def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
