@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import clew
+from clew.errors import CaptureError
 
 
 class Parts(nn.Module):
@@ -105,3 +106,30 @@ def test_a_lazy_graph_alternates():
         torch.manual_seed(place)
         assert torch.equal(lazy(x), wanted)
         assert model.training == twin.training
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(x) * (2 if self.training else 3)
+
+
+class SwitchesALeaf(nn.Module):
+    def __init__(self, leaf):
+        super().__init__()
+        self.leaf = leaf
+
+    def forward(self, x):
+        self.leaf.eval()
+        y = self.leaf(x)
+        self.leaf.train()
+        return y
+
+
+@pytest.mark.parametrize("leaf", [Inner(), nn.TransformerEncoderLayer(4, 2, 8)])
+def test_a_call_that_stays_whole_is_not_switched(leaf):
+    with pytest.raises(CaptureError, match="sets attributes in a"):
+        clew.trace(SwitchesALeaf(leaf), (torch.ones(2, 4),), leaves=lambda part, path: path == "leaf")

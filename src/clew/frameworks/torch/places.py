@@ -96,6 +96,21 @@ class Modules:
                 for holder in (vars(part), part._buffers, part._parameters):
                     state.watch(part, holder, skip=OWN, is_inner=True)
 
+    def must_enter(self, parts: list[torch.nn.Module], touched: set[int]) -> bool:
+        """Whether a layer has attributes that the program has set by now, its mode say: a call of the graph would find
+        those of before. ``parts`` are the layer and what is in it."""
+        found = [part for part in parts if id(part) in touched]
+        if not found or (found == parts[:1] and any(part is parts[0] for _, part in self._layers)):
+            return bool(found)
+        switched = [part for part, mode, _ in self._modes if part.training is not mode]
+        if any(part in switched for part in found) or type(parts[0]).__module__.startswith("torch."):
+            raise CaptureError(
+                f"the program sets attributes in a {type(parts[0]).__name__}, and calls it then",
+                why="the call stays one of the graph, which would not set them before it",
+                fixes=("set them before the capture", "let its inside be captured: leaves="),
+            )
+        return False
+
     def check(self) -> None:
         """Raise if the program switched the mode of a module, or put another module into one."""
         followed = {id(part) for _, part in (*self._layers, *self.entered)}

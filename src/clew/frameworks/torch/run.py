@@ -405,8 +405,9 @@ class Run(ExampleRun):
         if count_of_global_hooks() != self._global_hooks or self._is_lent(module):
             return True
         parts = list(module.modules()) if module._modules else [module]
-        is_set = bool(self.recorder.touched) and any(id(part) in self.recorder.touched for part in parts)
-        return is_set or any(map(has_own_hooks, parts)) or self.state.changes(parts)
+        if self.recorder.touched and self.modules is not None and self.modules.must_enter(parts, self.recorder.touched):
+            return True
+        return any(map(has_own_hooks, parts)) or self.state.changes(parts)
 
     def _is_lent(self, module: torch.nn.Module) -> bool:
         """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""
