@@ -276,9 +276,15 @@ def attribute_names(code: CodeType) -> frozenset[str]:
     return frozenset(code.co_names).union(*map(attribute_names, inner))
 
 
+_REMEMBERED = frozenset({"dispatch_cache", "cache_token"})
+"""What ``functools.singledispatch`` remembers of earlier calls, on which nothing depends."""
+
+
 def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
     """The variables around a function: the dict or cell that holds each, its name, its value now."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if name in _REMEMBERED and function.__code__.co_filename == functools.__file__:
+            continue
         try:
             yield cell, name, cell.cell_contents
         except ValueError:  # a cell that is not filled yet

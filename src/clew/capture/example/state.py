@@ -11,6 +11,7 @@ import contextvars
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from clew.capture.example.contents import HOLDING_NOTHING, Reading, contents, same_contents, same_part
 from clew.capture.example.guards import MISSING, Variable, require, require_length, require_type
@@ -142,6 +143,8 @@ class State:
         ]
 
     def _remember(self, name: str, value: Any, depth: int = 8) -> tuple[int, int]:
+        if name == "_clear_cache" and isinstance(getattr(value, "__self__", None), WeakKeyDictionary):
+            return _NOTHING  # what functools.singledispatch remembers of earlier calls
         known = len(self.memory.streams)
         added = self.memory.remember(value, depth)
         self.streams += [(name, found) for found in self.memory.streams[known:]]

@@ -23,6 +23,7 @@ _LEGACY = "Float Double Half BFloat16 Byte Char Short Int Long Bool"
 def install(patches: Patches, current: Current) -> None:
     """Let makers report to the capture that ``current`` names, if one is recording."""
     patches.on_class(torch.nn.Parameter, "__new__", lambda original: _parameter(original, current))
+    patches.on_class(torch.Tensor, "as_subclass", lambda original: _as_subclass(original, current), inherited=True)
     patches.in_dict(vars(torch), "Generator", lambda original: _generator_class(original, current))
     for kind in _LEGACY.split():
         patches.in_dict(vars(torch), f"{kind}Tensor", lambda original: _LegacyType(original, current))
@@ -75,6 +76,21 @@ def _parameter(original: Any, current: Current) -> Any:
         return recorder.result(value, recorder.create(torch.nn.Parameter, node_args))
 
     return staticmethod(__new__)
+
+
+def _as_subclass(original: Any, current: Current) -> Any:
+    """``x.as_subclass(kind)``: another object, of another class, over the same memory."""
+
+    @functools.wraps(original)
+    def as_subclass(tensor: Any, cls: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(tensor, cls)
+        node = recorder.node_of(tensor)
+        value = recorder._perform(original, (tensor, cls), {})
+        return recorder.result(value, recorder._create("call_method", "as_subclass", (node, cls), {}, is_result=True))
+
+    return as_subclass
 
 
 class _LegacyType:
