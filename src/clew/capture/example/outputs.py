@@ -17,6 +17,7 @@ from typing import Any
 
 from clew.capture.example.collected import Collected
 from clew.capture.example.contents import CODE, attributes_of, follows, has_attributes, set_attributes
+from clew.capture.example.drained import Drained
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.errors import CaptureError
@@ -54,6 +55,9 @@ def plain(recorder: Recorder, value: Any) -> Any:
         return recorder.original(value)
     if kind is History:
         return value.original
+    if kind is Drained:
+        items = [plain(recorder, item) for item in value.items]
+        return recorder.hand_out(value.kind, items, plain(recorder, value.value), value.watched)
     if id(value) in recorder.objects:
         return value  # it came in, and is put in order with all that came in
     if _is_traced_range(value):
@@ -192,6 +196,13 @@ class Outputs:
             return self._node(value, kind, ([self.of(item) for item in sorted(value, key=repr)],))
         if kind is deque:
             return self._node(value, deque, ([self.of(item) for item in value], value.maxlen))
+        if kind is Drained:
+            parts = (
+                [self.of(item) for item in value.items],
+                self.of(value.value),
+                [self.of(one) for one in value.watched],
+            )
+            return self._node(value, self.recorder.hand_out, (value.kind, *parts))
         if isinstance(value, CODE):
             self._check_code(value)
             return value

@@ -94,6 +94,8 @@ class Pending:
 class Recorder:
     """Records one run of a program."""
 
+    hand_out: Callable[..., Any]
+    """The function of the graph that gives an iterator over values that were computed."""
     owner: Recorder | None = None
     """The recorder into whose graph this one writes, if it is not its own."""
     array_kinds: frozenset[type] = frozenset()

@@ -27,7 +27,7 @@ from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.territory import Territory
 from clew.errors import CaptureError
 from clew.frameworks.numpy.traced import Traced
-from clew.frameworks.torch import objects, touches, usual
+from clew.frameworks.torch import iterators, objects, touches, usual
 from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.arrays import OF_NUMPY, ArrayRecorder, is_followed
 from clew.frameworks.torch.carriers import Carriers
@@ -65,6 +65,7 @@ class TorchRecorder(Recorder):
     """A recorder of torch's calls."""
 
     array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
+    hand_out = staticmethod(iterators.hand_out)
 
     def __init__(self) -> None:
         super().__init__()

@@ -54,6 +54,10 @@ class Rollback:
             self._flags.append((tensor, tensor.requires_grad))
             self._storages.setdefault(_storage(tensor), tensor)
 
+    def has_saved(self) -> bool:
+        """Whether a tensor that the program did not make was written to."""
+        return bool(self._saved)
+
     def watched(self) -> list[torch.Tensor]:
         """The tensors that were there before the program ran, as far as it has used them."""
         return [tensor for tensor, _ in self._watched]

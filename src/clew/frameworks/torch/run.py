@@ -36,7 +36,7 @@ from clew.capture.example.surroundings import Surroundings, held_by
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, mixed, replaced, usual
+from clew.frameworks.torch import caches, iterators, mixed, replaced, usual
 from clew.frameworks.torch.arrays import ARRAYS, ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
@@ -320,7 +320,7 @@ class Run(ExampleRun):
         self.recorder.running = True
         self.recorder.caller = id(user_frame(1))
         try:
-            return self.fn(*given[0], **given[1])
+            return iterators.drain(self, self.fn(*given[0], **given[1]))
         except ClewError:
             raise
         except Exception:
