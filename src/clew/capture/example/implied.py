@@ -63,6 +63,14 @@ def drop_implied(graph: Graph, root: Any = None) -> None:
             break
 
 
+def drop_unused(graph: Graph) -> None:
+    """Erase what nobody uses and what has no effect, in a graph without others inside it, just recorded: such a graph
+    needs no verification."""
+    for node in reversed(graph.nodes):
+        if not node.users and node.op != "output" and not is_impure(node):
+            graph.erase_node(node)
+
+
 def _is_guard(node: Node) -> bool:
     return type(node.target) is FunctionType and node.target in guards.CHECKS and len(node.args) > 2
 

@@ -173,6 +173,13 @@ def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
     ]
 
 
+def tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
+    """The names of a module's own parameters and buffers, and which tensors they are."""
+    held = object.__getattribute__(module, "__dict__")  # past the watch on what the program reads
+    found = [(name, id(value)) for name, value in held["_parameters"].items()]
+    return found + [(name, id(value)) for name, value in held["_buffers"].items()] if held["_buffers"] else found
+
+
 _NO_TENSORS = frozenset({*SIMPLE, dict, set, OrderedDict, list, tuple})
 
 

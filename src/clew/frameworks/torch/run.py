@@ -49,6 +49,7 @@ from clew.frameworks.torch.places import (
     Modules,
     all_places,
     check_hooks,
+    tensors_held,
     tensors_in,
     watch_classes,
     watch_modules_around,
@@ -147,7 +148,7 @@ class Run(ExampleRun):
             if part in self.paths:
                 continue
             self.paths[part] = path
-            self._held[part] = _tensors_held(part)
+            self._held[part] = tensors_held(part)
             for name, value in tensors_in(part):
                 if id(value) not in self.recorder.attributes:
                     full = f"{path}.{name}" if path else name
@@ -412,8 +413,8 @@ class Run(ExampleRun):
     def _is_lent(self, module: torch.nn.Module) -> bool:
         """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""
         if not module._modules:
-            return _tensors_held(module) != self._held.get(module)
-        return any(_tensors_held(part) != self._held.get(part) for part in module.modules())
+            return tensors_held(module) != self._held.get(module)
+        return any(tensors_held(part) != self._held.get(part) for part in module.modules())
 
     def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
         if path is None:
@@ -455,13 +456,6 @@ class Run(ExampleRun):
 
 def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
     return any(asks_for_identity(function.__code__) for function in functions)
-
-
-def _tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
-    """The names of a module's own parameters and buffers, and which tensors they are."""
-    held = object.__getattribute__(module, "__dict__")  # past the watch on what the program reads
-    found = [(name, id(value)) for name, value in held["_parameters"].items()]
-    return found + [(name, id(value)) for name, value in held["_buffers"].items()] if held["_buffers"] else found
 
 
 def is_running() -> bool:
