@@ -210,3 +210,27 @@ def test_a_trainer_with_an_optimizer_of_its_own():
     for batch in _batches():
         assert graph(*batch) == one.step(*batch)
     assert _same(one.model, other.model) and one.steps == other.steps == 4
+
+
+def test_gradients_that_are_filled_with_zeros():
+    def build():
+        model = _model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x, y):
+            optimizer.zero_grad(set_to_none=False)
+            functional.mse_loss(model(x), y).backward()
+            optimizer.step()
+
+        return model, step
+
+    (model, step), (twin, twin_step) = build(), build()
+    graph = clew.trace(twin_step, _batches()[0])
+    assert all(parameter.grad is None for parameter in twin.parameters())
+    for batch in _batches():
+        graph(*batch)
+        step(*batch)
+    assert _same(model, twin)
+    assert all(
+        torch.equal(one.grad, other.grad) for one, other in zip(model.parameters(), twin.parameters(), strict=True)
+    )

@@ -24,7 +24,7 @@ from clew.frameworks.numpy.protection import Kept as KeptArrays
 from clew.frameworks.torch.modules import written_by
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
-from clew.frameworks.torch.training import Kept, take_step
+from clew.frameworks.torch.training import Kept, fill_gradients, take_step
 from clew.ir.effects import effect_of, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -136,7 +136,7 @@ def _may_write_anything(node: Node) -> bool:
 
 def _sets_gradients(node: Node) -> bool:
     """Whether a call may change the gradients of tensors."""
-    return node.target in ("backward", torch.autograd.backward) or (node.target is setattr and node.args[1] == "grad")
+    return node.target in ("backward", torch.autograd.backward, fill_gradients) or (node.target is setattr and node.args[1] == "grad")
 
 
 def _written(node: Node) -> Iterator[Node]:

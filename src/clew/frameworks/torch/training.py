@@ -41,6 +41,16 @@ def take_step(trainer: Any, *args: Any) -> Any:
     return trainer.step(*args)
 
 
+def fill_gradients(*parameters: torch.Tensor) -> None:
+    """Let the gradients that there are be zero, and belong to no history."""
+    for gradient in [parameter.grad for parameter in parameters if parameter.grad is not None]:
+        if gradient.grad_fn is not None:
+            gradient.detach_()
+        else:
+            gradient.requires_grad_(False)
+        gradient.zero_()
+
+
 @pure
 def settings_of(trainer: Any) -> tuple[Any, ...]:
     """The plain values that an optimizer or a scheduler holds, such as learning rates; other objects by identity."""
@@ -158,11 +168,18 @@ def _parameters_of(optimizer: Any) -> list[Any]:
 def _clearing(original: Callable[..., Any], parameters: Callable[[Any], Any], current: Current) -> Callable[..., Any]:
     @functools.wraps(original)
     def zero_grad(self: Any, set_to_none: Any = True) -> None:
-        if current() is None or set_to_none is not True:
+        recorder = current()
+        if recorder is None or type(set_to_none) is not bool:
             original(self, set_to_none)
-            return
-        for parameter in parameters(self):
-            parameter.grad = None
+        elif set_to_none:
+            for parameter in parameters(self):
+                parameter.grad = None
+        else:
+            given = tuple(parameters(self))
+            with torch._C.DisableTorchFunction():
+                for parameter in given:
+                    recorder.undo.keep_gradient(parameter)
+            recorder.whole("call_function", fill_gradients, fill_gradients, given, {}, ())
 
     return zero_grad
 
