@@ -136,7 +136,8 @@ def _may_write_anything(node: Node) -> bool:
 
 def _sets_gradients(node: Node) -> bool:
     """Whether a call may change the gradients of tensors."""
-    return node.target in ("backward", torch.autograd.backward, fill_gradients) or (node.target is setattr and node.args[1] == "grad")
+    sets = node.target is setattr and node.args[1] == "grad"
+    return sets or node.target in ("backward", torch.autograd.backward, fill_gradients)
 
 
 def _written(node: Node) -> Iterator[Node]:

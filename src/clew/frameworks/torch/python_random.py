@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clew.capture.example.recorder import Scalar
+from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import refusal
@@ -71,13 +72,22 @@ class Standing(tuple[Any, ...]):
 
 def install(patches: Patches, current: Current) -> None:
     """Let draws report to the capture that ``current`` names, if one is recording."""
-    recorded: dict[str, Any] = {name: functools.partial(_draw, name) for name in _NAMES}
-    recorded |= {"choice": _choice, "choices": _choices, "sample": _sample, "shuffle": _shuffle}
-    recorded |= {"getstate": _getstate, "setstate": _setstate}
-    for name, record in recorded.items():
+    for name, record in _recorded().items():
         patches.in_dict(vars(random), name, noted(functools.partial(_of_module, record=record, current=current)))
+
+
+def install_in(patches: Patches, current: Current, surroundings: Surroundings) -> None:
+    """Let draws from the streams of a program report too, if it has any."""
+    for name, record in _recorded().items() if surroundings.python_streams() else ():
         make = functools.partial(_of_stream, record=record, current=current)
         patches.on_class(random.Random, name, make, inherited=True)
+
+
+def _recorded() -> dict[str, Any]:
+    """What records each way to draw."""
+    recorded: dict[str, Any] = {name: functools.partial(_draw, name) for name in _NAMES}
+    recorded |= {"choice": _choice, "choices": _choices, "sample": _sample, "shuffle": _shuffle}
+    return recorded | {"getstate": _getstate, "setstate": _setstate}
 
 
 def _of_module(original: Callable[..., Any], record: Callable[..., Any], current: Current) -> Callable[..., Any]:

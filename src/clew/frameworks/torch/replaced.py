@@ -55,5 +55,6 @@ def install_in(
     by_name.replace_in(patches, [*surroundings.namespaces.values(), *attributes], holders)
     ambient.install_in(patches, surroundings)
     numbers.install_in(patches, current, surroundings)
+    python_random.install_in(patches, current, surroundings)
     training.install_in(patches, current, surroundings, ends)
     caches.install_in(patches, current, surroundings, parts, met)
