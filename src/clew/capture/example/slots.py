@@ -17,6 +17,7 @@ from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
+_HOLDERS = ("_parameters", "_buffers")
 ROOT = "_self"
 """The attribute under which a captured callable gives its own root to its graph."""
 
@@ -47,6 +48,13 @@ def has_attribute(root: Any, path: str) -> bool:
     """Whether the captured module has an attribute at a dotted path."""
     owner, name = _owner(root, path)
     return hasattr(owner, name)
+
+
+@pure
+def holds_attribute(root: Any, path: str, holder: str) -> bool:
+    """Whether the captured module has an attribute at a dotted path among its parameters, say, whatever else it has."""
+    owner, name = _owner(root, path)
+    return name in getattr(owner, holder)
 
 
 def _owner(root: Any, path: str) -> tuple[Any, str]:
@@ -84,7 +92,11 @@ class Slot:
     def exists(self, graph: Graph) -> Node:
         """A node that tells whether there is a value."""
         if self.path is not None:
-            return graph.call_function(has_attribute, (graph.create_node("get_attr", ROOT, (), {}), self.path))
+            root = graph.create_node("get_attr", ROOT, (), {})
+            names = [name for name in _HOLDERS if getattr(self.owner, name, None) is self.variable.holder]
+            if names:
+                return graph.call_function(holds_attribute, (root, self.path, names[0]))
+            return graph.call_function(has_attribute, (root, self.path))
         return graph.call_function(operator.is_not, (self.read(graph), MISSING))
 
     def write(self, graph: Graph, root: Callable[[], Node], value: Any) -> None:
