@@ -76,6 +76,14 @@ def function_effect(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return Effect.WRITE if kwargs.get("out") is not None or (asking and asking(kwargs)) else Effect.NONE
 
 
+def computes(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call of a function of NumPy's or of Python's operators, or of a method of an array, only computes."""
+    if isinstance(target, str):
+        is_array = isinstance(args[0], (numpy.ndarray, numpy.generic))
+        return is_array and target not in _TALKING and target not in WRITING_METHODS and "out" not in kwargs
+    return getattr(target, "__module__", "") == "_operator" or function_effect(target, args, kwargs) is Effect.NONE
+
+
 def method_effect(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
     """The effect of a method of an array or generator; None unless the receiver is known to be one."""
     receiver = getattr(args[0], "value_type", None) if args else None

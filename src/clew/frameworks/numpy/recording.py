@@ -28,7 +28,7 @@ from clew.capture.example.recorder import Pending, Recorder
 from clew.capture.example.territory import Territory, WholeCall
 from clew.errors import CaptureError
 from clew.frameworks.numpy import facts
-from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, with_named_out
+from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, computes, with_named_out
 from clew.frameworks.numpy.forms import FORMS
 from clew.frameworks.numpy.islands import cannot_follow, where
 from clew.frameworks.numpy.kinds import DATA_BOOLS, guard_kind, is_data, varies
@@ -290,7 +290,8 @@ class NumpyRecorder(Recorder):
             self._check_unlisted(array.plain)
             self.rollback.save(array.plain)
             self.folding.spoil(self.resolve(array.place))
-        value = self._perform(target, call, args, kwargs)
+        only_computes = not written and border is None and computes(target, args, kwargs)
+        value = self._perform(target, call, args, kwargs, (node_args, node_kwargs) if only_computes else None)
         node = self._create(op, target, node_args, node_kwargs, is_result=True, form=form)
         if border is not None:
             border.end()
@@ -362,8 +363,11 @@ class NumpyRecorder(Recorder):
         guard_kind(self, value, node)
         return self._given_back(value, node, args, [])
 
-    def _perform(self, target: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
+    def _perform(
+        self, target: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], nodes: Any = None
+    ) -> Any:
+        """Make the call on plain values; an error is the user's. A program that catches it can be captured if the call,
+        whose arguments are these ``nodes``, only computes."""
         args, kwargs = self.concrete(args), self.concrete(kwargs) if kwargs else {}
         with self.paused():
             try:
@@ -371,7 +375,7 @@ class NumpyRecorder(Recorder):
             except CannotFollow:
                 raise
             except Exception as error:
-                self.note_failure(error)
+                self.note_failure(error, None if nodes is None else target, *(nodes or ()))
                 self.raised = error
                 raise
 

@@ -21,6 +21,7 @@ import torch
 from clew.capture.example.cached import CachedResults
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
+from clew.errors import ClewError
 from clew.frameworks.numpy import rollback, streams
 from clew.frameworks.numpy.facts import check_followed
 from clew.frameworks.numpy.islands import cannot_follow
@@ -148,7 +149,7 @@ class ArrayRecorder(NumpyRecorder):
 
     def note_failure(self, error: Exception, call: Any = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
         """A call has failed."""
-        self.owner.note_failure(error)
+        self.owner.note_failure(error, call, args, kwargs)
 
     def check_opaque(self, target: Any, why: str) -> None:
         """A call is about to be kept whose inside the graph does not hold."""
@@ -281,17 +282,26 @@ class ArrayRecorder(NumpyRecorder):
     def taken(self, tensor: Any, kwargs: dict[str, Any]) -> Any:
         """``tensor.numpy()``."""
         self._are_given([tensor])
-        value = self.owner._perform(torch.Tensor.numpy, (tensor,), kwargs)
-        arguments = (self.owner.argument(tensor),), self.owner.argument(kwargs)
-        node = self.owner._create("call_method", "numpy", *arguments, is_result=True, name="array")
+        nodes = (self.owner.argument(tensor),), self.owner.argument(kwargs)
+        value = self._across(torch.Tensor.numpy, "numpy", ((tensor,), kwargs), nodes)
+        node = self.owner._create("call_method", "numpy", *nodes, is_result=True, name="array")
         return self._crossed(value, node)
 
     def given(self, function: Any, array: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A tensor that is made of an array."""
-        owner = self.owner
-        arguments = owner.argument((array, *args)), owner.argument(kwargs)
-        value = owner._perform(function, (array, *args), kwargs)
-        return self._crossed(value, owner.create(function, *arguments, is_result=True))
+        nodes = self.owner.argument((array, *args)), self.owner.argument(kwargs)
+        value = self._across(function, function, ((array, *args), kwargs), nodes)
+        return self._crossed(value, self.owner.create(function, *nodes, is_result=True))
+
+    def _across(self, function: Any, target: Any, given: Any, nodes: Any) -> Any:
+        """Make a call that leads from one framework to the other; one that fails is made again by the graph."""
+        args, kwargs = self.concrete(given)
+        try:
+            with self.paused():
+                return function(*args, **kwargs)
+        except Exception as error:
+            self.note_failure(error, target, *nodes)
+            raise
 
     def _crossed(self, value: Any, node: Node) -> Any:
         if not self.bodies.open and self.folding.is_constant(node):
@@ -300,6 +310,10 @@ class ArrayRecorder(NumpyRecorder):
         return self.result(value, node)
 
     # ---- how a run ends ------------------------------------------------------------------------------------------
+
+    def has_raised(self, error: Exception) -> bool:
+        """Whether a call on plain values has raised an error, which the program itself would have raised."""
+        return not isinstance(error, ClewError) and any(error is one for one in (self.raised, self.owner.raised))
 
     def check(self) -> None:
         """Raise if the program did something to arrays that no node of the graph does again."""

@@ -72,6 +72,8 @@ def capture(
         undone = isinstance(error, ClewError) or not keep
         for cached in findings.filled if undone else ():  # a program that is not captured shall find them as they were
             cached.cache_clear()
+        if isinstance(error, CannotFollow) and isinstance(findings.with_arrays, CaptureError):
+            raise findings.with_arrays from error  # which says what of NumPy cannot be followed
         raise
 
 

@@ -35,3 +35,5 @@ class Findings(RunFindings):
         """Functions with a cache that was empty before the program called them."""
         self.paths: dict[Any, str] = {}
         self.follows_arrays = True
+        self.with_arrays: Exception | None = None
+        """Why a run that followed arrays has failed, after which the next ones do without."""

@@ -222,6 +222,11 @@ class TorchRecorder(Recorder):
             return func(*self.concrete(args), **self.concrete(kwargs))
         return self._record(func, name, args, kwargs)
 
+    def note_failure(self, error: Exception, call: Any = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
+        """A call has failed, on plain values, and so by itself."""
+        self.raised = error
+        super().note_failure(error, call, args, kwargs)
+
     def border(self) -> ArrayRecorder:
         """The recorder of NumPy's calls on what leaves torch."""
         self.arrays = self.arrays or ArrayRecorder(self)
@@ -356,7 +361,6 @@ class TorchRecorder(Recorder):
             return func(*self.concrete(args), **(self.concrete(kwargs) if kwargs else {}))
         except Exception as error:
             self.note_failure(error)
-            self.raised = error
             raise
         finally:
             self.depth -= 1

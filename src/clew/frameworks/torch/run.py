@@ -192,12 +192,13 @@ class Run(ExampleRun):
         """After a run with stand-ins for arrays that has failed, the next one does without, unless the function that
         cannot be followed can stay one call."""
         arrays = self.recorder.arrays
-        if arrays is None or self.first is not None or error in (self.recorder.raised, arrays.raised):
-            return  # which the program itself would have raised
+        if arrays is None or self.first is not None or arrays.has_raised(error):
+            return
         is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
         if is_island and find_island(error, self.fn, self.findings.paths, self.islands) is not None:
             return
         self.findings.follows_arrays = self.raised = False
+        self.findings.with_arrays = error
         raise WithoutArrays
 
     def _need_plain(self, error: Exception) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
+import numpy
 import torch
 
 from clew.capture.example.given import changed_one, copies_of
@@ -19,7 +20,7 @@ from clew.frameworks.torch.arrays import guard_kinds
 from clew.frameworks.torch.higher_order import refusal
 from clew.frameworks.torch.training import TRAINERS
 
-ENDS = (torch.Tensor, torch.nn.Module, *TRAINERS)
+ENDS = (torch.Tensor, torch.nn.Module, numpy.dtype, *TRAINERS)
 """Classes of values whose inside is followed by other means."""
 
 
