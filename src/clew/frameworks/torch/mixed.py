@@ -24,7 +24,7 @@ from clew.frameworks.numpy import libraries, makers, sites, streams
 from clew.frameworks.numpy.islands import cannot_follow
 from clew.frameworks.numpy.numbers import BUILTINS
 from clew.frameworks.numpy.traced import is_traced
-from clew.frameworks.torch.arrays import OF_NUMPY, ArrayRecorder
+from clew.frameworks.torch.arrays import ARRAYS, OF_NUMPY
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.numbers import FOR_PYTHON, builtins_for
 from clew.frameworks.torch.places import OWN
@@ -82,14 +82,21 @@ def _indexing(original: Callable[..., Any], of_torch: Current) -> Callable[..., 
     return index
 
 
-def enter_places(
-    arrays: ArrayRecorder, around: Iterable[Variable], functions: Iterable[Any], parts: Any, held: Iterable[Any]
-) -> None:
-    """Put stand-ins in the place of arrays around the program; ``parts`` are modules and the objects behind it, what is
-    ``held`` must be among the arrays that were found."""
+def enter_arrays(run: Any, parts: Iterable[Any]) -> None:
+    """Put stand-ins in the place of arrays around a program that uses NumPy too; ``parts`` are its modules and the
+    objects behind it. All that is held there, however deep, must be found."""
+    recorder, around = run.recorder, run.surroundings
+    ends = [*run.state.memory.ends.values(), *(stream for _, stream in run.state.streams)]
+    held = [value for value in ends if isinstance(value, ARRAYS) and recorder.is_array(value)]
+    if not held and recorder.arrays is None:
+        return
+    variables = [Variable(holder, name) for holder, name in around.everything()]
+    kinds = [kind for kind in around.classes() if around.may_vary(kind)]
+    variables += [Variable(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("__")]
     spaces = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
-    variables = [Variable(names, name) for names in spaces for name in list(names) if name not in OWN]
-    arrays.places.enter([*around, *variables], functions, ())
+    variables += [Variable(names, name) for names in spaces for name in list(names) if name not in OWN]
+    arrays = recorder.border()
+    arrays.places.enter(variables, around.functions, ())
     if any(id(value) not in arrays.standing for value in held):
         raise cannot_follow("an array in a deque or a set around the program")
 

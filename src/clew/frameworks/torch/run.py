@@ -22,7 +22,6 @@ from clew.capture.control.runs import ExampleRun
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
 from clew.capture.example.folding import Folding
-from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied, drop_unused
 from clew.capture.example.inputs import bind
 from clew.capture.example.islands import CannotFollow
@@ -37,7 +36,7 @@ from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, iterators, mixed, replaced, usual
-from clew.frameworks.torch.arrays import ARRAYS, ArrayRecorder, WithoutArrays
+from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import find_island
@@ -189,8 +188,7 @@ class Run(ExampleRun):
         return done
 
     def _do_without_arrays(self, error: Exception) -> None:
-        """After a run with stand-ins for arrays that has failed, the next one does without, unless the function that
-        cannot be followed can stay one call."""
+        """After a run with stand-ins for arrays that has failed, the next one does without, unless an island helps."""
         arrays = self.recorder.arrays
         if arrays is None or self.first is not None or arrays.has_raised(error):
             return
@@ -257,28 +255,14 @@ class Run(ExampleRun):
         self.recorder.streams.follow(self.surroundings.python_streams())
         self.nests.resolve_arrays()
         self.after_inputs = self.recorder.graph._root._prev
-        self._enter_arrays()
+        mixed.enter_arrays(self, [*self.parts, *self._plain_owners()])
         for value, _ in self.nests.arrays:
-            if not isinstance(value, torch.Tensor):
-                continue
             if type(value) in PLAIN_TENSORS:
                 if any(type(part) not in _CARRIED for part in vars(value).values()):
                     raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
                 self.rollback.watch_attributes(value)
-            self.rollback.watch_tensor(value)
-
-    def _enter_arrays(self) -> None:
-        """In a program that uses NumPy too, let stand-ins be in the place of arrays around it."""
-        held = [*self.state.memory.ends.values(), *(stream for _, stream in self.state.streams)]
-        held = [
-            value for value in held if self.recorder.is_array(value, ARRAYS) and not isinstance(value, torch.Tensor)
-        ]
-        if held or self.recorder.arrays is not None:
-            around = [Variable(holder, name) for holder, name in self.surroundings.everything()]
-            kinds = [kind for kind in self.surroundings.classes() if self.surroundings.may_vary(kind)]
-            around += [Variable(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("__")]
-            parts = [*self.parts, *self._plain_owners()]
-            mixed.enter_places(self.recorder.border(), around, self.surroundings.functions, parts, held)
+            if isinstance(value, torch.Tensor):
+                self.rollback.watch_tensor(value)
 
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
