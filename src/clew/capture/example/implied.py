@@ -305,11 +305,3 @@ _OPPOSITE = {operator.eq: operator.ne, operator.ne: operator.eq, operator.lt: op
              operator.le: operator.gt, operator.gt: operator.le}  # fmt: skip
 _MIRRORED = {operator.eq: operator.eq, operator.ne: operator.ne, operator.lt: operator.gt, operator.gt: operator.lt,
              operator.le: operator.ge, operator.ge: operator.le}  # fmt: skip
-
-
-def drop_unused(graph: Graph) -> None:
-    """Erase what nobody uses and what has no effect, in a graph without others inside it, just recorded: such a graph
-    needs no verification."""
-    for node in reversed(graph.nodes):
-        if not node.users and node.op != "output" and not is_impure(node):
-            graph.erase_node(node)

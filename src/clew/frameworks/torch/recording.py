@@ -113,15 +113,17 @@ class TorchRecorder(Recorder):
         finally:
             self.depth -= 1
 
-    def is_array(self, value: Any, kinds: Any = OF_NUMPY) -> bool:
+    def is_array(self, value: Any) -> bool:
         """True for a tensor, a generator that the program has made, and values of NumPy's where these are followed."""
         if isinstance(value, (torch.Tensor, MadeGenerator)):
             return True
-        return self.follows_arrays and isinstance(value, kinds) and is_followed(value)
+        return self.follows_arrays and isinstance(value, OF_NUMPY) and is_followed(value)
 
     def is_end(self, value: Any) -> bool:
         """True for tensors, arrays, modules and optimizers: what is in them is followed by other means."""
-        return isinstance(value, ENDS) or issubclass(type(value), Traced) or self.is_array(value, numpy.ndarray)
+        if isinstance(value, ENDS) or issubclass(type(value), Traced):
+            return True
+        return isinstance(value, numpy.ndarray) and self.is_array(value)
 
     def enter(self, value: Any, place: Any) -> Any:
         """An array from outside as the program shall see it, tied to its node."""
