@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import control_flow_speed
+from benchmarks.control_flow_tools import NO_TWIN
 from tests.control_flow import export_corpus
 from tests.control_flow.register import CONSTRUCTS, all_constructs
 
@@ -23,6 +24,7 @@ TITLES = {
     "clew": "Clew",
     "clew dynamic": "Clew, `dynamic=True`",
     "clew lazy": "Clew, lazy",
+    "clew numpy": "Clew, with NumPy",
     "fx": "torch.fx",
     "jit.trace": "jit.trace",
     "jit.script": "jit.script",
@@ -44,9 +46,10 @@ structure, effects on arguments and state, random numbers, and for Clew also gra
 - **refused**: the capture itself fails with an error;
 - **wrong**: on some input another result or effect, and no error.
 
-A cell gives one word where all programs of the construct share it, and counts otherwise. `torch.export` may choose
-dynamic sizes for itself; Dynamo is `torch.compile(backend="eager", fullgraph=True)`: refused means that it would break
-the graph; jit.script takes parameters without annotations for tensors, and refuses where they are not. Made by
+A cell gives one word where all programs of the construct share it, and counts otherwise. The column of NumPy is about
+those programs that can be said with it, their calls translated (`tests/control_flow/numpy_twins.py`). `torch.export`
+may choose dynamic sizes for itself; Dynamo is `torch.compile(backend="eager", fullgraph=True)`: refused means that it
+would break the graph; jit.script takes parameters without annotations for tensors, and refuses where they are not. Made by
 `python -m benchmarks.control_flow --table` with {versions}.
 """
 
@@ -65,7 +68,10 @@ and keeps all captures; `clew.explain` names the line. To have one graph for all
 _ROUNDS = (
     "The number of rounds is fixed by a guard: let the loop decide by a value (`while`), or say it without a loop."
 )
-_MESSAGE = "A message that is put together from values is guarded: give a fixed text, or raise outside of the program."
+_MESSAGE = (
+    "An error is raised by the graph where it leaves the program and nothing but local variables has changed before; "
+    "inside of a `with`, or with a class that has an `__init__` of its own, it is guarded."
+)
 HINTS = {
     "for_rows": _ROUNDS,
     "for_size": _ROUNDS,
@@ -115,10 +121,11 @@ def _table(rows: Rows) -> str:
 
 def _cell(rows: list[dict[str, Any] | None]) -> str:
     counts = Counter("not measured" if row is None else str(row["outcome"]) for row in rows)
+    del counts[NO_TWIN]
     order = [word for word in (*WORDS, *counts) if counts[word]]
     words = list(dict.fromkeys(order))
     shown = [word if len(words) == 1 else f"{word} {counts[word]}" for word in words]
-    return ", ".join(shown).replace("wrong", "**wrong**")
+    return ", ".join(shown).replace("wrong", "**wrong**") or "-"
 
 
 def _line(cells: list[str]) -> str:

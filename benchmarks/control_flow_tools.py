@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from tests.control_flow.examination import Finding, examine
 from tests.control_flow.export_corpus import verdict_of_a_stranger as verdict
+from tests.control_flow.numpy_twins import examine_twin
 from tests.control_flow.register import Construct, all_constructs
 from tests.footguns.harness import WRONG, classify
 from tests.footguns.world import TooSlow, quietly, restored, time_limit
@@ -100,7 +101,9 @@ def with_dynamo(counting: Counting, whole: bool, fn: Any, args: tuple[Any, ...],
 
 
 PEERS = {"fx": with_fx, "jit.trace": with_jit_trace, "jit.script": with_jit_script, "export": with_export}
-TOOLS = (*CLEW, *PEERS, "dynamo")
+NUMPY = "clew numpy"
+TOOLS = (*CLEW, NUMPY, *PEERS, "dynamo")
+NO_TWIN = "no twin"
 
 
 def prepare(seconds: float) -> Callable[[str], dict[str, Any]]:
@@ -128,6 +131,9 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
 
 
 def _measure(tool: str, program: Construct, seconds: float) -> dict[str, Any]:
+    if tool == NUMPY:
+        found = examine_twin(program.name, seconds)
+        return {"outcome": NO_TWIN, "reason": "it cannot be said with NumPy"} if found is None else _clew_row(found)
     if tool in CLEW:
         return _clew_row(examine(program, CLEW[tool], seconds))
     if tool != "dynamo":
