@@ -49,8 +49,8 @@ structure, effects on arguments and state, random numbers, and for Clew also gra
 A cell gives one word where all programs of the construct share it, and counts otherwise. The column of NumPy is about
 those programs that can be said with it, their calls translated (`tests/control_flow/numpy_twins.py`). `torch.export`
 may choose dynamic sizes for itself; Dynamo is `torch.compile(backend="eager", fullgraph=True)`: refused means that it
-would break the graph; jit.script takes parameters without annotations for tensors, and refuses where they are not. Made by
-`python -m benchmarks.control_flow --table` with {versions}.
+would break the graph; jit.script takes parameters without annotations for tensors, and refuses where they are not. Made
+by `python -m benchmarks.control_flow --table` with {versions}.
 """
 
 SPEED_HEAD = """\
