@@ -19,14 +19,12 @@ from tests.frameworks.numpy.iterative import ITERATIVE
 from tests.frameworks.numpy.test_hard_programs import judge
 
 NARROWER = {
-    "flow_raise_with_value": "the text of the error holds a value",
     "flow_errstate_raises": "a call fails on a way that was not recorded",
     "flow_max_of_numbers": "sorted looks at each number",
     "flow_object": "an attribute changes its type",
     "flow_closure": "a variable changes its type",
     "flow_rows": "the number of rows is relied on",
     "flow_list_to_array": "an array of no rows has another rank",
-    "flow_raise_in_loop": "a loop that raises is guarded against",
     "flow_caught_in_loop": "an error that is caught",
     "flow_islice": "an iterator that cannot be set back",
     "flow_logging": "the length of a list of the state",

@@ -1,4 +1,4 @@
-"""``torch.cond`` and ``torch.while_loop``: both ways, and the loop's body, are captured as graphs inside the call.
+"""``torch.cond``, ``while_loop`` and ``map``: both ways, and the loop's body, are captured as graphs inside the call.
 
 The branch that is not taken is run too, to record it; torch demands that branches have no effects, and the random state
 is put back after it. In the graph a plain ``if`` or ``while`` of Python chooses at each call: nothing is guarded.
@@ -41,8 +41,19 @@ def repeat(condition: Any, condition_values: Any, step: Any, step_values: Any, *
     return carried
 
 
+@pure
+def stacked(function: Any, values: Any, rows: Any, *args: Any) -> Any:
+    """What a body gives for each row, stacked: one tensor, or a tuple of some."""
+    if not len(rows):
+        raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
+    found = [closed(function, values)(row, *args) for row in rows]
+    return tuple(map(torch.stack, zip(*found, strict=True))) if isinstance(found[0], tuple) else torch.stack(found)
+
+
 def install(patches: Patches, current: Current) -> None:
-    """Let both report to the capture that ``current`` names, if one is recording."""
+    """Let all report to the capture that ``current`` names, if one is recording."""
+    operators = vars(torch._higher_order_ops)
+    patches.in_dict(operators, "map", noted(lambda original: _map(original, current), everywhere=True))
     for home in (torch, torch._higher_order_ops):
         patches.in_dict(vars(home), "cond", noted(lambda original: _cond(original, current), everywhere=True))
         patches.in_dict(vars(home), "while_loop", noted(lambda original: _while_loop(original, current), True))
@@ -105,3 +116,31 @@ def _while_loop(original: Callable[..., Any], current: Current) -> Callable[...,
         return result_of(recorder, recorder.concrete(carried), node)
 
     return while_loop
+
+
+def _map(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def over_rows(f: Any, xs: Any, *args: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(f, xs, *args)
+        if not all(isinstance(one, torch.Tensor) for one in (xs, *args)):
+            raise refusal("map over a nest of tensors")
+        with recorder.paused():
+            row = xs[0] if xs.dim() and len(xs) else None
+            shapes = [recorder.shape(xs)[1:], *map(recorder.shape, args)]
+        if row is None:
+            raise refusal("map over a tensor without rows")
+        for size in [size for shape in shapes for size in shape]:  # what fails in torch's own map fails otherwise
+            recorder.guard(size.place, size.plain)
+        try:
+            body, value = _body(recorder, f, (row, *args))
+        except RuntimeError as error:  # torch's own map, which compiles the function, raises another one
+            raise refusal(f"map of a function that fails ({error})") from error
+        if not all(isinstance(one, torch.Tensor) for one in (value if type(value) is tuple else (value,))):
+            raise refusal("map of a function that gives other things than tensors")
+        node_args = (body.graph, tuple(body.values), *operands_of(recorder, (xs, *args)))
+        with recorder.paused():
+            found = stacked(lambda *given: run_plainly(recorder, f, given, {}), (), xs, *args)
+        return result_of(recorder, found, recorder.create(stacked, node_args))
+
+    return over_rows
