@@ -261,13 +261,10 @@ class _Binder(ast.NodeTransformer):
         if forward is not None:
             facts += self._facts_of_root()
         facts += [f"{name!r} in {PREFIX}own" for name in sorted(self.first) if self.own]
-        facts += [
-            f'{holder}["_modules"][{name!r}] is not {child}_module' for (holder, name), child in self.edges.items()
-        ]
-        for module, name in self.modules.values():
-            facts += self._facts_of(module, name)
         first = "".join(f"    if {fact}:\n        return None\n" for fact in passing)
         lines = "".join(f"        if {fact}:\n            return False\n" for fact in facts)
+        for module, name in self.modules.values():
+            lines += "".join(f"        {line}\n" for line in self._lines_of(module, name))
         source = (
             f"def ready():\n{first}    try:\n{lines}        return True\n    except KeyError:\n        return False\n"
         )
@@ -281,16 +278,20 @@ class _Binder(ast.NodeTransformer):
         hooks = [f"{name}[{kind!r}]" for kind in HOOKS]
         return [" or ".join([*hooks, f'"forward" in {name}', f"{name}_class.forward is not forward"])]
 
-    def _facts_of(self, module: torch.nn.Module, name: str) -> list[str]:
-        """What must not hold of a module whose calls, or attributes, are written otherwise."""
-        kinds = [kind for kind in ("_parameters", "_buffers") if vars(module)[kind]]
-        sizes = [f"len({name}) != {len(vars(module))}"]
-        sizes += [f"len({name}[{kind!r}]) != {len(vars(module)[kind])}" for kind in kinds]
-        if name in self.spellings:
-            hooks = " or ".join(f"{name}[{kind!r}]" for kind in HOOKS)
-            own = f'type({name}_module) is not {name}_class or {hooks} or "forward" in {name}'
-            return [" or ".join([own, *sizes])]
-        return [" or ".join([f"type({name}_module) is not {name}_class", *sizes])] if name in self.sizes else []
+    def _lines_of(self, module: torch.nn.Module, name: str) -> list[str]:
+        """The tests of a module that others are reached through, or whose calls or attributes are written otherwise."""
+        edges = [
+            f"parts[{step!r}] is not {child}_module" for (holder, step), child in self.edges.items() if holder == name
+        ]
+        lines = ['parts = own["_modules"]', f"if {' or '.join(edges)}: return False"] if edges else []
+        if name in self.spellings or name in self.sizes:
+            facts = [f"type({name}_module) is not {name}_class", f"len(own) != {len(vars(module))}"]
+            if name in self.spellings:
+                facts += [*(f"own[{kind!r}]" for kind in HOOKS), '"forward" in own']
+            kinds = [kind for kind in ("_parameters", "_buffers") if vars(module)[kind]]
+            facts += [f"len(own[{kind!r}]) != {len(vars(module)[kind])}" for kind in kinds]
+            lines.append(f"if {' or '.join(facts)}: return False")
+        return [f"own = {name}", *lines] if lines else []
 
     def _facts_of_classes(self, names: dict[str, Any]) -> list[str]:
         """What must not hold of the classes and of torch's functions."""
