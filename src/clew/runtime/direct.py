@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.example import inline
@@ -19,6 +19,8 @@ from clew.capture.example.guards import CHECKS, MISSING, Variable, require_varia
 Part = TypeVar("Part", bound=ast.AST)
 PREFIX = "_direct_"
 _READS = ("shape", "ndim", "dtype", "device", "layout")
+_CONSTANT = ("dtype", "layout")
+_PROCESSOR = "device(type='cpu')"
 _NOTED = """
 try:
     pass
@@ -85,6 +87,7 @@ class _Entrance:
         self.leave = leave
         self.statements: list[ast.stmt] = []
         self._shapes: set[str] = set()
+        self._arrays: set[str] = set()
 
     def taken_from(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """What is left of a body: values that are freed at the entrance are freed after it."""
@@ -94,7 +97,7 @@ class _Entrance:
                 freed.append(statement)
             elif (test := self._test(statement)) is not None:
                 (written,) = _written(f"if 0:\n    {self.leave}", statement)
-                written.test = _placed(test, statement)  # type: ignore[attr-defined]
+                written.test = _placed(self._looked_up(test), statement)  # type: ignore[attr-defined]
                 self.statements.append(written)
             elif self._is_reading(statement):
                 self.statements.append(statement)
@@ -118,8 +121,39 @@ class _Entrance:
             test.values = [self._read(value) for value in test.values]
         function = self.names.get(getattr(test.func, "id", "")) if isinstance(test, ast.Call) else None
         if isinstance(test, ast.Call) and any(function is told for told in inline.attributes_of_arrays.values()):
+            self._arrays.add(getattr(test.args[0], "id", ""))
             return ast.Attribute(test.args[0], "__dict__", ast.Load())
+        return self._asked_on_processor(test)
+
+    def _looked_up(self, test: ast.expr) -> ast.expr:
+        """A test with classes and kinds of numbers, ``torch.Tensor`` or ``torch.float32`` say, found beforehand."""
+        for node in ast.walk(test):
+            if isinstance(node, ast.Compare):
+                node.comparators = [self._known(value) for value in node.comparators]
         return test
+
+    def _known(self, value: ast.expr) -> ast.expr:
+        """A name of its own for a class, or a kind of numbers, in a module."""
+        if not isinstance(value, ast.Attribute) or not isinstance(value.value, ast.Name):
+            return value
+        holder = self.names.get(value.value.id)
+        found = getattr(holder, value.attr, None) if isinstance(holder, ModuleType) else None
+        if not isinstance(found, type) and type(found).__name__ not in _CONSTANT:
+            return value
+        name = f"{PREFIX}{value.value.id}_{value.attr}"
+        self.names[name] = found
+        return ast.Name(name, ast.Load())
+
+    def _asked_on_processor(self, test: ast.expr) -> ast.expr:
+        """``x.device != cpu`` as ``not x.is_cpu``, which makes no object, for what is known to be an array."""
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.NotEq):
+            return test
+        read, wanted = test.left, self.names.get(getattr(test.comparators[0], "id", ""))
+        if not isinstance(read, ast.Attribute) or read.attr != "device" or repr(wanted) != _PROCESSOR:
+            return test
+        if getattr(read.value, "id", "") not in self._arrays:
+            return test
+        return ast.UnaryOp(ast.Not(), ast.Attribute(read.value, "is_cpu", ast.Load()))
 
     def _is_reading(self, statement: ast.stmt) -> bool:
         """A name for a fact about a value, or for what the dicts of a module hold: harmless if done twice."""
