@@ -166,8 +166,9 @@ class _Entrance:
             if not items and value.attr == "shape":
                 self._shapes.add(statement.targets[0].id)
             return True
-        is_known = isinstance(value, ast.Name) and (value.id in self._shapes or value.id.startswith("_bound_"))
-        return items > 0 and is_known
+        if not isinstance(value, ast.Name):
+            return False
+        return items == 0 or value.id in self._shapes or value.id.startswith("_bound_")
 
     def _check(self, statement: ast.stmt) -> ast.Call | None:
         call = statement.value if isinstance(statement, ast.Expr) else None

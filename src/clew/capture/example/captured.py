@@ -27,8 +27,10 @@ class Pins(NamedTuple):
             now = holder.get(name, Pins)
             if now is not value and not same_part(now, value):
                 return False
-        same = all(reading.is_as_before() for reading in self.held)
-        return same and all(variable.get() is variable.expected for variable in self.code)
+        for reading in self.held:
+            if not reading.is_as_before():
+                return False
+        return all(variable.get() is variable.expected for variable in self.code) if self.code else True
 
 
 class Captured(NamedTuple):
