@@ -239,7 +239,7 @@ class State:
     def _changed_variables(self) -> Iterator[Slot]:
         yield from (Slot(Variable(kind, name)) for kind, name in self._new_class_attributes())
         for variable, before, below in self._variables:
-            if _key(variable) in self.own:
+            if self.own and _key(variable) in self.own:
                 continue
             holder = variable.holder
             now = holder.get(variable.name, MISSING) if type(holder) is dict else variable.get()

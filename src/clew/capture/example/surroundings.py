@@ -12,7 +12,7 @@ import random
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextvars import ContextVar
-from types import CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, look_up, value_of
@@ -57,7 +57,10 @@ class _Known(NamedTuple):
         for function, code in self.codes:
             if function.__code__ is not code:
                 return None
-        return None if any(name in holder for holder, name in self.missing) else values
+        for holder, name in self.missing:
+            if name in holder:
+                return None
+        return values
 
 
 _ANY = "*"
@@ -274,6 +277,10 @@ class Surroundings:
         """All variables around the program, by their holder and their name."""
         for holder, name, _ in self.found:
             yield holder, name
+
+    def closures(self) -> list[CellType]:
+        """The cells among the holders of variables around the program."""
+        return [one[0] for one in self.found if type(one[0]) is CellType]
 
     def cells(self) -> list[tuple[Any, str]]:
         """The variables that the program can change, by their holder, a dict or a cell, and their name."""

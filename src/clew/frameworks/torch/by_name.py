@@ -35,10 +35,10 @@ def noted(make: Make, everywhere: bool = False) -> Make:
     return make_and_note
 
 
-def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]], cells: Iterable[Any]) -> None:
+def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]], cells: Iterable[CellType]) -> None:
     """Replace all that is noted where the globals of the program's modules, other dicts, or closures hold it."""
     for cell in cells:
-        if type(cell) is CellType and id(held_at(cell, "")) in _standing:
+        if id(held_at(cell, "")) in _standing:
             patches.in_cell(cell, _replacement)
     for names in namespaces:
         if not _standing.keys().isdisjoint(map(id, names.values())):

@@ -103,7 +103,8 @@ def install_in(
         for name, value in [item for item in vars(kind).items() if type(item[1]) in _HOLDING]:
             if isinstance(value, _CACHED) and _is_users(value):
                 patches.on_class(kind, name, functools.partial(_recording, current=current))
-            _in_closure(patches, value, current)
+            elif type(value) is not FunctionType or value.__closure__ is not None:
+                _in_closure(patches, value, current)
     for names in surroundings.namespaces.values():
         for name in used.intersection(names):  # which goes over the few names of the module
             value = names[name]
@@ -111,7 +112,7 @@ def install_in(
                 continue
             if isinstance(value, _CACHED) and _is_users(value):
                 patches.in_dict(names, name, functools.partial(_recording, current=current))
-            else:
+            elif type(value) is not FunctionType or value.__closure__ is not None:
                 _in_closure(patches, value, current)
     for function in surroundings.derived(_with_closures):
         _in_closure(patches, function, current)

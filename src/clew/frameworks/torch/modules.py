@@ -41,9 +41,14 @@ def written_by(root: nn.Module) -> Iterator[Tensor]:
 
 def _is_torchs_own(part: nn.Module) -> bool:
     """True for exactly the classes of ``torch.nn``, and those that torch derived from them to hold parametrizations."""
-    kind = type(part)
+    kind: Any = type(part)
     if kind.__module__ == parametrize.__name__ and parametrize.is_parametrized(part):
         kind = kind.__bases__[0]
+    return _is_class_of_torch(kind)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_class_of_torch(kind: Any) -> bool:
     inside = kind.__module__ == "torch.nn" or kind.__module__.startswith("torch.nn.")
     return inside and kind is not nn.Module and not kind.__module__.startswith(_TALKING)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import chain
 from types import FunctionType
 from typing import Any
@@ -47,6 +47,7 @@ class Modules:
         module: torch.nn.Module,
         places: Iterable[tuple[str, torch.nn.Module]],
         is_leaf: Callable[[Any, str], bool],
+        held: Mapping[torch.nn.Module, list[tuple[str, torch.Tensor]]],
     ) -> None:
         self.tensors: list[torch.Tensor] = []
         self.entered: list[tuple[str, torch.nn.Module]] = []
@@ -74,7 +75,7 @@ class Modules:
             self._passing.append((part, set(part._non_persistent_buffers_set)))
             self._modes.append((part, part.training, dict(part._modules)))
             self._hooks += [(hooks, hooks.copy()) for hooks in (part._forward_hooks, part._forward_pre_hooks)]
-            for _, value in tensors_in(part):
+            for _, value in held[part]:
                 if id(value) not in seen:
                     seen.add(id(value))
                     self.tensors.append(value)
@@ -192,17 +193,36 @@ def _sets_nothing_itself(module: torch.nn.Module) -> bool:
 def watch_classes(state: State, own: set[type], named: Iterable[type], is_stored: Callable[[str], bool]) -> None:
     """Remember the plain values and containers that users' classes hold; of those that are merely named, what the
     program sets somewhere, or can change in place."""
+    found = []
     for kind in {*own, *named}:
         if kind.__module__.partition(".")[0] not in ("torch", "builtins", "functools", "types"):
             state.watch_class(kind)
-            held = [item for item in vars(kind).items() if type(item[1]) not in _METHODS and item[0][:2] != "__"]
-            for name, value in held:
-                plain = type(value) in SIMPLE and (kind in own or is_stored(name))
+            held, is_own = vars(kind), kind in own
+            for name in _names_of_values(kind):
+                value = held[name]
+                plain = type(value) in SIMPLE and (is_own or is_stored(name))
                 if plain or (follows(value) and not callable(value)):
-                    state.watch_variables([(kind, name, value)])
+                    found.append((kind, name, value))
+    state.watch_variables(found)
 
 
 _METHODS = frozenset({FunctionType, property, classmethod, staticmethod})
+_values: dict[type, tuple[tuple[str, ...], tuple[type, ...], list[str]]] = {}
+_MOST_CLASSES = 1024
+
+
+def _names_of_values(kind: type) -> list[str]:
+    """The names under which a class holds no methods; found once, as long as the types of all it holds are the same."""
+    held = vars(kind)
+    names, types = tuple(held), tuple(map(type, held.values()))
+    known = _values.get(kind)
+    if known is None or known[0] != names or known[1] != types:
+        if len(_values) >= _MOST_CLASSES:
+            _values.clear()
+        pairs = zip(names, types, strict=True)
+        found = [name for name, one in pairs if one not in _METHODS and name[:2] != "__"]
+        known = _values[kind] = (names, types, found)
+    return known[2]
 
 
 def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: Iterable[Any]) -> None:

@@ -50,9 +50,8 @@ def install_in(
 ) -> None:
     """Replace what the modules and functions of a program hold; ``parts`` are the modules of torch it consists of,
     ``met`` the caches of other packages that an earlier run came to, ``ends`` other objects that it reaches."""
-    holders = [holder for holder, _ in surroundings.everything()]
     attributes = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
-    by_name.replace_in(patches, [*surroundings.namespaces.values(), *attributes], holders)
+    by_name.replace_in(patches, [*surroundings.namespaces.values(), *attributes], surroundings.closures())
     ambient.install_in(patches, surroundings)
     numbers.install_in(patches, current, surroundings)
     python_random.install_in(patches, current, surroundings)

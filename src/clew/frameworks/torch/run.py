@@ -119,7 +119,8 @@ class Run(ExampleRun):
         self.state: State = State(self.nests, None if first is None else first.state.histories)
         self.recorder.surroundings = self.surroundings
         self.recorder.state = self.state
-        self.modules = None if self.module is None else Modules(self.module, self.places, self.leaves)
+        tensors = {part: tensors_in(part) for part in self.parts}
+        self.modules = None if self.module is None else Modules(self.module, self.places, self.leaves, tensors)
         self._follow_control_flow(TorchSupport(self.recorder), programs)
         self.accesses = Accesses(settings.stateful_arguments)
         self.plain_kinds: tuple[type, ...] = ()
@@ -132,7 +133,7 @@ class Run(ExampleRun):
         if findings.follows_arrays and self.surroundings.derived(mixed.reaches_numpy):
             self.recorder.border()
         self._global_hooks = count_of_global_hooks()
-        self._learn_paths()
+        self._learn_paths(tensors)
 
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
         recorder, settings = TorchRecorder(), self.settings
@@ -142,13 +143,13 @@ class Run(ExampleRun):
         self._connect(recorder, answers)
         return recorder
 
-    def _learn_paths(self) -> None:
+    def _learn_paths(self, held: dict[torch.nn.Module, list[tuple[str, torch.Tensor]]]) -> None:
         for path, part in self.places:
             if part in self.paths:
                 continue
             self.paths[part] = path
             self._held[part] = tensors_held(part)
-            for name, value in tensors_in(part):
+            for name, value in held[part]:
                 if id(value) not in self.recorder.attributes:
                     full = f"{path}.{name}" if path else name
                     self.recorder.attributes[id(value)] = (full, value)
