@@ -20,20 +20,25 @@ STANDARD = frozenset({*vars(logging.Handler()), *vars(logging.StreamHandler()), 
 
 def keepers(value: Any) -> list[Any]:
     """The handlers and filters of users' classes that see what is logged through a logger, or through the module."""
+    return [one for one in _seeing(value) if any(True for _ in functions_in(one))]
+
+
+def _seeing(value: Any) -> list[Any]:
+    """All handlers and filters that see what is logged through a logger, or through the module."""
     logger = logging.root if value is logging else getattr(value, "logger", value)
     found: list[Any] = list(logger.filters) if isinstance(logger, logging.Logger) else []
     while isinstance(logger, logging.Logger):
         for handler in logger.handlers:
             found += [handler, *handler.filters]
         logger = logger.parent if logger.propagate else None
-    return [one for one in found if any(True for _ in functions_in(one))]
+    return found
 
 
 def all_keepers(values: Iterable[Any]) -> list[Any]:
     """Those of all loggers among some values, each once."""
     loggers = [one for one in values if one is logging or isinstance(one, (logging.Logger, logging.LoggerAdapter))]
-    found = [keeper for one in loggers for keeper in keepers(one)]
-    return list({id(keeper): keeper for keeper in found}.values())
+    found = {id(one): one for logger in loggers for one in _seeing(logger)}  # most loggers share the root's handlers
+    return [one for one in found.values() if any(True for _ in functions_in(one))]
 
 
 def functions_in(keeper: Any) -> Iterator[FunctionType]:

@@ -16,6 +16,8 @@ from typing import Any
 _MISSING = object()
 _lock = threading.RLock()
 Key = tuple[int, str]
+_OF_CLASSES = ((), ("__class__",))
+"""The outer variables of functions that stand in classes: none, or the class itself, for ``super()``."""
 
 
 class _Place:
@@ -198,7 +200,7 @@ class Patches:
     def on_method(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
         """Replace a method that a class defines: in its body where that can be, because much depends on the class."""
         method = vars(owner)[name]
-        if type(method) is FunctionType and not method.__closure__:
+        if type(method) is FunctionType and method.__code__.co_freevars in _OF_CLASSES:
             self.in_body(method, make)
         else:
             self.on_class(owner, name, make)
@@ -208,10 +210,11 @@ class Patches:
 
         To set a method of a class costs as much as the class has subclasses, and more at each later use of these.
         """
-        target = f"_clew_instead_of_{function.__name__}"
+        target = f"_clew_instead_of_{function.__qualname__.replace('.', '_')}"
         self.in_dict(function.__globals__, target, lambda known: make(_twin(known)), default=function)
         names = tuple(target if name == "_target" else name for name in _lead.__code__.co_names)
-        code = _lead.__code__.replace(co_names=names, co_name=function.__name__)
+        outer = function.__code__.co_freevars  # a function keeps its closure, whose size its code must fit
+        code = _lead.__code__.replace(co_names=names, co_name=function.__name__, co_freevars=outer)
         self.on_function(function, code)
 
     def _replace(self, owner: Any, name: str, default: Any, make: Callable[[Any], Any]) -> None:

@@ -44,6 +44,11 @@ def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]], cells: It
         if not _standing.keys().isdisjoint(map(id, names.values())):
             for name in [name for name, value in names.items() if id(value) in _standing]:
                 patches.in_dict(names, name, _replacement)
+    replace_in_importers(patches)
+
+
+def replace_in_importers(patches: Patches) -> None:
+    """Replace what matters everywhere in all modules that have imported it by name."""
     for names, name in _importers(len(sys.modules)):
         if id(names.get(name)) in _standing:
             patches.in_dict(names, name, _replacement)

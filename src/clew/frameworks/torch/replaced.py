@@ -38,6 +38,7 @@ def install(patches: Patches, current: Current) -> None:
     for part in (*around, reporting, carriers, training, transforms, control_flow, makers, arrays):
         part.install(patches, current)
     numbers.install(patches)
+    by_name.replace_in_importers(patches)
 
 
 def install_in(

@@ -136,9 +136,9 @@ class Trainers:
 def install(patches: Patches, current: Current) -> None:
     """Let gradients be taken away without a question while the capture that ``current`` names is recording."""
     for kind, parameters in ((Optimizer, _parameters_of), (torch.nn.Module, torch.nn.Module.parameters)):
-        patches.on_class(kind, "zero_grad", functools.partial(_clearing, parameters=parameters, current=current))
+        patches.on_method(kind, "zero_grad", functools.partial(_clearing, parameters=parameters, current=current))
     for trainer in TRAINERS:
-        patches.on_class(trainer, "__init__", functools.partial(_making, current=current))
+        patches.on_method(trainer, "__init__", functools.partial(_making, current=current))
 
 
 def install_in(patches: Patches, current: Current, surroundings: Surroundings, ends: Iterable[Any]) -> None:
