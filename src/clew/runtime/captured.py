@@ -21,7 +21,7 @@ from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
 from clew.ir.graph import Graph
 from clew.runtime.bound import Bound, bind, body_of, may_bind
-from clew.runtime.compiler import Way, is_compiling, look, outside, prepared
+from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body
 from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
@@ -83,9 +83,17 @@ _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_sel
 class CapturedFunction(Guarded, GraphFunction):
     """A function captured from an example."""
 
+    def __init__(self, root: Any, graph: Graph, name: str = "graph") -> None:
+        super().__init__(root, graph, name)
+        ALIVE[id(self)] = self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        ALIVE[id(self)] = self
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if is_compiling():
-            way = prepared(self)
+            way = prepared(id(self))
             if way == Way.LEAVE:
                 return outside(self, *args, **kwargs)
             if way == Way.LOOK:

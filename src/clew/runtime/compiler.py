@@ -1,11 +1,13 @@
 """Captured programs under torch's own compiler, which reads the Python that it compiles.
 
 It reads generated code well, but not the code that makes it. ``prepared`` is therefore called while the compiler reads,
-instead of being read, and what it has made is read then. Importing this file imports torch.
+instead of being read, and what it has made is read then. Older compilers hand it nothing but constants, so it is given
+the identity of the program. Importing this file imports torch.
 """
 
 from __future__ import annotations
 
+import weakref
 from enum import IntEnum
 from typing import Any
 
@@ -16,6 +18,8 @@ from clew.ir.arguments import leaves
 from clew.ir.nested import all_nodes
 
 is_compiling = torch.compiler.is_dynamo_compiling
+ALIVE: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+"""Captured programs, and modules of graphs, by their identities."""
 
 
 class Way(IntEnum):
@@ -29,8 +33,9 @@ class Way(IntEnum):
 
 
 @torch.compiler.assume_constant_result
-def prepared(callee: Any) -> int:
-    """Make the code of a captured program, and tell how a compiler may take a call of it."""
+def prepared(identity: int) -> int:
+    """Make the code of the captured program with this identity, and tell how a compiler may take a call of it."""
+    callee = ALIVE[identity]
     callee.recompile()
     if callee._protection() is not None:
         return int(Way.LEAVE)

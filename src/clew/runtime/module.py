@@ -22,7 +22,7 @@ from clew.ir.graph import Graph, Watchers
 from clew.ir.nested import all_nodes
 from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of, may_bind
 from clew.runtime.build import compile_function
-from clew.runtime.compiler import Way, is_compiling, look, outside, prepared
+from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body, direct_call
 from clew.runtime.failures import note_origin
 from clew.runtime.folder import write_folder
@@ -134,7 +134,7 @@ class GraphModule(torch.nn.Module):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if is_compiling():
-            way = prepared(self)
+            way = prepared(id(self))
             if way == Way.LEAVE or self.__dict__["_edition"] < 0:  # a compiler notices that this has changed
                 return outside(self, *args, **kwargs)
             if way == Way.LOOK:
@@ -194,6 +194,7 @@ class GraphModule(torch.nn.Module):
     def _make_stale(self) -> None:
         edition = self.__dict__.get("_edition", 0) + 1
         self.__dict__.update({"_python_code": None, "_running": None, "_calls": 0, "_edition": edition})
+        ALIVE[id(self)] = self
         call_plainly(_own_class(type(self)))
         _own_class(type(self)).forward = _StaleForward(self)
 
