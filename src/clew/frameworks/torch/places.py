@@ -184,6 +184,11 @@ def tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
 _NO_TENSORS = frozenset({*SIMPLE, dict, set, OrderedDict, list, tuple})
 
 
+def is_of_torch(part: torch.nn.Module) -> bool:
+    """Whether a module is one of torch's own layers."""
+    return type(part).__module__.startswith("torch.")
+
+
 def _sets_nothing_itself(module: torch.nn.Module) -> bool:
     """Whether a call of a module surely sets none of its plain attributes: one of torch's own, without hooks."""
     has_hooks = module._forward_hooks or module._forward_pre_hooks
