@@ -74,6 +74,10 @@ class Guest:
         """The tables of functions that run with every module."""
         return []
 
+    def hooks_made(self) -> int | None:
+        """How many hooks were put anywhere so far: as long as it is the same, nobody has got a new one."""
+        return None
+
     def qualified_name(self, function: Any) -> str | None:
         """The dotted name under which users write ``function``."""
         return None

@@ -6,6 +6,7 @@ the method belongs to, asks it too, and refuses the call where something has cha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain, repeat
 from operator import getitem, is_, methodcaller
 from typing import Any
@@ -28,6 +29,9 @@ class Parts:
         self._children: list[Any] = []
         self._hooks: list[dict[int, Any]] = []
         self._ids: tuple[int, ...] = ()
+        self._hooks_made: Callable[[], int | None] = lambda: None
+        self._made: int | None = None
+        self._hooked: tuple[int, ...] = ()
 
     def mode(self) -> tuple[Any, ...]:
         """Which parts there are, which are training, and which hooks they have; nothing for a function."""
@@ -43,7 +47,7 @@ class Parts:
             map(type, self._parts),
             map(getitem, self._holders, repeat("training")),
             map(methodcaller("get", "forward"), self._holders),
-            chain.from_iterable(self._hooks),
+            self._hooks_now(),
         )
         return tuple(found)
 
@@ -55,6 +59,15 @@ class Parts:
         guest = module_guest(parts[0])
         self._hooks = [held[name] for held in self._holders for name in HOOKS if name in held]
         self._hooks += [] if guest is None else guest.shared_hooks()
+        self._hooks_made = (lambda: None) if guest is None else guest.hooks_made
+        self._made, self._hooked = None, ()
+
+    def _hooks_now(self) -> tuple[int, ...]:
+        """The hooks of all parts; where there were none, they are looked for again only if one was put anywhere."""
+        made = self._hooks_made()
+        if made is None or self._hooked or made != self._made:
+            self._made, self._hooked = made, tuple(chain.from_iterable(self._hooks))
+        return self._hooked
 
     def _are_the_same(self) -> bool:
         """Whether the modules below each part are those that were noted, and no part has another dict."""

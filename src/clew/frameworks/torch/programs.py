@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch.nn.modules import module as torch_module
+from torch.utils.hooks import RemovableHandle
 
 from clew.capture.example.programs import behind, check_slots, signature_of
 from clew.capture.example.surroundings import functions_of
@@ -19,6 +20,7 @@ __all__ = [
     "has_own_hooks",
     "hook_tables",
     "hooks",
+    "hooks_made",
     "shared_hooks",
     "signature_of",
 ]
@@ -52,6 +54,11 @@ def shared_hooks() -> list[dict[int, Any]]:
     """The tables of functions that run with every module."""
     tables = (torch_module._global_forward_pre_hooks, torch_module._global_forward_hooks)
     return [*tables, torch_module._global_backward_pre_hooks, torch_module._global_backward_hooks]
+
+
+def hooks_made() -> int:
+    """The number that the next hook will get, on whatever module or tensor."""
+    return int(RemovableHandle.next_id)
 
 
 def hook_tables(part: torch.nn.Module) -> list[dict[int, Any]]:
