@@ -46,3 +46,10 @@ def test_count_stays_within_its_limit(name: str, counted: dict[str, float]):
 
 def test_every_limit_is_of_a_count():
     assert list(LIMITS) == list(COUNTS)
+
+
+def test_a_capture_does_not_load_torchs_compiler() -> None:
+    told = "import sys, torch, clew; clew.trace(lambda x: x + 1, (torch.ones(2),)); "
+    told += "print('torch._dynamo' in sys.modules)"
+    finished = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert finished.stdout.strip() == "False"  # it takes a second and more to load

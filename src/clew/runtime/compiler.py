@@ -32,7 +32,6 @@ class Way(IntEnum):
     """Not at all: the call may have to be undone."""
 
 
-@torch.compiler.assume_constant_result
 def prepared(identity: int) -> int:
     """Make the code of the captured program with this identity, and tell how a compiler may take a call of it."""
     callee = ALIVE[identity]
@@ -42,20 +41,24 @@ def prepared(identity: int) -> int:
     return int(Way.LOOK if _objects_outside(callee) else Way.READ)
 
 
+# What the decorators of torch.compiler do, but for loading the compiler, which takes longer than most captures.
+prepared._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def _objects_outside(callee: Any) -> list[Variable]:
     """The variables outside of a program whose contents count too."""
     found = [leaf for node in all_nodes(callee.graph) for leaf in leaves(node.args) if isinstance(leaf, Variable)]
     return [variable for variable in found if variable.held is not None]
 
 
-@torch.compiler.disable(reason="a captured program looks at objects outside of itself before each call")  # type: ignore
+@torch._disable_dynamo  # a captured program looks at objects outside of itself before each call
 def look(callee: Any) -> None:
     """Raise the error of a guard if such contents have changed: a compiler reads past them."""
     for variable in _objects_outside(callee):
         require_variable(variable, variable.name, f"{variable.name} is what it was")
 
 
-@torch.compiler.disable(reason="a captured program that changes state may have to be undone")  # type: ignore
+@torch._disable_dynamo  # a captured program that changes state may have to be undone
 def outside(call: Any, *args: Any, **kwargs: Any) -> Any:
     """A call that the compiler leaves alone: one that may have to be undone."""
     return call(*args, **kwargs)
