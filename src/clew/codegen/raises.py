@@ -35,8 +35,9 @@ def can_raise(function: Any) -> bool:
 
 def is_raise(node: Node) -> bool:
     """Whether a node is such a call."""
-    is_call = node.op == "call_function" and any(node.target is one for one in _raising)
-    return is_call and not node.users and not node.kwargs and bool(node.args)
+    if node.users or node.kwargs or not node.args or node.op != "call_function":  # as almost all are
+        return False
+    return can_raise(node.target)
 
 
 def raising(node: Node, scope: Scope) -> str | None:

@@ -264,7 +264,9 @@ class Recorder:
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         node = self.bodies.outermost.create_node(op, target, args, kwargs, site.variable)
-        self.note_place(node, site)
+        set_source(node, site.source)
+        if self.module_stack:
+            self._note_modules(node)
         return node
 
     def note_place(self, node: Node, site: Site) -> None:
