@@ -1,5 +1,7 @@
 """Tensors and arrays that are one memory, and arrays that are state: a write through one is seen through all."""
 
+import collections
+
 import numpy as np
 import torch
 
@@ -341,3 +343,64 @@ def _():
         return torch.from_numpy(x.numpy() * 2)
 
     return Case(f, example=_ones(2), others=[lambda: call(torch.ones(2, requires_grad=True)), _ones(3)])
+
+
+def _doubled_into(array, out):
+    out[:] = np.frombuffer(memoryview(array), array.dtype) * 2
+    return out.sum()
+
+
+@program("island_writes_array", kind="numpy_memory")
+def _():
+    def f(x):
+        out = np.zeros(len(x), dtype=np.float32)
+        total = _doubled_into(x.numpy(), out)
+        return torch.from_numpy(out) + total, x
+
+    return Case(f, example=_ones(2), others=[lambda: call(torch.arange(3.0))])
+
+
+@program("copy_for_some_strides", kind="numpy_memory")
+def _():
+    def f(x):
+        array = np.ascontiguousarray(x.numpy())
+        array[0, 0] = 77
+        flat = x.numpy().reshape(-1)
+        flat[-1] = 55
+        return x.clone(), array, flat
+
+    return Case(f, example=_ones(2, 3), others=[lambda: call(torch.zeros(3, 2).T), _ones(4, 4)])
+
+
+@program("overlapping_write", kind="numpy_memory")
+def _():
+    def f(x):
+        array = x.numpy()
+        array[1:] += array[:-1]
+        x[:-1] *= 2
+        return array.copy()
+
+    return Case(f, example=_ones(3), others=[lambda: call(torch.arange(5.0))])
+
+
+@program("arrays_in_a_deque", kind="numpy_memory")
+def _():
+    recent = collections.deque([np.zeros(2), np.ones(2)], maxlen=2)
+
+    def f(x):
+        recent.append(x.numpy() * 2.0)
+        return torch.from_numpy(recent[0] + recent[1])
+
+    return Case(f, example=_ones(2), others=[lambda: call(torch.zeros(2)), _ones(2)])
+
+
+@program("tables_kept_by_size", kind="numpy_memory")
+def _():
+    tables = {}
+
+    def f(x):
+        if len(x) not in tables:
+            tables[len(x)] = np.hanning(len(x)).astype(np.float32)
+        return x * torch.from_numpy(tables[len(x)])
+
+    return Case(f, example=_ones(3), others=[_ones(3), _ones(5)], state=lambda: dict(tables))

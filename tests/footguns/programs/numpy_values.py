@@ -3,6 +3,7 @@
 import functools
 import math
 
+import einops
 import numpy as np
 import scipy.ndimage
 import scipy.special
@@ -349,3 +350,43 @@ def _():
         example=lambda: call(torch.arange(6.0).view(3, 2), 5),
         others=[lambda: call(torch.arange(8.0).view(4, 2), 3), lambda: call(torch.arange(8.0).view(2, 4), 7)],
     )
+
+
+@program("caught_error_of_numpy", kind="numpy_values")
+def _():
+    def f(x):
+        try:
+            return torch.from_numpy(np.linalg.inv(x.numpy()))
+        except np.linalg.LinAlgError:
+            return x * 0
+
+    return Case(f, example=_ones(2, 2), others=[lambda: call(torch.eye(2) * 2), lambda: call(torch.zeros(3, 3))])
+
+
+@program("numpy_in_an_autograd_function", kind="numpy_values")
+def _():
+    class Exponential(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return torch.from_numpy(np.exp(x.detach().numpy()))
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * torch.from_numpy(np.exp(ctx.saved_tensors[0].numpy()))
+
+    return Case(
+        lambda x: Exponential.apply(x) * np.float32(2),
+        example=lambda: call(torch.ones(2, requires_grad=True)),
+        others=[lambda: call(torch.zeros(3, requires_grad=True))],
+        gradients=True,
+    )
+
+
+@program("einops_on_both", kind="numpy_values")
+def _():
+    def f(x):
+        turned = einops.rearrange(x.numpy(), "a b -> b a")
+        return torch.from_numpy(turned.copy()), einops.reduce(x, "a b -> a", "sum")
+
+    return Case(f, example=_ones(3, 2), others=[_ones(4, 5)])

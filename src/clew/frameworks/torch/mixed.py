@@ -93,12 +93,19 @@ def enter_arrays(run: Any, parts: Iterable[Any]) -> None:
     variables = [Variable(holder, name) for holder, name in around.everything()]
     kinds = [kind for kind in around.classes() if around.may_vary(kind)]
     variables += [Variable(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("__")]
-    spaces = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
+    spaces = [_attributes_of(part) for part in parts]
     variables += [Variable(names, name) for names in spaces for name in list(names) if name not in OWN]
     arrays = recorder.border()
     arrays.places.enter(variables, around.functions, ())
     if any(id(value) not in arrays.standing for value in held):
         raise cannot_follow("an array in a deque or a set around the program")
+
+
+def _attributes_of(part: Any) -> dict[str, Any]:
+    """The attributes of a module, past the watch on what is read, or of any other object."""
+    is_module = isinstance(part, torch.nn.Module)
+    found: dict[str, Any] = object.__getattribute__(part, "__dict__") if is_module else getattr(part, "__dict__", {})
+    return found
 
 
 @functools.cache

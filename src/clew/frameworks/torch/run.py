@@ -191,7 +191,7 @@ class Run(ExampleRun):
     def _do_without_arrays(self, error: Exception) -> None:
         """After a run with stand-ins for arrays that has failed, the next one does without, unless an island helps."""
         arrays = self.recorder.arrays
-        if arrays is None or self.first is not None or arrays.has_raised(error):
+        if arrays is None or self.first is not None or type(error) is caches.CacheMet or arrays.has_raised(error):
             return
         is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
         if is_island and find_island(error, self.fn, self.findings.paths, self.islands) is not None:
