@@ -188,11 +188,13 @@ def _give(source: torch.nn.Module, module: torch.nn.Module, path: str, copies: d
     """Give the captured module a copy of what the original keeps at ``path``, in the same kind of place."""
     owner, _, name = path.rpartition(".")
     holder: Any = module
+    original: Any = source
     for atom in owner.split(".") if owner else ():
+        original = original._modules[atom]
         if atom not in holder._modules:
             holder.add_module(atom, torch.nn.Module())
+            holder._modules[atom].training = original.training
         holder = holder._modules[atom]
-    original = source.get_submodule(owner)
     if holder is original:  # a module that stays one call belongs to both
         return
     vars(holder).pop(name, None)

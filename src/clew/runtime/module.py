@@ -401,6 +401,7 @@ def take_over(source: Any, target: Any, path: str) -> None:
             return  # the whole parent is here already
         if existing is None:
             existing = torch.nn.Module()
+            existing.training = getattr(found, "training", True)
             setattr(holder, atom, existing)
         holder = existing
     name = atoms[-1]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import operator
 import os
-from types import BuiltinFunctionType, FunctionType
+from collections.abc import Iterable
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 import numpy
@@ -22,11 +23,13 @@ from clew.capture.example.memory import Memory
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.recorder import Recorder, expression_of
+from clew.capture.example.slots import ROOT
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described
+from clew.frameworks.torch.modes import MODE, asked_for_mode, parts_in_mode
 from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.frameworks.torch.training import settings_of
@@ -108,8 +111,11 @@ class EntryGuards:
         self.state = state
         self.surroundings = surroundings
 
-    def write(self, after: Node) -> None:
-        """Put all guards right after the node ``after``, the last of those that take the arguments apart."""
+    def write(self, after: Node, entered: Iterable[tuple[str, torch.nn.Module]] = ()) -> None:
+        """Put all guards right after the node ``after``, the last of those that take the arguments apart.
+
+        ``entered`` are the parts of the module whose inside is recorded, by their paths.
+        """
         with self.graph.inserting_before(after._next):
             self._inputs()
             self._gradients()
@@ -132,6 +138,15 @@ class EntryGuards:
                 lifted = {entry.slot.key: entry.before for entry in self.state.entries}
                 mode = lifted.get((id(vars(self.module)), "training"), self.module.training)
                 self._require(self.graph.get_attr("training"), mode, f"self.training is {mode}")
+                self._modes(codes, entered, lifted)
+
+    def _modes(self, codes: set[CodeType], entered: Iterable[tuple[str, torch.nn.Module]], lifted: Any) -> None:
+        """The parts that the program may have asked for their mode must be in it."""
+        fixed = [(path, part) for path, part in entered if (id(vars(part)), MODE) not in lifted]
+        for mode, paths in asked_for_mode(fixed, codes).items():
+            called = self.graph.call_function(parts_in_mode, (self.graph.get_attr(ROOT), mode, *paths))
+            named = " and ".join(f"self.{path}.training" for path in paths[:3]) + " and others" * (len(paths) > 3)
+            self._require(called, True, f"{named} is {mode}")
 
     def _require(self, node: Node, expected: Any, text: str, fact: str = "") -> None:
         """Guard a value; ``fact`` is what the program asked for: the guard names the line that asked first."""

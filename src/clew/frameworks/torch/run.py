@@ -429,7 +429,7 @@ class Run(ExampleRun):
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
         entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state)
-        entry.write(self.after_inputs)
+        entry.write(self.after_inputs, () if self.modules is None else self.modules.entered)
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         if sources is not None:
             entry.constants(sources, self.after_inputs)
