@@ -90,6 +90,10 @@ class Support:
         example; None for any other call."""
         return None
 
+    def index(self, array: Any) -> Any:
+        """The whole number that an array of no dimensions stands for, as a traced one; the array itself if none."""
+        return array
+
     def listed(self, arrays: Sequence[Any]) -> None:
         """The items of these arrays are taken out before they are walked: the arrays must not change meanwhile."""
 

@@ -202,6 +202,10 @@ class Regions:
         site = self._site(number)
         return Branch(self.pieces, site, test, then, other, self._snapshot(site)).record(names, live, turns)
 
+    def is_number(self, value: Any) -> bool:
+        """Whether a value is a number that comes from data."""
+        return self._is_on() and issubclass(type(value), Scalar) and self.support.is_data(value)
+
     def truth(self, value: Any) -> Any:
         """``bool(value)``, a node if the value comes from data."""
         if not self._is_on() or not self.support.is_data(value) or type(self.recorder.concrete(value)) is bool:
@@ -260,6 +264,8 @@ class Regions:
             return Iteration(place, items, None, [array], plainly)
         if kwargs and not all(type(_KEYWORDS.get((function, name))) is type(one) for name, one in kwargs.items()):
             return function(*map(self.walked, args), **kwargs)
+        if function is range and self._is_on():
+            args = tuple([self.support.index(one) if self.support.is_array(one) else one for one in args])
         is_range_of_array = function is range and any(map(self.support.is_array, args))
         if not self._is_on() or is_range_of_array or not any(self._is_walked(value) for value in args):
             return self.support.plain_range(*args) if function is range else function(*map(self.walked, args), **kwargs)
@@ -347,6 +353,11 @@ class Regions:
         self.recorder.guard(self.recorder.create(len, (found,)), len(iterable.items))
         return self.recorder.result(iterable.items, found)
 
+    def _walk_of(self, numbers: range, example: Any = None) -> Iteration:
+        """A range of plain numbers as what a node walks."""
+        node = self.recorder.create(range, (numbers.start, numbers.stop, numbers.step))
+        return Iteration(node, list(numbers), example)
+
     def loop_over(
         self,
         number: int,
@@ -360,15 +371,22 @@ class Regions:
         """A ``for`` over what is open ended becomes one node; in sight are lists that may have any length."""
         site = self._site(number)
         is_own_wish = not self.recorder.dynamic and not (isinstance(items, Iteration) and items.plainly is None)
-        if type(items) is range:
-            items = Iteration(self.recorder.create(range, (items.start, items.stop, items.step)), list(items))
+        known = items if type(items) is range else None
+        if known is not None:
+            items = None if site in self.progress.peeled and len(known) else self._walk_of(known)
         elif isinstance(items, Collected):
             items = Iteration(self.recorder.argument(items), self.recorder.concrete(items))
         elif self.support.is_array(items):
             items = Iteration(self.recorder.argument(items), self.support.rows(items), arrays=[items])
-        if items.example is None or (site in self.progress.peeled and not items.items):
+        peels = site in self.progress.peeled
+        if peels and known is not None and len(known):  # how many rounds there are is known: so is the first one
+            outcome = Outcome()
+            if outcome.take(body(known[0])):
+                return outcome
+            items, peels = self._walk_of(known[1:], known[0]), False
+        if items.example is None or (peels and not items.items):
             raise Abandon(site, "there is no item to record a round with")
-        if site in self.progress.peeled:
+        if peels:
             self.support.listed(items.arrays)
             node, example = self.recorder.create(list, (self.recorder.resolve(items.place),)), items.example
             self.recorder.guard(self.recorder.create(has_items, (node,)), True)

@@ -181,6 +181,17 @@ class Runtime:
             return found
         return self.and_(number * 1000 + len(rest), found, lambda: self.compare(number, names[1:], right, *rest[1:]))
 
+    def contained(self, number: int, value: Any, group: Any) -> Any:
+        """``value in group``, of numbers; a traced number is compared with one after the other."""
+        regions = current.get()
+        if regions is None or not regions.is_number(value):
+            return value in group
+        return self._is_one_of(number * 1000, value, list(group))
+
+    def _is_one_of(self, number: int, value: Any, group: list[Any]) -> Any:
+        found, rest = value == group[0], group[1:]
+        return self.any_(number, found, lambda: self._is_one_of(number + 1, value, rest)) if rest else found
+
     @staticmethod
     def not_(value: Any) -> Any:
         """``not value``."""

@@ -4,6 +4,7 @@ running a piece without recording it, and telling which tensors may stand in one
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -99,6 +100,14 @@ class TorchSupport(Support):
             return None
         with self.recorder.paused():
             return torch.unbind, array, others, list(torch.unbind(array, *others))
+
+    def index(self, array: Any) -> Any:
+        """``operator.index`` of a tensor, for a range."""
+        recorder = self.recorder
+        with recorder.paused():
+            value = operator.index(array)
+        recorder.rely("dtype")
+        return recorder.result(value, recorder.create(int, (recorder.node_of(array),)))
 
     def shape(self, value: Any) -> Any:
         """The shape of a tensor; None for a number."""
