@@ -69,6 +69,8 @@ def test_a_part_that_asked_for_its_mode_is_guarded(kind, mode):
     captured.encoder.train(not mode)
     with pytest.raises(clew.GuardError, match=r"self\.encoder\.training"):
         captured(x)
+    with pytest.raises(clew.GuardError, match=r"self\.encoder\.training"):
+        clew.trace(captured, args=(x,))(x)
     for twin in (copy.deepcopy(captured), captured):
         twin.encoder.train(mode)
         assert same(twin, model, x)

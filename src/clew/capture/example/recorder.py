@@ -7,6 +7,7 @@ A value that nobody recorded is a constant: a parameter or buffer by its path, a
 
 from __future__ import annotations
 
+import itertools
 import operator
 import sys
 import weakref
@@ -494,9 +495,6 @@ def _spelled(value: Node, depth: int, in_array: bool) -> str:
 
 def _in_parentheses(text: str) -> str:
     """The text as an operand: in parentheses if it has an operator that no bracket encloses."""
-    depth = 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if character == " " and depth == 0:
-            return f"({text})"
-    return text
+    depths = itertools.accumulate((character in "([{") - (character in ")]}") for character in text)
+    is_open = any(one == " " and not depth for one, depth in zip(text, depths, strict=True))
+    return f"({text})" if is_open else text

@@ -143,7 +143,7 @@ class EntryGuards:
     def _modes(self, codes: set[CodeType], entered: Iterable[tuple[str, torch.nn.Module]], lifted: Any) -> None:
         """The parts that the program may have asked for their mode must be in it."""
         fixed = [(path, part) for path, part in entered if (id(vars(part)), MODE) not in lifted]
-        for mode, paths in asked_for_mode(fixed, codes).items():
+        for mode, paths in asked_for_mode(self.module, fixed, codes).items():
             called = self.graph.call_function(parts_in_mode, (self.graph.get_attr(ROOT), mode, *paths))
             named = " and ".join(f"self.{path}.training" for path in paths[:3]) + " and others" * (len(paths) > 3)
             self._require(called, True, f"{named} is {mode}")

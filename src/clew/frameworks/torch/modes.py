@@ -38,13 +38,16 @@ def _atoms(path: str) -> tuple[str, ...]:
     return tuple(path.split("."))
 
 
-def asked_for_mode(entered: Iterable[tuple[str, torch.nn.Module]], codes: Set[CodeType]) -> dict[bool, list[str]]:
+def asked_for_mode(
+    root: torch.nn.Module, entered: Iterable[tuple[str, torch.nn.Module]], codes: Set[CodeType]
+) -> dict[bool, list[str]]:
     """The paths of the parts whose mode the code that ran may have asked for, by that mode."""
+    is_generated = type(root).__module__.startswith("clew.")  # its code asks for the modes of parts by itself
     asking = {code for code in codes if MODE in attribute_names(code)}
-    parts = [(path, part) for path, part in entered if path] if asking else []
+    parts = [(path, part) for path, part in entered if path] if asking or is_generated else []
     kinds: set[Any] = {type(part) for _, part in parts}
     methods = {kind: asking & set(_codes(kind)) for kind in kinds}
-    is_free = bool(asking.difference(*methods.values()))
+    is_free = is_generated or bool(asking.difference(*methods.values()))
     found: dict[bool, list[str]] = {}
     for path, part in parts:
         if is_free or methods[type(part)]:
