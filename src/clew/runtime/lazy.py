@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from clew.capture.example.captured import Pins
-from clew.capture.example.state import current as recording
+from clew.capture.example.under_way import current as recording
 from clew.errors import CaptureError, GuardError
 from clew.runtime.standing import Parts
 

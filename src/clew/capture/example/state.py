@@ -7,7 +7,6 @@ the program leaves there is written at the end of the graph. A place that is set
 
 from __future__ import annotations
 
-import contextvars
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from clew.capture.example.histories import History, is_held_once
 from clew.capture.example.memory import Memory
 from clew.capture.example.nests import Nests
 from clew.capture.example.slots import Slot
+from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.ir.node import Node
@@ -419,9 +419,6 @@ class State:
             for reading in self.memory.kept(added)
             if id(reading.value) not in changed
         ]
-
-
-current: contextvars.ContextVar[State | None] = contextvars.ContextVar("clew_state", default=None)
 
 
 def _reporting_reads(original: Any) -> Any:

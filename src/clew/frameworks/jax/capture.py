@@ -25,8 +25,9 @@ from clew.capture.example.inputs import bind
 from clew.capture.example.programs import behind, signature_of
 from clew.capture.example.reach import asks_for_identity, compares_objects, global_names
 from clew.capture.example.slots import Slot
-from clew.capture.example.state import State, current
+from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
+from clew.capture.example.under_way import current
 from clew.capture.example.writes import Writes
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError

@@ -26,8 +26,9 @@ from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind, check_slots, signature_of
 from clew.capture.example.recorder import Recorder
 from clew.capture.example.slots import Slot
-from clew.capture.example.state import State, current
+from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
+from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError

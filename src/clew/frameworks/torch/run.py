@@ -30,8 +30,9 @@ from clew.capture.example.outputs import plain
 from clew.capture.example.reach import asks_for_identity
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
-from clew.capture.example.state import State, current
+from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, held_by
+from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
