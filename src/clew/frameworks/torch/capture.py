@@ -14,7 +14,7 @@ import torch
 from clew.capture.control.exploring import capture_until_known, check_option, explore_ways
 from clew.capture.control.paths import Paths
 from clew.capture.example.captured import Captured
-from clew.capture.example.islands import CannotFollow
+from clew.capture.example.islands import CannotFollow, Unseen
 from clew.capture.example.slots import Slot, places_in
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch.arrays import WithoutArrays
@@ -61,7 +61,13 @@ def capture(
     findings.lifted |= {slot.key: slot for slot in places_in(around)}
 
     def explore(control_flow: str) -> Captured | None:
-        return _explore(fn, args, kwargs, settings._replace(control_flow=control_flow), findings)
+        try:
+            return _explore(fn, args, kwargs, settings._replace(control_flow=control_flow), findings)
+        except Unseen:
+            if findings.unseen:
+                raise
+            findings.unseen = True
+            return None  # started over, now with a look at more
 
     def island_for(error: CannotFollow) -> Any:
         return None if refuses else find_island(error, fn, findings.paths, findings.islands)

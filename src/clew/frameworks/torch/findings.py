@@ -34,6 +34,8 @@ class Findings(RunFindings):
         self.filled: list[Any] = []
         """Functions with a cache that was empty before the program called them."""
         self.paths: dict[Any, str] = {}
+        self.unseen = False
+        """Whether the program has made a tensor by means that were not seen."""
         self.follows_arrays = True
         self.with_arrays: Exception | None = None
         """Why a run that followed arrays has failed, after which the next ones do without."""

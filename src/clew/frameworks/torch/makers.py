@@ -6,8 +6,11 @@ call of the graph too. Outside of a capture everything is the original.
 
 from __future__ import annotations
 
+import dis
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -33,6 +36,43 @@ def install(patches: Patches, current: Current) -> None:
     for name in ("manual_seed", "seed", "initial_seed"):
         patches.in_dict(vars(torch.random), name, lambda original: _recorded(original, current))
     patches.in_dict(vars(torch.random), "fork_rng", lambda original: _forking(original, current))
+
+
+def install_unseen(patches: Patches, current: Current) -> None:
+    """Let ``torch.Tensor(...)`` itself report too; only for programs that have made tensors by unseen means, because
+    all that torch knows of its class is found anew when this is put there, and when it is taken away."""
+    patches.on_class(torch.Tensor, "__new__", lambda original: _tensor(original, current), inherited=True)
+
+
+def call_tensor(functions: Iterable[FunctionType]) -> bool:
+    """Whether some functions call ``torch.Tensor`` by that name."""
+    return any(_calls_tensor(function.__code__) for function in functions)
+
+
+@functools.lru_cache(maxsize=4096)
+def _calls_tensor(code: CodeType) -> bool:
+    if "Tensor" not in code.co_names:
+        return any(_calls_tensor(inner) for inner in code.co_consts if isinstance(inner, CodeType))
+    steps = list(dis.get_instructions(code))
+    named = [(before, step) for before, step in itertools.pairwise(steps) if step.argval == "Tensor"]
+    # What is about to be called stands above a NULL on the stack, which one of the two has put there.
+    return any(step.opname == "LOAD_METHOD" or "NULL" in step.argrepr + before.argrepr for before, step in named)
+
+
+def _tensor(original: Any, current: Current) -> Any:
+    """``torch.Tensor(data)`` and ``torch.Tensor(*sizes)`` inside the program."""
+    make = original.__func__ if isinstance(original, staticmethod) else original
+
+    def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        is_plain = cls is torch.Tensor and not kwargs and not any(isinstance(one, torch.Tensor) for one in args)
+        if recorder is None or not is_plain:
+            return make(cls, *args, **kwargs)
+        node_args = recorder.argument(args)
+        value = recorder._perform(functools.partial(make, cls), args, {})
+        return recorder.result(value, recorder.create(torch.Tensor, node_args))
+
+    return staticmethod(__new__)
 
 
 def _recorded(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

@@ -22,7 +22,7 @@ from clew.capture.control.pieces import Abandon
 from clew.capture.control.runtime import before_guard
 from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
-from clew.capture.example.islands import CannotFollow
+from clew.capture.example.islands import CannotFollow, Unseen
 from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.territory import Territory
 from clew.errors import CaptureError
@@ -150,7 +150,8 @@ class TorchRecorder(Recorder):
         if not held:
             raise _refusal(
                 "a tensor that was made by means that the capture does not see",
-                "it may depend on the inputs (torch.func, torch.from_numpy, a constructor such as torch.FloatTensor)",
+                "it may depend on the inputs (torch.func, torch.from_numpy, a constructor of torch's C library)",
+                Unseen,
             )
         self.watch_constant(value)
         return super()._new_constant(value)
@@ -466,9 +467,13 @@ def _where() -> str:
     return "" if source is None else source.describe()
 
 
-def _refusal(what: str, why: str = "the capture cannot follow it, and guessing could be wrong") -> CaptureError:
+def _refusal(
+    what: str,
+    why: str = "the capture cannot follow it, and guessing could be wrong",
+    kind: type[CannotFollow] = CannotFollow,
+) -> CaptureError:
     fix = 'keep the function that does it as one call: clew.wrap("its_name") at module level'
-    return CannotFollow(f"{what} cannot be captured", where=_where(), why=why, fixes=(fix,))
+    return kind(f"{what} cannot be captured", where=_where(), why=why, fixes=(fix,))
 
 
 class RecordingMode(TorchFunctionMode):

@@ -36,7 +36,7 @@ from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, iterators, mixed, replaced, usual
+from clew.frameworks.torch import caches, iterators, makers, mixed, replaced, usual
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
 from clew.frameworks.torch.findings import Findings, Settings
@@ -340,6 +340,8 @@ class Run(ExampleRun):
                 install(patches)
                 install_islands(patches, self.islands, reached)
                 patches.from_stock(_stock)
+                if self.findings.unseen or self.surroundings.derived(makers.call_tensor):
+                    makers.install_unseen(patches, _current_recorder)
                 if self.recorder.arrays is not None:
                     mixed.install(patches, _current_arrays, _current_recorder, reached)
                 self.state.install(patches)
