@@ -35,10 +35,10 @@ def test_cells_give_one_word_or_counts() -> None:
     rows = {f"fx:{name}": {"outcome": "refused"} for name in names}
     assert control_flow_page.summary(rows, "fx") == f"refused {len(names)}"
     line = next(line for line in control_flow_page.markdown(rows).splitlines() if line.startswith("| `while` |"))
-    assert line.split(" | ")[5] == "refused" and line.split(" | ")[2] == "not measured"
+    assert line.split(" | ")[6] == "refused" and line.split(" | ")[2] == "not measured"
     rows[f"fx:{names[0]}"] = {"outcome": "wrong"}
     line = next(line for line in control_flow_page.markdown(rows).splitlines() if line.startswith("| `while` |"))
-    assert line.split(" | ")[5] == f"refused {len(names) - 1}, **wrong** 1"
+    assert line.split(" | ")[6] == f"refused {len(names) - 1}, **wrong** 1"
 
 
 def test_the_page_shows_what_was_measured() -> None:
