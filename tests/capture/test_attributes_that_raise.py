@@ -1,5 +1,7 @@
 """Objects around a program that raise when anything is asked of them, as stand-ins for missing packages do."""
 
+import functools
+
 import pytest
 import torch
 
@@ -46,3 +48,17 @@ class Model(torch.nn.Module):
 def test_what_is_not_used_is_not_asked(program):
     captured = clew.trace(program, args=(torch.ones(2),))
     assert captured(torch.ones(3)).tolist() == [2.0, 2.0, 2.0]
+
+
+@functools.lru_cache
+def doubled(value):
+    return value * 2 if type(value) is int else value
+
+
+def asks_for_types(x):
+    return x + doubled(x.shape[0]) if type(x.shape[0]) is int else x
+
+
+def test_what_stands_for_type_is_looked_at_too():
+    captured = clew.trace(asks_for_types, args=(torch.ones(2),))
+    assert captured(torch.ones(2)).tolist() == [5.0, 5.0]

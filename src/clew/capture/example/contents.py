@@ -63,7 +63,7 @@ def value_of(variable: contextvars.ContextVar[Any]) -> Any:
 
 def look_up(value: Any, name: str, default: Any = None) -> Any:
     """An attribute, read without running a ``__getattr__`` of the user's."""
-    look: Any = type.__getattribute__ if isinstance(value, type) else object.__getattribute__
+    look: Any = type.__getattribute__ if issubclass(type(value), type) else object.__getattribute__
     try:
         return look(value, name)
     except AttributeError:
