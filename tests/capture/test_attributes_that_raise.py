@@ -1,7 +1,5 @@
 """Objects around a program that raise when anything is asked of them, as stand-ins for missing packages do."""
 
-import functools
-
 import pytest
 import torch
 
@@ -50,15 +48,22 @@ def test_what_is_not_used_is_not_asked(program):
     assert captured(torch.ones(3)).tolist() == [2.0, 2.0, 2.0]
 
 
-@functools.lru_cache
-def doubled(value):
-    return value * 2 if type(value) is int else value
+class Doubled(torch.autograd.Function):
+    """Stays one call, in which ``type`` is named."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2 if type(x) is not None else x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2
 
 
 def asks_for_types(x):
-    return x + doubled(x.shape[0]) if type(x.shape[0]) is int else x
+    return Doubled.apply(x) + 1 if type(x.shape[0]) is int else x
 
 
 def test_what_stands_for_type_is_looked_at_too():
     captured = clew.trace(asks_for_types, args=(torch.ones(2),))
-    assert captured(torch.ones(2)).tolist() == [5.0, 5.0]
+    assert captured(torch.ones(3)).tolist() == [3.0, 3.0, 3.0]
