@@ -83,9 +83,9 @@ def _check(kind: str, before: Any, watched: list[Any], world: Callable[[], Any])
 
 
 def _standing(watched: list[Any], world: Callable[[], Any]) -> tuple[list[Any], list[Any], Any]:
-    arrays = [value for value in watched if hasattr(value, "_version")]
-    others = [value for value in watched if not hasattr(value, "_version")]
-    return [array._version for array in arrays], list(map(contents, others)), world()
+    arrays = [value for value in watched if hasattr(type(value), "_version")]
+    others = [value for value in watched if not hasattr(type(value), "_version")]
+    return [None if array.is_inference() else array._version for array in arrays], list(map(contents, others)), world()
 
 
 def _itself(value: Any) -> Any:

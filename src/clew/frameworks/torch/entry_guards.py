@@ -215,7 +215,8 @@ class EntryGuards:
 
     def _same_values(self, path: str, tensor: torch.Tensor) -> None:
         """A tensor must hold what it held; its version alone does not tell of changes through ``.data`` or NumPy."""
-        self._attribute(self.graph.get_attr(path), "_version", tensor._version)
+        if not tensor.is_inference():  # those have none
+            self._attribute(self.graph.get_attr(path), "_version", tensor._version)
         if not tensor.is_meta and type(tensor) in PLAIN_TENSORS:
             kept = Recorder._new_constant(self.recorder, tensor.detach().clone())
             same = self.graph.call_function(torch.equal, (self.graph.get_attr(path), self.graph.get_attr(kept)))

@@ -16,12 +16,29 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from clew.errors import CaptureError
 
 
+_MOST_COPIED = 2**24
+"""Of larger tensors of inference mode nobody notices writes that go past torch."""
+
+
+def _mark(tensor: torch.Tensor) -> Any:
+    """What tells later whether a tensor was written to: its version; a copy if it is one of inference mode."""
+    if not tensor.is_inference():
+        return tensor._version
+    return tensor.detach().clone() if tensor.nbytes <= _MOST_COPIED else None
+
+
+def _is_as_marked(tensor: torch.Tensor, mark: Any) -> bool:
+    if not isinstance(mark, torch.Tensor):
+        return mark is None or tensor._version == mark
+    return mark.is_meta or torch.equal(tensor.detach().nan_to_num(), mark.nan_to_num())
+
+
 class Rollback:
     """What must be as it was when the capture ends."""
 
     def __init__(self, recorder: Any = None) -> None:
         self.recorder = recorder
-        self._watched: list[tuple[torch.Tensor, int]] = []
+        self._watched: list[tuple[torch.Tensor, Any]] = []
         self._storages: dict[int, torch.Tensor] = {}
         self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._attributes: list[tuple[torch.Tensor, dict[str, Any]]] = []
@@ -50,7 +67,7 @@ class Rollback:
                 "a lazy module has no parameters yet", why="they are made at the first call", fixes=("call it once",)
             )
         with torch._C.DisableTorchFunction():
-            self._watched.append((tensor, tensor._version))
+            self._watched.append((tensor, _mark(tensor)))
             self._flags.append((tensor, tensor.requires_grad))
             self._storages.setdefault(_storage(tensor), tensor)
 
@@ -91,7 +108,7 @@ class Rollback:
                 fixes=("seed it before the call", "make the generator in the program"),
             )
         for tensor, version in self._watched:
-            if tensor._version != version and id(tensor) not in self._saved:
+            if id(tensor) not in self._saved and not _is_as_marked(tensor, version):
                 raise CaptureError("the program changed a tensor in a way that the capture did not see")
         for tensor, before in self._attributes:
             if vars(tensor) != before and not self.recorder.carriers.knows(tensor):
