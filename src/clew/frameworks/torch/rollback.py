@@ -15,7 +15,6 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from clew.errors import CaptureError
 
-
 _MOST_COPIED = 2**24
 """Of larger tensors of inference mode nobody notices writes that go past torch."""
 
