@@ -22,7 +22,7 @@ from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING, require
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Scalar
-from clew.ir.control import for_loop, while_loop
+from clew.ir.control import Branch, control_of, for_loop, inputs_of, while_loop
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
@@ -247,7 +247,9 @@ class Loop:
 
     def _check(self, ends: list[End], rounds: Piece) -> None:
         """What is carried must be of one kind in all rounds, and no round may rely on a value of the first one."""
-        relied = [node.args[0] for node in rounds.paths.nodes() if node.target is require]
+        nodes = list(rounds.paths.nodes())
+        relied = [node.args[0] for node in nodes if node.target is require]
+        relied += [found for node in nodes for found in _relied_in_branches(node)]
         if any(isinstance(node, Node) and self.pieces.support.is_node_of_data(node) for node in relied):
             raise Abandon(self.site, "a round relies on a value that may be another in the next one")
         if any(isinstance(node, Node) and self._may_vary(node, rounds, ends) for node in relied):
@@ -466,3 +468,13 @@ def _target_of(body: Callable[..., Any]) -> str:
     code: Any = body.__code__  # type: ignore[attr-defined]
     found = [one for one in dis.get_instructions(code) if one.opname.startswith(("STORE", "UNPACK"))]
     return str(found[0].argval) if found and found[0].opname == "STORE_DEREF" else "item"
+
+
+def _relied_in_branches(node: Node) -> Iterator[Any]:
+    """The operands of a branch that a guard inside one of its sides, or of further branches there, is about."""
+    branch = control_of(node)
+    for body in branch.bodies if isinstance(branch, Branch) else ():
+        outer = dict(zip(inputs_of(body), branch.operands, strict=True))  # type: ignore[union-attr]
+        for inner in body.nodes:
+            found = [*_relied_in_branches(inner), *(inner.args[:1] if inner.target is require else ())]
+            yield from (outer[one] for one in found if isinstance(one, Node) and one in outer)
