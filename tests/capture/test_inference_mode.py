@@ -27,7 +27,9 @@ def generated(x):
 PROGRAMS = (shifted, branching, written)
 
 
-@pytest.mark.parametrize("program", [*PROGRAMS, nn.Linear(3, 3), nn.BatchNorm1d(3)], ids=str)
+@pytest.mark.parametrize(
+    "program", [*PROGRAMS, nn.Linear(3, 3), nn.BatchNorm1d(3)], ids=[*(f.__name__ for f in PROGRAMS), "linear", "norm"]
+)
 @pytest.mark.parametrize("lazy", [False, True])
 def test_inside(program, lazy):
     with torch.inference_mode():
