@@ -18,6 +18,7 @@ import torch
 from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.state import State
 from clew.errors import CaptureError
+from clew.frameworks.torch.modes import MODE
 from clew.frameworks.torch.programs import hook_tables, shared_hooks
 from clew.ir.effects import pure
 
@@ -25,8 +26,7 @@ OWN = frozenset(vars(torch.nn.Module()))
 """The attributes that every module has for itself."""
 _KEPT_BY_CLEW = frozenset("_graph _python_code _early _example _running _calls _watchers _deepcopy_hooks meta".split())
 """The attributes that a captured module has for itself."""
-_MODE = "training"
-_BESIDE_MODE = OWN - {_MODE}
+_BESIDE_MODE = OWN - {MODE}
 
 
 def check_hooks(module: torch.nn.Module) -> None:
@@ -184,11 +184,6 @@ def tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
 _NO_TENSORS = frozenset({*SIMPLE, dict, set, OrderedDict, list, tuple})
 
 
-def is_of_torch(part: torch.nn.Module) -> bool:
-    """Whether a module is one of torch's own layers."""
-    return type(part).__module__.startswith("torch.")
-
-
 def _sets_nothing_itself(module: torch.nn.Module) -> bool:
     """Whether a call of a module surely sets none of its plain attributes: one of torch's own, without hooks."""
     has_hooks = module._forward_hooks or module._forward_pre_hooks
@@ -260,7 +255,7 @@ class ModulesAround:
                 self._kept.append((part._modules, _items, _items(part._modules)))
             else:
                 self._keep(part._modules, [name for name in part._modules if (id(part._modules), name) not in lifted])
-            names = [_MODE]
+            names = [MODE]
             if type(part).__module__.startswith("torch."):
                 names += [name for name, value in vars(part).items() if name not in OWN and type(value) in _SETTINGS]
             self._keep(vars(part), [name for name in names if (id(part), name) not in lifted])
