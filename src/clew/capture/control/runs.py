@@ -22,7 +22,7 @@ from clew.capture.example.captured import Captured, Pin, Pins
 from clew.capture.example.contents import contents, same_contents
 from clew.capture.example.guards import Variable
 from clew.capture.example.identities import Identities
-from clew.capture.example.loggers import STANDARD, all_keepers, functions_in
+from clew.capture.example.loggers import STANDARD, all_keepers, functions_in, is_logger
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind
@@ -125,10 +125,10 @@ class ExampleRun:
         Handlers and filters of users' classes run when the program logs: what they do and keep is its own.
         """
         check_held(self.state.memory.acts)
-        named = [value for _, value in self.surroundings.values() if isinstance(value, io.IOBase)]
+        named = [value for _, value in self.surroundings.held(_is_file)]
         self.acts = Acts([*self.state.memory.files, *named])
-        held = [*self.state.memory.loggers, *(value for _, value in self.surroundings.values())]
-        for keeper in all_keepers(held):
+        loggers = [value for _, value in self.surroundings.held(is_logger)]
+        for keeper in all_keepers([*self.state.memory.loggers, *loggers]):
             for function in functions_in(keeper):
                 for holder, name in self.surroundings.add(function):
                     self.state.watch_variable(Variable(holder, name))
@@ -225,6 +225,10 @@ class ExampleRun:
         for run in runs[1:]:
             self.recorder.executed |= run.recorder.executed
             self.state.learn_from(run.state)
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, io.IOBase)
 
 
 def _is_among(value: Any, functions: Container[FunctionType]) -> bool:

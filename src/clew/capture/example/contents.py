@@ -73,11 +73,12 @@ def look_up(value: Any, name: str, default: Any = None) -> Any:
 def follows(value: Any) -> bool:
     """Whether the parts of a value are looked at: those of containers, and of plain objects of users' classes."""
     kind: Any = type(value)
-    return _is_followed(kind)
+    return is_followed(kind)
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_followed(kind: Any) -> bool:
+def is_followed(kind: Any) -> bool:
+    """Whether the parts of a class's values are looked at."""
     if kind in _CONTAINERS or issubclass(kind, (*_AMBIENT, contextlib.ExitStack)):
         return True
     is_foreign = kind.__module__.partition(".")[0] in _FOREIGN
@@ -125,13 +126,13 @@ def set_attributes(value: Any, attributes: dict[str, Any]) -> None:
 def is_flat(value: Any) -> bool:
     """Whether a value is a mutable one whose parts are no objects: bytes, or an array of numbers outside of torch."""
     kind: Any = type(value)
-    if not _may_be_flat(kind):
+    if not may_be_flat(kind):
         return False
     return kind.__module__ != "numpy" or not value.dtype.hasobject
 
 
 @functools.lru_cache(maxsize=4096)
-def _may_be_flat(kind: Any) -> bool:
+def may_be_flat(kind: Any) -> bool:
     """Whether values of a class are flat, arrays of NumPy if they hold no objects."""
     return issubclass(kind, (bytearray, array.array, *_WEAK, *_TEXTS)) or (
         kind.__module__ == "numpy" and kind.__name__ == "ndarray"
@@ -294,7 +295,7 @@ def same_contents(now: Contents, before: Contents) -> bool:
 def is_plain_object(kind: Any) -> bool:
     """Whether all that objects of a class hold is in their dict."""
     holding = (list, dict, set, deque, contextvars.ContextVar, *_AMBIENT)
-    return bool(kind.__dictoffset__) and not issubclass(kind, holding) and not slots_of(kind) and not _may_be_flat(kind)
+    return bool(kind.__dictoffset__) and not issubclass(kind, holding) and not slots_of(kind) and not may_be_flat(kind)
 
 
 def _are_same(now: dict[Any, Any], before: dict[Any, Any]) -> bool:

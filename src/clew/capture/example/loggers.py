@@ -34,10 +34,16 @@ def _seeing(value: Any) -> list[Any]:
     return found
 
 
+def is_logger(value: Any) -> bool:
+    """Whether something is logged through a value: a logger, or the module."""
+    return value is logging or isinstance(value, (logging.Logger, logging.LoggerAdapter))
+
+
 def all_keepers(values: Iterable[Any]) -> list[Any]:
     """Those of all loggers among some values, each once."""
-    loggers = [one for one in values if one is logging or isinstance(one, (logging.Logger, logging.LoggerAdapter))]
-    found = {id(one): one for logger in loggers for one in _seeing(logger)}  # most loggers share the root's handlers
+    found = {
+        id(one): one for logger in filter(is_logger, values) for one in _seeing(logger)
+    }  # most loggers share the root's handlers
     return [one for one in found.values() if any(True for _ in functions_in(one))]
 
 

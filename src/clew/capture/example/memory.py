@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, MethodType
 from typing import Any
@@ -19,13 +20,29 @@ from clew.capture.example.contents import (
     LOGGERS,
     Contents,
     Reading,
-    follows,
     is_flat,
+    is_followed,
     is_stream,
+    may_be_flat,
 )
 
 _MOST = 20_000
-_BUILTIN = frozenset({tuple, list, dict, set})
+_BUILTIN = frozenset({tuple, list, dict, set, OrderedDict, deque})
+_FLAT, _FOLLOWED, _STREAM, _LOGGER, _FILE, _HOLDING = range(1, 7)
+
+
+@functools.lru_cache(maxsize=4096)
+def _role(kind: Any) -> int:
+    """What is to be done with values of a class; 0 for nothing, and a flat value may still turn out to be none."""
+    if is_stream(kind):
+        return _STREAM
+    if issubclass(kind, LOGGERS):
+        return _LOGGER
+    if issubclass(kind, FILES):
+        return _FILE
+    if issubclass(kind, (tuple, MethodType, functools.partial, weakref.ref)):
+        return _HOLDING
+    return _FLAT if may_be_flat(kind) else _FOLLOWED if is_followed(kind) else 0
 
 
 def _held_by(value: Any) -> Iterable[Any]:
@@ -50,6 +67,7 @@ class Memory:
         self.loggers: list[Any] = []
         self.files: list[Any] = []
         self.acts: list[Any] = []
+        self._outside = {_STREAM: self.streams, _LOGGER: self.loggers, _FILE: self.files}
         self._seen: dict[int, Reading] = {}
         self._kept: list[Reading] = []
 
@@ -61,30 +79,33 @@ class Memory:
 
     def _remember(self, value: Any, depth: int) -> None:
         kind: Any = type(value)
-        if kind is BuiltinFunctionType and value in ACTING:
-            self.acts.append(value)
-        if kind in HOLDING_NOTHING or depth == 0 or len(self._kept) >= self._most or id(value) in self._seen:
+        if kind in HOLDING_NOTHING:
+            if kind is BuiltinFunctionType and value in ACTING:
+                self.acts.append(value)
+            return
+        if depth == 0 or len(self._kept) >= self._most or id(value) in self._seen:
             return
         if kind not in _BUILTIN and self._is_end(value):
             self.ends[id(value)] = value
             return
-        if is_stream(kind):
-            self.streams.append(value)
-        elif issubclass(kind, LOGGERS):
-            self.loggers.append(value)
-        elif issubclass(kind, FILES):
-            self.files.append(value)
-        elif issubclass(kind, (tuple, MethodType, functools.partial, weakref.ref)):
+        role = _role(kind)
+        if role == _HOLDING:
             for part in _held_by(value):
                 self._remember(part, depth - 1)
-        elif follows(value) or is_flat(value):
-            reading = self._seen[id(value)] = Reading(value)
-            self._kept.append(reading)
-            if is_flat(value):
-                return
-            for part in reading.parts:
-                if type(part) not in HOLDING_NOTHING or type(part) is BuiltinFunctionType:
-                    self._remember(part, depth - 1)
+        elif role in (_FLAT, _FOLLOWED):
+            self._keep(value, kind, depth, role == _FLAT and is_flat(value))
+        elif role:
+            self._outside[role].append(value)
+
+    def _keep(self, value: Any, kind: Any, depth: int, flat: bool) -> None:
+        """Remember what a container, an object or a flat value holds, and what is below that."""
+        if not flat and not is_followed(kind):
+            return
+        reading = self._seen[id(value)] = Reading(value)
+        self._kept.append(reading)
+        for part in () if flat else reading.parts:
+            if type(part) not in HOLDING_NOTHING or type(part) is BuiltinFunctionType:
+                self._remember(part, depth - 1)
 
     def kept(self, added: tuple[int, int]) -> list[Reading]:
         """What one call of ``remember`` has added, and what it held."""

@@ -150,9 +150,9 @@ class State:
         self.streams += [(name, found) for found in self.memory.streams[known:]]
         return added
 
-    def watch_class(self, kind: type) -> None:
-        """Remember which attributes a class has."""
-        self._classes.append((kind, frozenset(vars(kind))))
+    def watch_class(self, kind: type, names: frozenset[str] | None = None) -> None:
+        """Remember which attributes a class has: these, if they are known already."""
+        self._classes.append((kind, frozenset(vars(kind)) if names is None else names))
 
     def _new_class_attributes(self) -> Iterator[tuple[type, str]]:
         for kind, known in self._classes:

@@ -6,123 +6,21 @@ the program's own code names is looked at.
 
 from __future__ import annotations
 
-import builtins
 import functools
 import random
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextvars import ContextVar
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, look_up, value_of
-from clew.capture.example.guards import MISSING, Variable
-from clew.capture.example.reach import (
-    Reach,
-    attribute_names,
-    global_names,
-    is_chosen,
-    is_generated,
-    names_all_globals,
-    stored_names,
-    variables,
-)
+from clew.capture.example.guards import Variable
+from clew.capture.example.known import look, may_change, names_stored
+from clew.capture.example.reach import attribute_names, is_chosen, variables
 from clew.errors import CaptureError
 
 AnswerT = TypeVar("AnswerT")
-
-
-class _Known(NamedTuple):
-    """What was found out about a program: what it reaches, the variables around that, and what their values say."""
-
-    reach: Reach
-    near: dict[FunctionType, None]
-    stored: set[str]
-    around: list[tuple[Any, str, FunctionType]]
-    keys: frozenset[tuple[int, str]]
-    marks: list[Any]
-    codes: list[tuple[FunctionType, CodeType]]
-    missing: list[tuple[dict[str, Any], str]]
-
-    def values(self) -> list[Any] | None:
-        """The values of the variables now; None if another program may be reached through them."""
-        values = [
-            holder.get(name, MISSING) if type(holder) is dict else Variable(holder, name).get()
-            for holder, name, _ in self.around
-        ]
-        for mark, value in zip(self.marks, values, strict=True):
-            kind = type(value)
-            if mark is not value and mark is not kind and (kind not in SIMPLE or mark is not _PLAIN):
-                return None
-        for function, code in self.codes:
-            if function.__code__ is not code:
-                return None
-        for holder, name in self.missing:
-            if name in holder:
-                return None
-        return values
-
-
-_ANY = "*"
-"""Stands for all names, where code can set a variable by a name that is a value."""
-_PLAIN = "plain"
-"""Marks a plain value, in the place of its class."""
-
-_known: dict[Any, _Known] = {}
-_MOST_KNOWN = 64
-
-
-def _look(functions: tuple[Any, ...], kinds: frozenset[type]) -> tuple[_Known, list[Any]]:
-    """What a program reaches, and the values of the variables around it; the former is remembered for programs of
-    importable parts, as long as all code that it names is the same, and objects are of the same classes."""
-    known = _known.get((functions, kinds))
-    values = None if known is None else known.values()
-    if known is not None and values is not None:
-        return known, values
-    reach = Reach()
-    for kind in kinds:
-        reach.add_own_class(kind)
-    for function in functions:
-        reach.add(function)
-    found = {(id(one[0]), one[1]): (*one, function) for function in reach.functions for one in variables(function)}
-    known = _Known(
-        reach,
-        reach.near(functions),
-        _stored(reach.functions),
-        [(holder, name, function) for holder, name, _, function in found.values()],
-        frozenset(found),
-        [_mark(value) for _, _, value, _ in found.values()],
-        [(function, function.__code__) for function in reach.functions],
-        _missing(reach.functions),
-    )
-    if not any("<locals>" in part.__qualname__ for part in (*functions, *kinds)):
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[functions, kinds] = known
-    return known, [value for _, _, value, _ in found.values()]
-
-
-def _mark(value: Any) -> Any:
-    """What must stay for a program to reach the same through a variable: code itself, of all else the class."""
-    if isinstance(value, CODE) or look_up(value, "__wrapped__") is not None:
-        return value
-    return _PLAIN if type(value) in SIMPLE else type(value)
-
-
-def _missing(functions: Iterable[FunctionType]) -> list[tuple[dict[str, Any], str]]:
-    """The global variables that code names and that do not exist, nor as builtins."""
-    named = [(function.__globals__, name) for function in functions for name in global_names(function.__code__)]
-    missing = [one for one in named if one[1] not in one[0] and not hasattr(builtins, one[1])]
-    return list({(id(holder), name): (holder, name) for holder, name in missing}.values())
-
-
-def _stored(functions: Iterable[FunctionType]) -> set[str]:
-    """The names that some functions set, as global variables or as attributes, of a Python module say."""
-    found = {name for function in functions for name in stored_names(function.__code__)}
-    for function in functions:
-        if is_generated(function.__code__):
-            found |= {one.name for one in function.__globals__.values() if type(one) is Variable}
-    return found | {_ANY} if any(names_all_globals(function.__code__) for function in functions) else found
 
 
 def _globals_of(functions: Iterable[FunctionType]) -> dict[int, dict[str, Any]]:
@@ -137,13 +35,13 @@ class Surroundings:
     ) -> None:
         self._streams: list[tuple[str, Any, Any]] = []
         self.program: tuple[list[Any], frozenset[type]] = (list(functions), frozenset(kinds))
-        known, values = _look(tuple(functions), self.program[1])
+        known, values = look(tuple(functions), self.program[1])
+        self._known, self._values = known, values
         self._reach, self._near, self._stored, self._seen = known.reach, known.near, known.stored, known.keys
         self.found = [(holder, name, value) for (holder, name, _), value in zip(known.around, values, strict=True)]
-        for place, value in enumerate(values):
-            if type(value) not in _NO_STREAMS:
-                _, name, function = known.around[place]
-                self._note_stream(name, value, function)
+        for place in known.places(_is_stream, values):
+            _, name, function = known.around[place]
+            self._note_stream(name, values[place], function)
         self._held = {(id(holder), name) for holder, name in held}
         self.found += [(holder, name, holder[name]) for holder, name in held]
 
@@ -152,9 +50,9 @@ class Surroundings:
         self.program[0].append(function)
         self._reach, known = self._reach.copy(), len(self.found)
         reached = self._reach.add(function)
-        self._stored = self._stored | _stored(reached)
+        self._stored = self._stored | names_stored(reached)
         self._add([(holder, name, one) for one in reached for holder, name, _ in variables(one)])
-        return [(holder, name) for holder, name, value in self.found[known:] if self._may_change(holder, name, value)]
+        return [one[:2] for one in self.found[known:] if may_change(*one, self._stored)]
 
     def _add(self, around: Iterable[tuple[Any, str, FunctionType]]) -> None:
         found = {(id(holder), name): (holder, name, function) for holder, name, function in around}
@@ -166,15 +64,8 @@ class Surroundings:
         self._seen = self._seen | found.keys()
 
     def _note_stream(self, name: str, value: Any, function: FunctionType) -> None:
-        kind: Any = type(value)
-        if kind not in _NO_STREAMS and _is_stream_class(kind):
+        if _is_stream(value):
             self._add_stream(name, value, function in self._near)
-
-    def _may_change(self, holder: Any, name: str, value: Any) -> bool:
-        """Whether the program can change a variable: it sets it, or its value can be changed in place."""
-        if isinstance(holder, dict) and name not in self._stored and _ANY not in self._stored:
-            return not isinstance(value, _UNCHANGING)
-        return True
 
     @property
     def functions(self) -> list[FunctionType]:
@@ -209,6 +100,13 @@ class Surroundings:
     def stores(self, name: str) -> bool:
         """Whether the program sets an attribute or a global variable of this name, of whatever it is."""
         return name in self._stored
+
+    def held(self, ask: Callable[[Any], bool]) -> list[tuple[str, Any]]:
+        """The variables, by name, whose values are such; ``ask`` looks at the class of a value, or for a piece of code,
+        so that it need not be asked again at each capture."""
+        places, found = self._known.places(ask, self._values), self.found
+        later = [(name, value) for _, name, value in found[len(self._values) :] if ask(value)]
+        return [found[place][1:] for place in places] + later
 
     def values(self) -> Iterator[tuple[str, Any]]:
         """The variables by name."""
@@ -280,7 +178,8 @@ class Surroundings:
 
     def closures(self) -> list[CellType]:
         """The cells among the holders of variables around the program."""
-        return [one[0] for one in self.found if type(one[0]) is CellType]
+        later = [one[0] for one in self.found[len(self._values) :] if type(one[0]) is CellType]
+        return [self.found[place][0] for place in self._known.in_cells()] + later
 
     def cells(self) -> list[tuple[Any, str]]:
         """The variables that the program can change, by their holder, a dict or a cell, and their name."""
@@ -288,16 +187,10 @@ class Surroundings:
 
     def changeable(self) -> list[tuple[Any, str, Any]]:
         """The same, with the values that they had: those that the program sets, or whose values can be changed."""
-        stored, found = self._stored, self.found
-        if _ANY in stored:
-            return list(found)
-        return [
-            one
-            for one in found
-            if one[1] in stored
-            or not (type(one[2]) in _FIXED or isinstance(one[2], _UNCHANGING))
-            or not isinstance(one[0], dict)
-        ]
+        if self._stored is not self._known.stored:  # functions were added, which may set others
+            return [one for one in self.found if may_change(*one, self._stored)]
+        later = [one for one in self.found[len(self._values) :] if may_change(*one, self._stored)]
+        return [self.found[place] for place in self._known.changeable(self._values)] + later
 
     def variables(self, executed: Iterable[CodeType]) -> Iterator[tuple[Any, str, Any]]:
         """The variables that may be set to something else between calls, and whose value the program may have used:
@@ -343,9 +236,12 @@ def _is_mutable(value: Any) -> bool:
     return follows(value) or is_flat(value) or hasattr(type(value), "__array__")
 
 
-_UNCHANGING = (*SIMPLE, *CODE)
-_FIXED = frozenset(_UNCHANGING)
 _NO_STREAMS = frozenset({FunctionType, type, ModuleType, *SIMPLE})
+
+
+def _is_stream(value: Any) -> bool:
+    kind: Any = type(value)
+    return kind not in _NO_STREAMS and _is_stream_class(kind)
 
 
 @functools.lru_cache(maxsize=4096)

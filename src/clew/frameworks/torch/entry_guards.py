@@ -42,6 +42,15 @@ PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 by_equality.add(torch.device)
 
 
+def is_plain_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of torch's own classes."""
+    return type(value) in PLAIN_TENSORS
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, torch.nn.Module)
+
+
 @pure
 def has_attributes(tensor: torch.Tensor) -> bool:
     """Whether a tensor carries attributes; torch's compiler, which has no tensor yet, reads on as if it had none."""
@@ -257,7 +266,7 @@ class EntryGuards:
     def _modules_around(self, names: set[str]) -> None:
         """A program may use modules that are no parts of it: their mode, their settings, and the parameters that it
         read must still be theirs."""
-        around = [(name, value) for _, name, value in self.surroundings.found if isinstance(value, torch.nn.Module)]
+        around = self.surroundings.held(_is_module)
         hidden = [module for module in self.state.memory.ends.values() if isinstance(module, torch.nn.Module)]
         if not around and not hidden:
             return
@@ -287,9 +296,7 @@ class EntryGuards:
     def _carried_around(self, names: set[str]) -> None:
         """Tensors around the program carried attributes, or none, and a program that may ask for them has seen that."""
         asks_any = not names.isdisjoint(("getattr", "hasattr", "vars", "__dict__"))
-        for _, name, tensor in self.surroundings.found:
-            if type(tensor) not in PLAIN_TENSORS:
-                continue
+        for name, tensor in self.surroundings.held(is_plain_tensor):
             before = self.recorder.carriers.before(tensor)
             if asks_any or not names.isdisjoint(before) or vars(tensor) != before:
                 node = self.graph.call_function(attributes_on, (Carrier(tensor),))

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import chain
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -193,36 +193,42 @@ def _sets_nothing_itself(module: torch.nn.Module) -> bool:
 def watch_classes(state: State, own: set[type], named: Iterable[type], is_stored: Callable[[str], bool]) -> None:
     """Remember the plain values and containers that users' classes hold; of those that are merely named, what the
     program sets somewhere, or can change in place."""
-    found = []
+    found: list[tuple[type, str, Any]] = []
     for kind in {*own, *named}:
         if kind.__module__.partition(".")[0] not in ("torch", "builtins", "functools", "types"):
-            state.watch_class(kind)
-            held, is_own = vars(kind), kind in own
-            for name in _names_of_values(kind):
-                value = held[name]
-                plain = type(value) in SIMPLE and (is_own or is_stored(name))
-                if plain or (follows(value) and not callable(value)):
-                    found.append((kind, name, value))
+            held = _held_by_class(kind)
+            state.watch_class(kind, held.names)
+            found += held.containers
+            found += held.plain if kind in own else [one for one in held.plain if is_stored(one[1])]
     state.watch_variables(found)
 
 
+class _Held(NamedTuple):
+    """What a class holds: everything, the names of that, and what of it are containers and plain values."""
+
+    values: list[Any]
+    names: frozenset[str]
+    containers: list[tuple[type, str, Any]]
+    plain: list[tuple[type, str, Any]]
+
+
 _METHODS = frozenset({FunctionType, property, classmethod, staticmethod})
-_values: dict[type, tuple[tuple[str, ...], tuple[type, ...], list[str]]] = {}
+_classes: dict[type, _Held] = {}
 _MOST_CLASSES = 1024
 
 
-def _names_of_values(kind: type) -> list[str]:
-    """The names under which a class holds no methods; found once, as long as the types of all it holds are the same."""
-    held = vars(kind)
-    names, types = tuple(held), tuple(map(type, held.values()))
-    known = _values.get(kind)
-    if known is None or known[0] != names or known[1] != types:
-        if len(_values) >= _MOST_CLASSES:
-            _values.clear()
-        pairs = zip(names, types, strict=True)
-        found = [name for name, one in pairs if one not in _METHODS and name[:2] != "__"]
-        known = _values[kind] = (names, types, found)
-    return known[2]
+def _held_by_class(kind: type) -> _Held:
+    """What a class holds besides methods; found once, as long as it holds the very same."""
+    held, known = vars(kind), _classes.get(kind)
+    if known is not None and held.keys() == known.names and all(map(operator.is_, held.values(), known.values)):
+        return known
+    if len(_classes) >= _MOST_CLASSES:
+        _classes.clear()
+    values = [(kind, name, one) for name, one in held.items() if type(one) not in _METHODS and name[:2] != "__"]
+    plain = [one for one in values if type(one[2]) in SIMPLE]
+    containers = [one for one in values if follows(one[2]) and not callable(one[2])]
+    known = _classes[kind] = _Held([*held.values()], frozenset(held), containers, plain)
+    return known
 
 
 def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: Iterable[Any]) -> None:

@@ -38,7 +38,7 @@ from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, iterators, makers, mixed, replaced, usual
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
-from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards
+from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
 from clew.frameworks.torch.findings import Findings, Settings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.islands import install as install_islands
@@ -236,9 +236,8 @@ class Run(ExampleRun):
             self.recorder.generators.watch(stream)
         known = self.recorder.constants.values()  # those that another run has met
         self.rollback.watch([*([] if self.modules is None else self.modules.tensors), *known])
-        for _, _, value in self.surroundings.found:
-            if type(value) in PLAIN_TENSORS:
-                self.rollback.watch_attributes(value)
+        for _, value in self.surroundings.held(is_plain_tensor):
+            self.rollback.watch_attributes(value)
 
     def _enter(self, lifted: Iterable[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards."""
