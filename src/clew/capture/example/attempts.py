@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
+from clew.capture.example.bytecode import Operations, instructions_of
 from clew.errors import GuardError
 
 _ENTRANCES = (
@@ -141,12 +142,12 @@ def _may_catch(frame: FrameType, name: str, errors: Errors) -> bool:
 
 def _tried(code: CodeType) -> tuple[Region, ...]:
     """The parts of a function that stand under an ``except``."""
-    if not code.co_exceptiontable:
+    swallows = "suppress" in code.co_names  # a ``with`` that may keep errors to itself
+    if not code.co_exceptiontable or not _may_catch_any(code, swallows):
         return ()
-    instructions = list(dis.get_instructions(code))
+    instructions = instructions_of(code)
     places = {instruction.offset: place for place, instruction in enumerate(instructions)}
     entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
-    swallows = "suppress" in code.co_names  # a ``with`` that may keep errors to itself
 
     def is_caught(target: int, handlers: frozenset[int]) -> bool:
         """A handler that passes the error on, the end of a ``with`` say, may itself stand under one that does not."""
@@ -160,6 +161,18 @@ def _tried(code: CodeType) -> tuple[Region, ...]:
         for entry in entries
         if is_caught(entry.target, frozenset({entry.target}))
     )
+
+
+_ENTERED, _DROPPED, _MATCHED, _WITH = (
+    dis.opmap[name] for name in ("PUSH_EXC_INFO", "POP_TOP", "CHECK_EXC_MATCH", "WITH_EXCEPT_START")
+)
+
+
+def _may_catch_any(code: CodeType, swallows: bool) -> bool:
+    """Whether a function has an operation that stands in handlers which keep errors; most have a ``with`` at most."""
+    operations = Operations(code).all
+    keeps = _MATCHED in operations or bytes((_ENTERED, _DROPPED)) in operations
+    return keeps or (swallows and _WITH in operations)
 
 
 def _asked_for(instructions: list[dis.Instruction], places: dict[int, int], target: int) -> tuple[str, ...] | None:

@@ -1,7 +1,8 @@
 """The instructions of the user's functions: where a frame stands, and what stands before and after it.
 
 A code object and an offset in it come in; out come its instructions and the place among them. Each code object is read
-once, since a capture asks for many places of the same function.
+once, since a capture asks for many places of the same function. Whoever looks for a few operations in a great many
+functions finds them by ``Operations``, far faster than ``dis`` would.
 """
 
 from __future__ import annotations
@@ -9,7 +10,40 @@ from __future__ import annotations
 import dis
 import functools
 from bisect import bisect_right
+from collections.abc import Iterator
 from types import CodeType
+
+_EXTENDED = dis.opmap["EXTENDED_ARG"]
+
+
+class Operations:
+    """The operations of a function, one after the other; those that only make room for a cache are among them."""
+
+    def __init__(self, code: CodeType) -> None:
+        raw = code.co_code  # which is made anew at each reading
+        self.all = raw[::2]
+        self._arguments = raw[1::2]
+
+    def uses(self, operation: int) -> Iterator[int]:
+        """Where one of them is used."""
+        place = self.all.find(operation)
+        while place >= 0:
+            yield place
+            place = self.all.find(operation, place + 1)
+
+    def argument(self, place: int) -> int:
+        """The argument of the operation in a place."""
+        argument, shift = self._arguments[place], 8
+        while place and self.all[place - 1] == _EXTENDED:
+            place -= 1
+            argument |= self._arguments[place] << shift
+            shift += 8
+        return argument
+
+
+def instructions_of(code: CodeType) -> list[dis.Instruction]:
+    """All instructions of a function."""
+    return _read(code)[0]
 
 
 @functools.lru_cache(maxsize=512)

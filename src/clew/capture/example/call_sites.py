@@ -15,10 +15,13 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from clew.capture.example.bytecode import Operations
+
 Substitutes = Mapping[str, Callable[..., Any]]
 
 _MOST_CONSTANTS = 240  # an index beyond it would need a longer instruction
-_NOP, _CACHE, _LOAD_GLOBAL, _EXTENDED = (dis.opmap[name] for name in ("NOP", "CACHE", "LOAD_GLOBAL", "EXTENDED_ARG"))
+_SHORT = 256  # an argument from there on makes a longer instruction
+_NOP, _CACHE, _LOAD_GLOBAL = (dis.opmap[name] for name in ("NOP", "CACHE", "LOAD_GLOBAL"))
 
 
 class _Known(NamedTuple):
@@ -103,13 +106,10 @@ def _calls(code: CodeType, substitutes: Substitutes) -> list[tuple[int, str]]:
     """Where a global is loaded together with the mark that a call follows, and which."""
     if substitutes.keys().isdisjoint(code.co_names) or len(code.co_consts) > _MOST_CONSTANTS:
         return []
-    found, is_extended = [], False
-    raw = code.co_code
-    for place in range(0, len(raw), 2):  # ``dis`` would take ten times as long
-        operation, argument = raw[place], raw[place + 1]
-        if operation == _LOAD_GLOBAL and argument & 1 and not is_extended:
-            name = code.co_names[argument >> 1]
-            if name in substitutes:
-                found.append((place, name))
-        is_extended = operation == _EXTENDED
+    operations, found = Operations(code), []
+    for place in operations.uses(_LOAD_GLOBAL):
+        argument = operations.argument(place)
+        name = code.co_names[argument >> 1]
+        if argument & 1 and name in substitutes and argument < _SHORT:
+            found.append((2 * place, name))
     return found

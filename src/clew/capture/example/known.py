@@ -15,7 +15,7 @@ from typing import Any
 
 from clew.capture.example.contents import CODE, SIMPLE, look_up
 from clew.capture.example.guards import Variable
-from clew.capture.example.reach import Reach, global_names, is_generated, names_all_globals, stored_names, variables
+from clew.capture.example.reach import Reach, global_names, is_generated, names_all_globals, stored_names
 
 ANY = "*"
 """Stands for all names, where code can set a variable by a name that is a value."""
@@ -117,10 +117,11 @@ def look(functions: tuple[Any, ...], kinds: frozenset[type]) -> tuple[Known, lis
         reach.add_own_class(kind)
     for function in functions:
         reach.add(function)
-    found = {(id(one[0]), one[1]): (*one, function) for function in reach.functions for one in variables(function)}
+    found = {(id(one[0]), one[1]): (*one, function) for function in reach.functions for one in reach.around(function)}
     around = [(holder, name, function) for holder, name, _, function in found.values()]
     values = [value for _, _, value, _ in found.values()]
     known = Known(reach, reach.near(functions), around, values)
+    reach.forget()
     if not any("<locals>" in part.__qualname__ for part in (*functions, *kinds)):
         if len(_known) >= _MOST_KNOWN:
             _known.clear()

@@ -18,6 +18,7 @@ from collections.abc import Container, Iterable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
+from clew.capture.example.bytecode import Operations
 from clew.capture.example.contents import CODE, SIMPLE, look_up
 from clew.capture.example.guards import Variable
 from clew.ir.source import is_hidden
@@ -38,6 +39,7 @@ class Reach:
         self._names: set[str] = {"forward"}
         self._methods: dict[str, list[FunctionType]] = {}
         self._waiting: list[FunctionType] = []
+        self._around: dict[FunctionType, list[tuple[Any, str, Any]]] = {}
         self.derived: dict[Any, Any] = {}  # what was found out about the functions, until there are others
 
     def copy(self) -> Reach:
@@ -66,10 +68,22 @@ class Reach:
         found = dict.fromkeys(starts)
         latest = list(found)
         for _ in range(levels):
-            latest = [one for function in latest for one in _named_functions(function, methods)]
+            latest = [one for function in latest for one in self._named_in(function, methods)]
             latest = [one for one in dict.fromkeys(latest) if one in self.functions and one not in found]
             found.update(dict.fromkeys(latest))
         return found
+
+    def _named_in(self, function: FunctionType, methods: dict[str, list[FunctionType]]) -> Iterator[FunctionType]:
+        """The functions that the code of one names, by themselves or as methods."""
+        names = attribute_names(function.__code__)
+        for name in names & methods.keys():
+            yield from methods[name]
+        for _, _, value in self.around(function):
+            if isinstance(value, ModuleType):
+                inside = [vars(value)[name] for name in names & vars(value).keys()]
+            else:
+                inside = [value, look_up(value, "__wrapped__")]
+            yield from (one for one in inside if isinstance(one, FunctionType))
 
     def is_installed(self, kind: type) -> bool:
         """Whether a class is one that the program merely names, of a package that was installed."""
@@ -126,8 +140,19 @@ class Reach:
                 self._waiting += self._methods.get(name, ())
             self._names |= names
             depth = 1 if _INSTALLED in function.__code__.co_filename else _DEPTH
-            for _, _, value in variables(function):
+            for _, _, value in self.around(function):
                 self._add_value(value, names, depth)
+
+    def around(self, function: FunctionType) -> list[tuple[Any, str, Any]]:
+        """The variables around a function; they are read once, until ``forget``."""
+        known = self._around.get(function)
+        if known is None:
+            known = self._around[function] = list(variables(function))
+        return known
+
+    def forget(self) -> None:
+        """Let go of the values of all variables: they are read again when they are needed again."""
+        self._around.clear()
 
     def _is_own(self, function: FunctionType) -> bool:
         """Whether a function is the program's: of one of its packages, or no installed one."""
@@ -174,19 +199,6 @@ class Reach:
         if functions:
             return any(map(self._is_own, functions))
         return _INSTALLED not in _file(kind)
-
-
-def _named_functions(function: FunctionType, methods: dict[str, list[FunctionType]]) -> Iterator[FunctionType]:
-    """The functions that the code of one names, by themselves or as methods."""
-    names = attribute_names(function.__code__)
-    for name in names & methods.keys():
-        yield from methods[name]
-    for _, _, value in variables(function):
-        if isinstance(value, ModuleType):
-            inside = [vars(value)[name] for name in names & vars(value).keys()]
-        else:
-            inside = [value, look_up(value, "__wrapped__")]
-        yield from (one for one in inside if isinstance(one, FunctionType))
 
 
 _NOTHING: frozenset[str] = frozenset()
@@ -349,42 +361,42 @@ class _Scan(NamedTuple):
 
     globals: tuple[str, ...]
     stored: tuple[str, ...]
+    imported: tuple[str, ...]
     asks_for_identity: bool
     compares_objects: bool
 
 
 @functools.lru_cache(maxsize=16384)
 def _scan(code: CodeType) -> _Scan:
-    """Read the instructions of a function, and of those inside it, once; ``dis`` itself takes ten times as long."""
-    names, stored, identity, objects = set(), set(), False, False
-    extended, before = 0, _UNKNOWN
-    instructions = code.co_code
-    for place in range(0, len(instructions), 2):
-        operation, argument = instructions[place], extended | instructions[place + 1]
-        extended = argument << 8 if operation == _EXTENDED else 0
-        if operation == _LOAD_GLOBAL:
-            names.add(code.co_names[argument >> 1])
-        elif operation in (_STORE_GLOBAL, _STORE_ATTR):
-            stored.add(code.co_names[argument])
-        elif operation == _IS:
-            identity, objects = identity or isinstance(before, bool), objects or before is _UNKNOWN
-        if operation != _EXTENDED:
-            before = code.co_consts[argument] if operation == _LOAD_CONST else _UNKNOWN
+    """Read the instructions of a function, and of those inside it, once."""
+    operations, names = Operations(code), code.co_names
+    loaded = {names[operations.argument(place) >> 1] for place in operations.uses(_LOAD_GLOBAL)}
+    stored = {names[operations.argument(place)] for one in _STORES for place in operations.uses(one)}
+    identity = objects = False
+    for place in operations.uses(_IS):
+        if place and operations.all[place - 1] == _LOAD_CONST:
+            identity = identity or isinstance(code.co_consts[operations.argument(place - 1)], bool)
+        else:
+            objects = True
+    imported = [names[operations.argument(place)] for place in operations.uses(_IMPORT)]
+    if not _IMPORTING.isdisjoint(names):
+        imported += [text for text in code.co_consts if isinstance(text, str)]
     inner = [_scan(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     stored.update(name for one in inner for name in one.stored)
-    names.update(stored, (name for one in inner for name in one.globals))
+    loaded.update(stored, (name for one in inner for name in one.globals))
     return _Scan(
-        tuple(sorted(names)),
+        tuple(sorted(loaded)),
         tuple(stored),
+        tuple(dict.fromkeys([*imported, *(name for one in inner for name in one.imported)])),
         identity or any(one.asks_for_identity for one in inner),
         objects or "id" in code.co_names or any(one.compares_objects for one in inner),
     )
 
 
-_UNKNOWN: Any = object()
-_EXTENDED, _LOAD_GLOBAL, _STORE_GLOBAL, _STORE_ATTR, _IS, _LOAD_CONST = (
-    dis.opmap[name] for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "STORE_ATTR", "IS_OP", "LOAD_CONST")
-)
+_LOAD_GLOBAL, _LOAD_CONST, _IS = (dis.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_CONST", "IS_OP"))
+_STORES = (dis.opmap["STORE_GLOBAL"], dis.opmap["STORE_ATTR"])
+_IMPORT = dis.opmap["IMPORT_NAME"]
+_IMPORTING = frozenset({"import_module", "__import__", "modules"})
 
 
 def global_names(code: CodeType) -> tuple[str, ...]:
@@ -392,19 +404,9 @@ def global_names(code: CodeType) -> tuple[str, ...]:
     return _scan(code).globals
 
 
-@functools.lru_cache(maxsize=16384)
 def imported_names(code: CodeType) -> tuple[str, ...]:
     """The Python modules that a function, or one inside it, imports as it runs, or names in a text to do so."""
-    places = range(0, len(code.co_code), 2)
-    names = [code.co_names[code.co_code[place + 1]] for place in places if code.co_code[place] == _IMPORT]
-    if not _IMPORTING.isdisjoint(code.co_names):
-        names += [text for text in code.co_consts if isinstance(text, str)]
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return tuple(dict.fromkeys([*names, *(name for one in inner for name in imported_names(one))]))
-
-
-_IMPORT = dis.opmap["IMPORT_NAME"]
-_IMPORTING = frozenset({"import_module", "__import__", "modules"})
+    return _scan(code).imported
 
 
 @functools.lru_cache(maxsize=16384)

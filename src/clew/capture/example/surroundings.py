@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, look_up, value_of
 from clew.capture.example.guards import Variable
 from clew.capture.example.known import look, may_change, names_stored
-from clew.capture.example.reach import attribute_names, is_chosen, variables
+from clew.capture.example.reach import attribute_names, is_chosen
 from clew.errors import CaptureError
 
 AnswerT = TypeVar("AnswerT")
@@ -51,7 +51,8 @@ class Surroundings:
         self._reach, known = self._reach.copy(), len(self.found)
         reached = self._reach.add(function)
         self._stored = self._stored | names_stored(reached)
-        self._add([(holder, name, one) for one in reached for holder, name, _ in variables(one)])
+        self._add([(holder, name, one) for one in reached for holder, name, _ in self._reach.around(one)])
+        self._reach.forget()
         return [one[:2] for one in self.found[known:] if may_change(*one, self._stored)]
 
     def _add(self, around: Iterable[tuple[Any, str, FunctionType]]) -> None:
@@ -126,7 +127,8 @@ class Surroundings:
             codes = [(function, function.__code__) for function in self._reach.functions]
             seen = [function for function, code in codes if (code.co_filename, code.co_firstlineno) in places]
             ran = {**self._near, **self._reach.near(seen)}
-            named = frozenset((id(one[0]), one[1]) for function in ran for one in variables(function))
+            named = frozenset((id(one[0]), one[1]) for function in ran for one in self._reach.around(function))
+            self._reach.forget()
             known[places] = (ran, named)
         found: tuple[dict[FunctionType, None], frozenset[tuple[int, str]]] = known[places]
         return found

@@ -7,7 +7,6 @@ wherever they are called from: these are replaced in all modules that hold them 
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterable
 from types import CellType
@@ -49,22 +48,39 @@ def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]], cells: It
 
 def replace_in_importers(patches: Patches) -> None:
     """Replace what matters everywhere in all modules that have imported it by name."""
-    for names, name in _importers(len(sys.modules)):
+    for names, name in _importers.now():
         if id(names.get(name)) in _standing:
             patches.in_dict(names, name, _replacement)
 
 
-@functools.lru_cache(maxsize=1)
-def _importers(count: int) -> list[tuple[dict[str, Any], str]]:
-    """The globals of modules that have imported something by name which matters everywhere; ``count`` modules are
-    there, and they are looked at again when there are others."""
-    found = []
-    for module in list(sys.modules.values()):
-        names = getattr(module, "__dict__", None)
-        if type(names) is dict:
-            known = names.keys() & _everywhere.keys()
-            found += [(names, name) for name in known if _is_noted(names[name])]
-    return found
+class _Importers:
+    """The globals of modules that have imported something by name which matters everywhere; modules that were there
+    before are not looked at again when others are imported."""
+
+    def __init__(self) -> None:
+        self._looked_at: dict[str, Any] = {}
+        self._wanted = 0
+        self._found: list[tuple[dict[str, Any], str]] = []
+
+    def now(self) -> list[tuple[dict[str, Any], str]]:
+        """Those among the modules that there are now."""
+        if len(_everywhere) != self._wanted:
+            self._looked_at, self._found, self._wanted = {}, [], len(_everywhere)
+        if len(sys.modules) != len(self._looked_at):
+            known, self._looked_at = self._looked_at, dict(sys.modules)
+            for name, module in self._looked_at.items():
+                if known.get(name, self) is not module:
+                    self._found += _importing(module)
+        return self._found
+
+
+_importers = _Importers()
+
+
+def _importing(module: Any) -> list[tuple[dict[str, Any], str]]:
+    names: Any = getattr(module, "__dict__", None)
+    known = names.keys() & _everywhere.keys() if type(names) is dict else ()
+    return [(names, name) for name in known if _is_noted(names[name])]
 
 
 def _is_noted(value: Any) -> bool:
