@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Iterator
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
@@ -94,10 +95,12 @@ def _parts(value: Any) -> Iterator[Any]:
 def _owner_of(frameworks: list[Guest], fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Guest:
     """NumPy comes last: its arrays may be what a program of another framework starts from."""
     values = [fn, getattr(fn, "__self__", None), *leaves((args, kwargs))]
-    values += [part for value in values for part in _parts(value)]
-    owners = [framework for framework in frameworks if any(framework.owns(value) for value in values)]
-    if owners and owners[0].package != _DEFAULT:
-        return owners[0]
+    owners: list[Guest] = []
+    for framework in frameworks:
+        if any(framework.owns(part) for part in chain(values, (part for value in values for part in _parts(value)))):
+            if framework.package != _DEFAULT and not owners:
+                return framework
+            owners.append(framework)
     function = getattr(inspect.unwrap(fn), "__func__", fn) if callable(fn) else fn
     around = getattr(inspect.unwrap(function), "__globals__", {}) if callable(function) else {}
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None

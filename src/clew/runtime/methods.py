@@ -26,11 +26,10 @@ class CapturedMethods(torch.nn.Module):
     def __init__(self, source: torch.nn.Module, graphs: dict[str, Graph], constants: dict[str, Any]) -> None:
         super().__init__()
         self.training = source.training
-        for path in dict.fromkeys(path for graph in graphs.values() for path in referred_paths(graph)):
-            if path in constants:
-                put_attribute(self, path, constants[path], persistent=False)
-            elif path not in (ROOT, "training"):
-                take_over(source, self, path)
+        paths = dict.fromkeys(path for graph in graphs.values() for path in referred_paths(graph))
+        for path in [path for path in paths if path in constants]:
+            put_attribute(self, path, constants[path], persistent=False)
+        take_over(source, self, [path for path in paths if path not in constants and path not in (ROOT, "training")])
         self._names = tuple(graphs)
         self._class_name = type(source).__name__
         for name, graph in graphs.items():

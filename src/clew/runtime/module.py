@@ -10,11 +10,12 @@ from __future__ import annotations
 import copy
 import itertools
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.nn.modules.module import _global_module_registration_hooks as _registration_hooks
 
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
@@ -70,9 +71,8 @@ class GraphModule(torch.nn.Module):
         _own_class(type(self)).__name__ = class_name
         if isinstance(root, torch.nn.Module):
             self.training = root.training
-            for path in referred_paths(graph):
-                if not isinstance(getattr(type(self), path, None), property):  # what the class itself provides
-                    take_over(root, self, path)
+            kind, paths = type(self), referred_paths(graph)  # of which the class itself provides some
+            take_over(root, self, [path for path in paths if not isinstance(getattr(kind, path, None), property)])
         elif isinstance(root, dict):
             self._take_from_dict(root, graph)
         else:
@@ -388,32 +388,48 @@ def referred_paths(graph: Graph) -> list[str]:
     return list(dict.fromkeys(node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")))
 
 
-def take_over(source: Any, target: Any, path: str) -> None:
-    """Share the attribute at ``path`` of ``source``, making empty modules on the way."""
-    atoms = path.split(".")
-    holder, found = target, source
-    for depth, atom in enumerate(atoms[:-1]):
-        found = _attribute(found, atom, atoms[: depth + 1])
-        existing = vars(holder)["_modules"].get(atom) if isinstance(holder, torch.nn.Module) else None
-        if existing is None:
-            existing = getattr(holder, atom, None)
-        if existing is found:
-            return  # the whole parent is here already
-        if existing is None:
-            existing = torch.nn.Module()
-            existing.training = getattr(found, "training", True)
-            setattr(holder, atom, existing)
-        holder = existing
-    name = atoms[-1]
-    persistent = name in getattr(found, "_buffers", ()) and name not in found._non_persistent_buffers_set
-    put_attribute(holder, name, _attribute(found, name, atoms), persistent)
+def take_over(source: Any, target: Any, paths: Iterable[str]) -> None:
+    """Share the attributes at these paths of ``source``, making empty modules on the way."""
+    reached: dict[str, tuple[Any, Any]] = {"": (source, target)}
+    for path in paths:
+        owner, _, name = path.rpartition(".")
+        found, holder = reached[owner] if owner in reached else _reach(reached, owner)
+        if found is holder:
+            continue  # the whole parent is here already
+        value = _attribute(found, name, path)
+        if path in reached:
+            reached[path] = (value, value)
+        if type(holder) is torch.nn.Module and isinstance(value, torch.nn.Module) and not _registration_hooks:
+            vars(holder)["_modules"][name] = value  # all that is left to do for a module made here
+            continue
+        persistent = name in getattr(found, "_buffers", ()) and name not in found._non_persistent_buffers_set
+        put_attribute(holder, name, value, persistent)
 
 
-def _attribute(holder: Any, name: str, path: list[str]) -> Any:
+def _reach(reached: dict[str, tuple[Any, Any]], path: str) -> tuple[Any, Any]:
+    """The module at a path of the source, and the one that stands for it, made here if need be; both are noted."""
+    owner, _, name = path.rpartition(".")
+    found, holder = reached[owner] if owner in reached else _reach(reached, owner)
+    if found is not holder:
+        outer, found = holder, _attribute(found, name, path)
+        holder = vars(outer)["_modules"].get(name) if isinstance(outer, torch.nn.Module) else None
+        if holder is None:
+            holder = getattr(outer, name, None)
+        if holder is None:
+            holder = torch.nn.Module()
+            holder.training = getattr(found, "training", True)
+            setattr(outer, name, holder)
+    else:
+        found = holder = _attribute(found, name, path)
+    reached[path] = (found, holder)
+    return reached[path]
+
+
+def _attribute(holder: Any, name: str, path: str) -> Any:
     found = getattr(holder, name, _MISSING)
     if found is _MISSING:
         raise MissingAttribute(
-            f"the graph refers to {'.'.join(path)!r}, which the root {type(holder).__name__} does not have",
+            f"the graph refers to {path!r}, which the root {type(holder).__name__} does not have",
             fixes=["give a root that has it, or correct the node's target"],
         )
     return found

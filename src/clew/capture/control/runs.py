@@ -26,7 +26,7 @@ from clew.capture.example.loggers import STANDARD, all_keepers, functions_in, is
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind
-from clew.capture.example.reach import asks_for_identity, attribute_names, compares_objects
+from clew.capture.example.reach import asks_for_identity, compares_objects
 from clew.capture.example.recorder import Recorder
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
@@ -197,8 +197,11 @@ class ExampleRun:
         value = plain(self.recorder, self.result) if self.settings.keep and not several else None
         state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
         graph = self.recorder.bodies.outermost
-        code = list(self.surroundings.code(self.recorder.executed.values()))
-        pins = Pins([*self.state.pins(), *self._methods()], self.state.held_by_pins(self._names()), code)
+        executed = self.recorder.executed.values()
+        code = list(self.surroundings.code(executed))
+        pins = Pins(
+            [*self.state.pins(), *self._methods()], self.state.held_by_pins(self.surroundings.names(executed)), code
+        )
         return Captured(self.module, self.recorder.constants, graph, value, state, pins, several)
 
     def _methods(self) -> Iterator[Pin]:
@@ -207,12 +210,6 @@ class ExampleRun:
         for kind in self.surroundings.classes_of(ran):
             if self.surroundings.may_vary(kind):
                 yield from ((vars(kind), name, value) for name, value in vars(kind).items() if _is_among(value, ran))
-
-    def _names(self) -> frozenset[str]:
-        """The attributes that the program names."""
-        ran = self.surroundings.ran(self.recorder.executed.values())
-        codes = {*self.recorder.executed.values(), *(function.__code__ for function in ran)}
-        return frozenset[str]().union(*map(attribute_names, codes))
 
     def finish(self, runs: list[Any]) -> None:
         """Complete the graph with what all runs relied on."""

@@ -31,6 +31,10 @@ _ARITHMETIC: dict[Any, Callable[[int, int], int]] = {
     operator.mod: operator.mod,
 }
 _COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge})
+_TOLD = frozenset({getattr, operator.getitem, len, *_ARITHMETIC, *_COMPARISONS})
+"""Functions of whose results something may be known."""
+_CALLS = frozenset({"call_function", "call_method", "call_module"})
+_BLOCKS = frozenset({"__enter__", "__exit__"})
 _FACTS = frozenset({"shape", "ndim", "dtype", "device", "layout", "requires_grad", "is_leaf", "is_cuda"})
 _SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size"})
 _CONSTANTS = (int, float, bool, str, type(None))
@@ -92,10 +96,13 @@ class _Known:
 
     def see(self, node: Node) -> None:
         """Give the value of a node its key, and remember what may change values that are read later."""
-        self._keys[node] = self._key(node)
-        is_guard = type(node.target) is FunctionType and node.target in guards.CHECKS
-        is_block = node.op == "call_method" and node.target in ("__enter__", "__exit__")
-        if node.op.startswith("call_") and not is_guard and not is_block:
+        op, target = node.op, node.target
+        kind = type(target)
+        is_told = target in _SIZES if op == "call_method" else (kind is BuiltinFunctionType and target in _TOLD)
+        self._keys[node] = self._key(node) if is_told or target is bool else node
+        is_guard = kind is FunctionType and target in guards.CHECKS
+        is_block = op == "call_method" and target in _BLOCKS
+        if op in _CALLS and not is_guard and not is_block:
             self._calls.append(node)
 
     def _now(self, question: Key) -> int:
@@ -114,15 +121,14 @@ class _Known:
 
     def _key(self, node: Node) -> Key:
         """The same key for nodes that compute the same; the node itself if nothing is known of it."""
+        if node.op not in _CALLS:
+            return node
         parts = [self._part(argument) for argument in node.args]
         if node.kwargs or any(part is None for part in parts):
             return node
         if node.op == "call_method":
-            if node.target not in _SIZES or (node.target == "size" and len(parts) != 2):
-                return node
-            return self._size(self._read(node.target, parts))
-        if node.op != "call_function":
-            return node
+            whole = node.target == "size" and len(parts) != 2
+            return node if whole else self._size(self._read(node.target, parts))
         target, args = node.target, node.args
         if target is getattr and len(args) == 2 and args[1] in _FACTS:
             key = self._read(target, parts)
@@ -132,7 +138,7 @@ class _Known:
         if target in (len, bool):
             key = self._read(target, parts)
             return self._size(key) if target is len else key
-        return self._computed(target, parts) or node
+        return (self._computed(target, parts) or node) if node.op == "call_function" else node
 
     def _part(self, argument: Any) -> Key | None:
         """The key of an argument; constants are told apart by type; None for anything else."""

@@ -27,6 +27,9 @@ def _globals_of(functions: Iterable[FunctionType]) -> dict[int, dict[str, Any]]:
     return {id(function.__globals__): function.__globals__ for function in functions}
 
 
+_RunOf = tuple[dict[FunctionType, None], frozenset[tuple[int, str]], frozenset[str]]
+
+
 class Surroundings:
     """The variables around some functions, as they were before the program ran."""
 
@@ -118,19 +121,26 @@ class Surroundings:
         """The functions that were seen running, and those that they may have called."""
         return self._run_of(executed)[0]
 
-    def _run_of(self, executed: Iterable[CodeType]) -> tuple[dict[FunctionType, None], frozenset[tuple[int, str]]]:
-        """The functions of a run, and the variables that they name; remembered for the next run of the same."""
+    def names(self, executed: Iterable[CodeType]) -> frozenset[str]:
+        """The attributes that these functions name."""
+        return self._run_of(executed)[2]
+
+    def _run_of(self, executed: Iterable[CodeType]) -> _RunOf:
+        """The functions of a run, the variables that they name, and the attributes; remembered for the next run of the
+        same."""
         # Another code may have stood for a function's own during the run, so codes are told apart by their place.
+        executed = list(executed)
         places = frozenset((code.co_filename, code.co_firstlineno) for code in executed)
         known = self._reach.derived
         if places not in known:
-            codes = [(function, function.__code__) for function in self._reach.functions]
-            seen = [function for function, code in codes if (code.co_filename, code.co_firstlineno) in places]
+            own = [(function, function.__code__) for function in self._reach.functions]
+            seen = [function for function, code in own if (code.co_filename, code.co_firstlineno) in places]
             ran = {**self._near, **self._reach.near(seen)}
             named = frozenset((id(one[0]), one[1]) for function in ran for one in self._reach.around(function))
             self._reach.forget()
-            known[places] = (ran, named)
-        found: tuple[dict[FunctionType, None], frozenset[tuple[int, str]]] = known[places]
+            codes = [*executed, *(function.__code__ for function in ran)]
+            known[places] = (ran, named, frozenset[str]().union(*map(attribute_names, codes)))
+        found: _RunOf = known[places]
         return found
 
     def holds(self, wanted: Any) -> bool:

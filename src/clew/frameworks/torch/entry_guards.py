@@ -21,7 +21,7 @@ from clew.capture.example.contents import SIMPLE, follows, is_flat
 from clew.capture.example.inline import attributes_of_arrays
 from clew.capture.example.memory import Memory
 from clew.capture.example.nests import Nests
-from clew.capture.example.reach import attribute_names, compares_objects
+from clew.capture.example.reach import compares_objects
 from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.slots import ROOT
 from clew.capture.example.state import State
@@ -130,7 +130,7 @@ class EntryGuards:
             self._gradients()
             ran = self.surroundings.ran(self.recorder.executed.values())
             codes = {*self.recorder.executed.values(), *(function.__code__ for function in ran)}
-            names = {name for code in codes for name in attribute_names(code)}
+            names = self.surroundings.names(self.recorder.executed.values())
             self._variables()
             self._environment()
             self._classes(ran, names)
@@ -233,24 +233,22 @@ class EntryGuards:
 
     def _level(self, name: str, logger: logging.Logger) -> None:
         """What is logged has no node, but a program may ask whether anything would be."""
-        asking = [code for code in self.recorder.executed.values() if not _ASKING.isdisjoint(code.co_names)]
-        if asking:
+        if any(not _ASKING.isdisjoint(code.co_names) for code in self.recorder.executed.values()):
             level = self.graph.call_function(level_of, (logger,))
             self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
 
-    def _classes(self, ran: dict[FunctionType, None], names: set[str]) -> None:
+    def _classes(self, ran: dict[FunctionType, None], names: frozenset[str]) -> None:
         """Attributes that the program's own classes hold for all their instances."""
         lifted = {entry.slot.key for entry in self.state.entries}
-        for kind in self.surroundings.classes_of(ran):
+        for kind in filter(self.surroundings.may_vary, self.surroundings.classes_of(ran)):
             for name in sorted(names & vars(kind).keys()):
                 value = vars(kind)[name]
                 plain = type(value) in SIMPLE or (follows(value) and not callable(value))
-                plain = plain or isinstance(value, numpy.ndarray)
-                plain = plain and not name.startswith("__") and self.surroundings.may_vary(kind)
+                plain = (plain or isinstance(value, numpy.ndarray)) and not name.startswith("__")
                 if plain and (id(kind), name) not in lifted | self.state.own:
                     self._variable(kind, name, value, f"{kind.__name__}.{name}")
 
-    def _owners(self, names: set[str]) -> None:
+    def _owners(self, names: frozenset[str]) -> None:
         """Attributes that the program names of the plain objects that it belongs to, tensors among them."""
         lifted = {entry.slot.key for entry in self.state.entries}
         for group in self.state._groups:
@@ -263,7 +261,7 @@ class EntryGuards:
                 if counts and not isinstance(value, torch.nn.Module) and group.key(name) not in lifted:
                     self._variable(group.owner, name, value, f"{type(group.owner).__name__}.{name}")
 
-    def _modules_around(self, names: set[str]) -> None:
+    def _modules_around(self, names: frozenset[str]) -> None:
         """A program may use modules that are no parts of it: their mode, their settings, and the parameters that it
         read must still be theirs."""
         around = self.surroundings.held(_is_module)
@@ -276,7 +274,7 @@ class EntryGuards:
                 parts.update(module.modules())
                 self._module_around(name, module, names)
 
-    def _module_around(self, name: str, module: torch.nn.Module, names: set[str]) -> None:
+    def _module_around(self, name: str, module: torch.nn.Module, names: frozenset[str]) -> None:
         lifted = {entry.slot.key for entry in self.state.entries}
         if (id(module), "training") not in lifted:
             mode = self.graph.call_function(getattr, (module, "training"))
@@ -293,7 +291,7 @@ class EntryGuards:
                 if counts and (id(part), key) not in lifted:
                     self._variable(part, key, value, ".".join(filter(None, (name, path, key))))
 
-    def _carried_around(self, names: set[str]) -> None:
+    def _carried_around(self, names: frozenset[str]) -> None:
         """Tensors around the program carried attributes, or none, and a program that may ask for them has seen that."""
         asks_any = not names.isdisjoint(("getattr", "hasattr", "vars", "__dict__"))
         for name, tensor in self.surroundings.held(is_plain_tensor):
@@ -302,7 +300,7 @@ class EntryGuards:
                 node = self.graph.call_function(attributes_on, (Carrier(tensor),))
                 self._require(node, described(before), f"the attributes of {name} are what they were")
 
-    def _trainers(self, names: set[str]) -> None:
+    def _trainers(self, names: frozenset[str]) -> None:
         """What the program may have read of optimizers and schedulers must still be so."""
         for trainer, settings in self.recorder.trainers.asked(names):
             text = f"the settings of the {type(trainer).__name__} are what they were"

@@ -103,6 +103,7 @@ class Run(ExampleRun):
             self.module = None
         self.paths = findings.paths = {}
         self._is_leaf: dict[torch.nn.Module, bool] = {}
+        self._plain: set[torch.nn.Module] = set()  # leaves that hold no tensors of classes of their own
         self._held: dict[Any, list[tuple[str, int]]] = {}
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
@@ -372,11 +373,14 @@ class Run(ExampleRun):
         is_leaf = path is not None and self._is_leaf.get(module)
         if is_leaf is None and path is not None:
             is_leaf = self._is_leaf[module] = module is not self.module and self.leaves(module, path)
+            if is_leaf and not module._modules and all(is_plain_tensor(one) for _, one in tensors_in(module)):
+                self._plain.add(module)
         if path is None or not is_leaf or self._must_enter(module):
             return self._enter_module(original, module, path, args, kwargs)
         pure = module_effect(module) is Effect.NONE
         if pure and not kwargs and not self.islands:
-            value = usual.call_layer(self.recorder, path, partial(original, module), args, sys._getframe(1))
+            call = partial(original, module)
+            value = usual.call_layer(self.recorder, path, call, args, sys._getframe(1), module in self._plain)
             if value is not usual.UNUSUAL:
                 return value
         written = () if pure else (*written_by(module), *leaves((args, kwargs)))

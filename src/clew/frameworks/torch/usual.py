@@ -79,10 +79,13 @@ def record(
     return _result(recorder, node, value, args)
 
 
-def call_layer(recorder: TorchRecorder, path: str, call: Any, args: tuple[Any, ...], frame: FrameType | None) -> Any:
+def call_layer(
+    recorder: TorchRecorder, path: str, call: Any, args: tuple[Any, ...], frame: FrameType | None, is_plain: bool
+) -> Any:
     """Make a call of a layer of torch's that only computes, and record it as one node; ``UNUSUAL`` as in ``record``.
 
-    ``frame`` is the one that calls the module, or one further in that hands the call on.
+    ``frame`` is the one that calls the module, or one further in that hands the call on. A layer ``is_plain`` if all
+    its tensors are torch's own: then nobody needs to see what it calls, if there is no mode but the capture's.
     """
     frame = beyond(frame)
     site = None if frame is None else site_of(frame)
@@ -94,7 +97,11 @@ def call_layer(recorder: TorchRecorder, path: str, call: Any, args: tuple[Any, .
     node_args = tuple([recorder.argument(value) for value in args])
     recorder.depth += 1
     try:
-        value = call(*args)
+        if is_plain and torch._C._len_torch_function_stack() == 1:
+            with torch._C.DisableTorchFunction():
+                value = call(*args)
+        else:
+            value = call(*args)
     except Exception as error:
         recorder.note_failure(error)
         raise
