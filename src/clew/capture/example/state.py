@@ -7,6 +7,7 @@ the program leaves there is written at the end of the graph. A place that is set
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -43,7 +44,8 @@ def _key(variable: Variable) -> tuple[int, str]:
 
 
 class _Group(NamedTuple):
-    """The attributes of one object, as they were; ``below`` says what was remembered under each."""
+    """The attributes of one object, as they were; ``below`` says what was remembered under each, ``skipped`` are those
+    that are left out."""
 
     owner: Any
     holder: dict[str, Any]
@@ -51,7 +53,17 @@ class _Group(NamedTuple):
     below: dict[str, tuple[int, int]]
     path: str | None
     skip: frozenset[str]
+    skipped: frozenset[str]
     is_inner: bool = False
+
+    def is_as_before(self) -> bool:
+        """Whether the attributes are the very same objects, what is below them aside."""
+        holder, before = self.holder, self.before
+        return (
+            len(holder) == len(before) + len(self.skipped)
+            and all(map(operator.is_, map(holder.get, before), before.values()))
+            and (not self.skipped or holder.keys() >= self.skipped)
+        )
 
     def key(self, name: str) -> tuple[int, str]:
         """The key of the place of one attribute."""
@@ -119,7 +131,8 @@ class State:
                 added = self._remember(name, value)
                 if added[0] != added[1]:
                     below[name] = added
-        self._groups.append(_Group(owner, holder, before, below, path, skip, is_inner))
+        skipped = frozenset(holder.keys() - before.keys()) if skip else _NONE
+        self._groups.append(_Group(owner, holder, before, below, path, skip, skipped, is_inner))
 
     def watch_variable(self, variable: Variable, depth: int = 3) -> None:
         """Remember one variable, unless it has entered the capture: then it is remembered already."""
@@ -214,7 +227,8 @@ class State:
     def changed(self) -> list[Slot]:
         """The places that the run has changed, without those that were lifted."""
         lifted = {entry.slot.key for entry in self.entries}
-        found = {slot.key: slot for slot in (*self._changed_attributes(), *self._changed_variables())}
+        inside = self.memory.has_changed()
+        found = {slot.key: slot for slot in (*self._changed_attributes(inside), *self._changed_variables(inside))}
         self._is_clean = not found and not self.entries and not any(group.is_inner for group in self._groups)
         return [slot for key, slot in (found | self._wanted).items() if key not in lifted]
 
@@ -223,10 +237,11 @@ class State:
         lifted = {entry.slot.key for entry in self.entries}
         return [slot for key, slot in self._wanted.items() if key not in lifted]
 
-    def _changed_attributes(self) -> Iterator[Slot]:
+    def _changed_attributes(self, inside: bool) -> Iterator[Slot]:
+        """The attributes that are others; if containers have changed ``inside``, those that lead to one too."""
         for group in self._groups:
             holder, before = group.holder, group.before
-            if group.is_inner or (not before and not holder):
+            if group.is_inner or ((not inside or not group.below) and group.is_as_before()):
                 continue
             for name in {**before, **holder}:
                 if name in group.skip:
@@ -236,14 +251,14 @@ class State:
                 if not same or (name in group.below and self.memory.changed(group.below[name])):
                     yield group.slot(name)
 
-    def _changed_variables(self) -> Iterator[Slot]:
+    def _changed_variables(self, inside: bool) -> Iterator[Slot]:
         yield from (Slot(Variable(kind, name)) for kind, name in self._new_class_attributes())
         for variable, before, below in self._variables:
             if self.own and _key(variable) in self.own:
                 continue
             holder = variable.holder
             now = holder.get(variable.name, MISSING) if type(holder) is dict else variable.get()
-            if (now is not before and not same_part(now, before)) or (below[1] and self.memory.changed(below)):
+            if (now is not before and not same_part(now, before)) or (inside and self.memory.changed(below)):
                 yield Slot(variable)
 
     def is_touched(self, values: Iterable[Any], variables: Iterable[Variable]) -> bool:
@@ -403,7 +418,7 @@ class State:
             (group.holder, name, value)
             for group in self._groups
             for name, value in group.before.items()
-            if not group.is_inner and group.key(name) not in lifted
+            if not group.is_inner and (not lifted or group.key(name) not in lifted)
         ]
 
     def held_by_pins(self, names: Container[str]) -> list[Reading]:
@@ -415,7 +430,7 @@ class State:
             reading
             for group in self._groups
             for name, added in group.below.items()
-            if not group.is_inner and group.key(name) not in lifted and (anything or name in names)
+            if not group.is_inner and (anything or name in names) and group.key(name) not in lifted
             for reading in self.memory.kept(added)
             if id(reading.value) not in changed
         ]

@@ -20,7 +20,6 @@ from torch.nn import functional
 from clew.capture.example.histories import History
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Scalar
-from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.torch import contexts
@@ -84,14 +83,14 @@ def install(patches: Patches, current: Current) -> None:
     patches.on_method(torch.nn.Module, "to", lambda original: _staying(original, current))
 
 
-def install_in(patches: Patches, surroundings: Surroundings) -> None:
-    """Let ``type`` answer for traced numbers in the modules of those functions that name it."""
-    for names in surroundings.derived(_asking_for_types):
+def install_in(patches: Patches, namespaces: Iterable[dict[str, Any]]) -> None:
+    """Let ``type`` answer for traced numbers in these modules."""
+    for names in namespaces:
         if names.get("type", _type_question) is _type_question:  # another capture may be at work already
             patches.in_dict(names, "type", _question_instead, default=builtins.type)
 
 
-def _asking_for_types(functions: Iterable[FunctionType]) -> list[dict[str, Any]]:
+def asking_for_types(functions: Iterable[FunctionType]) -> list[dict[str, Any]]:
     """The globals of those functions that name ``type``."""
     asking = [function for function in functions if "type" in function.__code__.co_names]
     return list({id(function.__globals__): function.__globals__ for function in asking}.values())

@@ -49,8 +49,8 @@ _NEW_OPERATORS = frozenset(
     getattr(operator, name)
     for name in "add sub mul truediv floordiv mod pow matmul lt le gt ge eq ne and_ or_ xor neg invert".split()
 )
-_HOLDING = frozenset({_CACHED, FunctionType, staticmethod, classmethod})
-"""The kinds of values that are a cached function or may keep one in a closure."""
+_HOLDING = frozenset({_CACHED, staticmethod, classmethod})
+"""The kinds of values, besides functions, that are a cached function or may keep one in a closure."""
 
 
 class CacheMet(CaptureError):
@@ -100,22 +100,32 @@ def install_in(
     used = surroundings.derived(_all_spelled)
     kinds = {kind for own in set(map(type, modules)) for kind in own.__mro__}
     for kind in [kind for kind in kinds if not kind.__module__.startswith(("torch.", "builtins"))]:
-        for name, value in [item for item in vars(kind).items() if type(item[1]) in _HOLDING]:
-            if isinstance(value, _CACHED) and _is_users(value):
-                patches.on_class(kind, name, functools.partial(_recording, current=current))
-            elif type(value) is not FunctionType or value.__closure__ is not None:
-                _in_closure(patches, value, current)
+        for name, value in [item for item in vars(kind).items() if _may_hold(item[1])]:
+            if _is_cached(value):
+                patches.on_class(kind, name, make)
+            else:
+                _in_closure(patches, value, make)
     for names in surroundings.namespaces.values():
         for name in used.intersection(names):  # which goes over the few names of the module
             value = names[name]
-            if type(value) not in _HOLDING:
+            if not _may_hold(value):
                 continue
-            if isinstance(value, _CACHED) and _is_users(value):
-                patches.in_dict(names, name, functools.partial(_recording, current=current))
-            elif type(value) is not FunctionType or value.__closure__ is not None:
-                _in_closure(patches, value, current)
+            if _is_cached(value):
+                patches.in_dict(names, name, make)
+            else:
+                _in_closure(patches, value, make)
     for function in surroundings.derived(_with_closures):
-        _in_closure(patches, function, current)
+        _in_closure(patches, function, make)
+
+
+def _may_hold(value: Any) -> bool:
+    """Whether a value is a cached function, or may keep one in a closure."""
+    kind = type(value)
+    return value.__closure__ is not None if kind is FunctionType else kind in _HOLDING
+
+
+def _is_cached(value: Any) -> bool:
+    return type(value) is _CACHED and _is_users(value)
 
 
 def _all_spelled(functions: Iterable[FunctionType]) -> frozenset[str]:
@@ -139,15 +149,15 @@ def _is_users(cached: Any) -> bool:
     return code is not None and not is_hidden(code)
 
 
-def _in_closure(patches: Patches, value: Any, current: Current) -> None:
+def _in_closure(patches: Patches, value: Any, make: Callable[[Any], Any]) -> None:
     """A decorator of the user's may keep the cached function in a variable of its own."""
     inner = value if type(value) is FunctionType else getattr(value, "__func__", None)
     if type(inner) is not FunctionType or inner.__closure__ is None:
         return
     for cell in inner.__closure__:
         held = _contents(cell)
-        if isinstance(held, _CACHED) and _is_users(held):
-            patches.in_cell(cell, functools.partial(_recording, current=current))
+        if _is_cached(held):
+            patches.in_cell(cell, make)
 
 
 def _contents(cell: CellType) -> Any:

@@ -22,7 +22,6 @@ from clew.capture.example.call_sites import redirected
 from clew.capture.example.collected import Collected
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import Scalar
-from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.traced import Traced
 from clew.frameworks.torch.by_name import noted
@@ -45,16 +44,21 @@ def install(patches: Patches) -> None:
         patches.in_dict(vars(math), name, noted(_keeping))
 
 
-def install_in(patches: Patches, current: Current, surroundings: Surroundings) -> None:
-    """Lead the calls of builtins in the program's functions to the functions of this file."""
+def install_in(patches: Patches, current: Current, functions: Iterable[FunctionType]) -> None:
+    """Lead the calls of builtins in some of the program's functions to the functions of this file."""
     substitutes = builtins_for(current)
-    for function in surroundings.derived(_calling_builtins):
+    for function in functions:
         code = redirected(function, substitutes)
         if code is not None:
             patches.on_function(function, code)
 
 
-def _calling_builtins(functions: Iterable[FunctionType]) -> list[FunctionType]:
+def are_builtins(namespaces: Iterable[dict[str, Any]]) -> bool:
+    """Whether the names of the builtins mean these in all of some modules."""
+    return all(_MAKERS.keys().isdisjoint(names.keys()) for names in namespaces)
+
+
+def calling_builtins(functions: Iterable[FunctionType]) -> list[FunctionType]:
     """Those functions that may call one of the builtins, and that want no plain numbers."""
     names = [(function, attribute_names(function.__code__)) for function in functions]
     calling = [(function, known) for function, known in names if not _MAKERS.keys().isdisjoint(known)]

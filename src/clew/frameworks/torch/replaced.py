@@ -6,11 +6,13 @@ each capture, since they may hold other values by then.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
 from clew.capture.example.surroundings import Surroundings
-from clew.capture.symbolic.patches import Patches
+from clew.capture.symbolic.patches import Patches, Stock
 from clew.frameworks.torch import (
     ambient,
     arrays,
@@ -41,6 +43,22 @@ def install(patches: Patches, current: Current) -> None:
     by_name.replace_in_importers(patches)
 
 
+@functools.cache
+def _stock_for(current: Current) -> Callable[[Iterable[FunctionType]], Stock]:
+    """What makes the replacements for the code of some functions, which stay the same as long as that does."""
+
+    def stock_of(functions: Iterable[FunctionType]) -> Stock:
+        asking, calling = ambient.asking_for_types(functions), numbers.calling_builtins(functions)
+
+        def replace(patches: Patches) -> None:
+            ambient.install_in(patches, asking)
+            numbers.install_in(patches, current, calling)
+
+        return Stock(replace)
+
+    return stock_of
+
+
 def install_in(
     patches: Patches,
     current: Current,
@@ -53,8 +71,11 @@ def install_in(
     ``met`` the caches of other packages that an earlier run came to, ``ends`` other objects that it reaches."""
     attributes = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
     by_name.replace_in(patches, [*surroundings.namespaces.values(), *attributes], surroundings.closures())
-    ambient.install_in(patches, surroundings)
-    numbers.install_in(patches, current, surroundings)
+    stock = surroundings.derived(_stock_for(current))
+    if numbers.are_builtins(surroundings.namespaces.values()):
+        patches.from_stock(stock)
+    else:
+        stock.find(patches)
     python_random.install_in(patches, current, surroundings)
     training.install_in(patches, current, surroundings, ends)
     caches.install_in(patches, current, surroundings, parts, met)
