@@ -12,17 +12,18 @@ import contextlib
 import functools
 import importlib.util
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from types import ModuleType, NoneType
+from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 from clew.capture.example.captured import Pins
 from clew.capture.example.named import stateful_objects, stateful_parts, static_names
+from clew.capture.example.options import Options, check_callable, given
 from clew.capture.symbolic import Tracer
-from clew.errors import CaptureError, MissingFramework
+from clew.errors import CaptureError, MissingFramework, a_or_an
 from clew.frameworks import PACKAGES
 from clew.ir.guests import Guest
-from clew.runtime.choose import METHODS, STATEFUL, framework_of, make_callable, make_captured, make_methods
+from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_methods
 from clew.runtime.example import Example
 from clew.runtime.lazy import LazyGraph
 from clew.runtime.native import NativeFunction
@@ -77,48 +78,28 @@ def trace(
     those of PyTorch's programs do anyway.
     """
     if fn is None:
-        return functools.partial(
-            trace,
-            args=args,
-            kwargs=kwargs,
-            leaves=leaves,
-            static=static,
-            limit=limit,
-            include_generators=include_generators,
-            array_caching=array_caching,
-            opaque=opaque,
-            control_flow=control_flow,
-            dynamic=dynamic,
-        )
-    options: dict[str, Any] = {"static": frozenset(static), "leaves": leaves, "opaque": opaque}
-    options |= {"control_flow": control_flow, "dynamic": dynamic}
-    options |= {"include_generators": include_generators, "array_caching": array_caching}
+        return functools.partial(trace, **{key: value for key, value in locals().items() if key != "fn"})
+    check_callable(fn)
+    options = Options.of(
+        leaves=leaves,
+        static=static_names(fn, static),
+        include_generators=include_generators,
+        array_caching=array_caching,
+        opaque=opaque,
+        control_flow=control_flow,
+        dynamic=dynamic,
+    )
     if args is None and kwargs is None:
-        return LazyGraph(fn, lambda f, a, k, again: _capture_again(f, a, k, again, **options), limit)
-    return _capture(fn, *_given(args, kwargs), keep=False, **options)[0]
+        return LazyGraph(fn, functools.partial(_capture_again, options._replace(keep=True)), limit)
+    return _capture(fn, *given(args, kwargs), options)[0]
 
 
-def _given(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The example's arguments. A lone array is an error: it would be taken apart into its rows."""
-    if not isinstance(args, (tuple, list, NoneType)):
-        raise CaptureError(
-            f"args is a {type(args).__name__}, not a tuple of arguments",
-            fixes=("put it into a tuple: args=(x,)",),
-        )
-    if not isinstance(kwargs, (Mapping, NoneType)):
-        raise CaptureError(
-            f"kwargs is a {type(kwargs).__name__}, not a dict of named arguments",
-            fixes=('name each: kwargs={"x": x}',),
-        )
-    return tuple(args or ()), dict(kwargs or {})
-
-
-def _capture_again(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: bool, **options: Any) -> Any:
+def _capture_again(options: Options, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: bool) -> Any:
     """A capture for a lazy graph: from the second one on sizes are free, where that can be."""
-    if again and not options["dynamic"] and options["control_flow"] == "capture":
+    if again and not options.dynamic and options.control_flow == "capture":
         with contextlib.suppress(CaptureError):
-            return _capture(fn, args, kwargs, keep=True, **(options | {"dynamic": True}))
-    return _capture(fn, args, kwargs, keep=True, **options)
+            return _capture(fn, args, kwargs, options._replace(dynamic=True))
+    return _capture(fn, args, kwargs, options)
 
 
 def trace_graph(
@@ -144,32 +125,33 @@ def trace_graph(
     ``tf.function``. Arguments named by ``static_argnums`` or ``static_argnames`` are constants of the capture. The
     rest is as for ``trace``.
     """
-    given = {key: value for key, value in locals().items() if key != "objs"}
+    asked = {key: value for key, value in locals().items() if key != "objs"}
     if not objs:
-        return functools.partial(trace_graph, **given)
+        return functools.partial(trace_graph, **asked)
     if len(objs) > 1:
-        return tuple(trace_graph(one, **given) for one in objs)
+        return tuple(trace_graph(one, **asked) for one in objs)
     (fn,) = objs
     _check_wish(fn, to, args is not None or kwargs is not None)
     if isinstance(fn, ModuleType):
-        return copy_with(fn, functools.partial(trace_graph, **given))
-    static = static_names(fn, static_argnums, static_argnames)
-    options = {"static": static, "include_generators": include_generators, "array_caching": array_caching}
-    around = stateful_objects(stateful)
+        return copy_with(fn, functools.partial(trace_graph, **asked))
+    options = Options(
+        static=static_names(fn, static_argnames, "static_argnames", static_argnums),
+        include_generators=include_generators,
+        array_caching=array_caching,
+        stateful=stateful_objects(stateful),
+    )
 
     def capture(
         fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: bool = False, keep: bool = True
     ) -> tuple[Any, ...]:
         inside = stateful_parts(args, arg_stateful_idxs, "arg_stateful_idxs")
         inside += stateful_parts(kwargs, kwarg_stateful_idxs, "kwarg_stateful_idxs")
-        found = {"stateful": around, "stateful_arguments": inside} if around or inside else {}
-        if found:
-            _check_stateful(framework_of(fn, args, kwargs, to))
-        return _capture(fn, args, kwargs, keep, to, return_backend_traced_fn, **options, **found)
+        found = options._replace(keep=keep, stateful_arguments=tuple(inside))
+        return _capture(fn, args, kwargs, found, to, return_backend_traced_fn)
 
     if args is None and kwargs is None:
         return LazyGraph(fn, capture)
-    return capture(fn, *_given(args, kwargs), keep=False)[0]
+    return capture(fn, *given(args, kwargs), keep=False)[0]
 
 
 def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:
@@ -188,17 +170,8 @@ def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:
                 why="one example cannot fit all of its functions; each is traced when it is first called",
                 fixes=("leave args and kwargs out",),
             )
-    elif not callable(fn):
-        raise CaptureError(f"a {type(fn).__name__} cannot be called, so it cannot be traced")
-
-
-def _check_stateful(framework: Guest) -> None:
-    if framework.package not in STATEFUL:
-        raise CaptureError(
-            f"objects cannot be named as stateful in a program of {framework.package}",
-            why=f"its capture follows objects as it finds them; only that of {', '.join(STATEFUL)} takes such names",
-            fixes=("leave stateful, arg_stateful_idxs and kwarg_stateful_idxs out",),
-        )
+    else:
+        check_callable(fn)
 
 
 def trace_module(
@@ -219,18 +192,25 @@ def trace_module(
     result is one module: it has the original's parameters, state of its own that all its methods share, and the methods
     as attributes, each with its graph. The options are those of ``trace``.
     """
-    options = {"leaves": leaves, "static": frozenset(static), "opaque": opaque, "control_flow": control_flow}
-    options |= {"include_generators": include_generators, "array_caching": array_caching}
+    lifted: dict[Any, Any] = {}
+    options = Options.of(
+        leaves=leaves,
+        static=frozenset(static),
+        include_generators=include_generators,
+        array_caching=array_caching,
+        opaque=opaque,
+        control_flow=control_flow,
+        lifted=lifted,
+    )
     named = kwargs or {}
     framework = _check_methods(module, inputs, named)
     captures: dict[str, Any] = {}
-    lifted: dict[Any, Any] = {}
     known: dict[str, int] = {}
     while any(known.get(name) != len(lifted) for name in inputs):  # what one method changes is an input of all
-        for name, given in inputs.items():
+        for name, example in inputs.items():
             fn = module if name == "forward" else getattr(module, name)
-            args = given if type(given) is tuple else (given,)
-            captured = framework.capture(fn, args, named.get(name, {}), lifted=lifted, **options)
+            args = example if type(example) is tuple else (example,)
+            captured = framework.capture(fn, args, named.get(name, {}), options)
             captures[name], known[name] = captured._replace(pins=Pins()), len(lifted)
             del captured  # what it relied on shall be held by nobody else when the next method is captured
     return make_methods(framework.package, module, captures)
@@ -241,7 +221,7 @@ def _check_methods(module: Any, inputs: dict[str, Any], kwargs: dict[str, Any]) 
     framework = framework_of(module, (), {})
     if framework.package not in METHODS or not framework.owns(module):
         raise CaptureError(
-            f"trace_module takes a torch.nn.Module, and this is a {type(module).__name__}",
+            f"trace_module takes a torch.nn.Module, and this is {a_or_an(module)}",
             fixes=("clew.trace(obj.method, args) captures one method of any object",),
         )
     unknown = [name for name in (*inputs, *kwargs) if not callable(getattr(module, name, None))]
@@ -256,20 +236,19 @@ def _capture(
     fn: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    keep: bool,
+    options: Options,
     to: str | None = None,
     native: bool = False,
-    **options: Any,
 ) -> tuple[Any, ...]:
     """The captured callable, the result of the run that was captured, and the attributes that it relied on."""
     framework = framework_of(fn, args, kwargs, to)
-    captured = framework.capture(fn, args, kwargs, keep=keep, **options)
+    captured = framework.capture(fn, args, kwargs, options)
     name = getattr(fn, "__name__", type(fn).__name__)
-    made = make_captured(framework.package, captured, name, live=keep or inspect.ismethod(fn))
+    made = make_captured(framework.package, captured, name, live=options.keep or inspect.ismethod(fn))
     vars(made)["_example"] = Example(args, kwargs)
-    if captured.module is not None and inspect.ismethod(fn) and not keep:  # it works on the original, which may change
-        vars(made)["_standing"] = Standing(fn, captured.pins)
+    if captured.module is not None and inspect.ismethod(fn) and not options.keep:
+        vars(made)["_standing"] = Standing(fn, captured.pins)  # it works on the original, which may change
     if native:
-        made = NativeFunction(framework.package, made, options["static"])
-    result = made(*args, **kwargs) if keep and captured.several_ways else captured.result
+        made = NativeFunction(framework.package, made, options.static)
+    result = made(*args, **kwargs) if options.keep and captured.several_ways else captured.result
     return made, result, captured.pins

@@ -42,6 +42,12 @@ def compose(what: str, where: str, why: str, fixes: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def a_or_an(value: object) -> str:
+    """The class of a value with its article, for messages: "a list", "an int"."""
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeioAEIO" or name.startswith("nd") else f"a {name}"
+
+
 class GraphError(ClewError, RuntimeError):
     """A graph, or an edit of one, that breaks a rule of the IR."""
 
@@ -144,6 +150,10 @@ class GuardError(ClewError, RuntimeError):
 
 class CaptureError(ClewError, RuntimeError):
     """A program that capture from an example cannot record faithfully, so it refuses."""
+
+
+class ExampleMismatch(CaptureError, TypeError):
+    """The arguments of the example are not those of one call of the program."""
 
 
 class StateError(ClewError, RuntimeError):

@@ -11,7 +11,7 @@ import clew
     ("args", "kwargs", "message"),
     [
         (torch.ones(3), None, "args is a Tensor.*args=\\(x,\\)"),
-        (np.ones(3), None, "args is a ndarray"),
+        (np.ones(3), None, "args is an ndarray"),
         ({"x": torch.ones(3)}, None, "args is a dict"),
         ((), torch.ones(3), "kwargs is a Tensor"),
     ],

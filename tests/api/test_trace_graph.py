@@ -264,7 +264,7 @@ def test_nested_positions_and_keywords() -> None:
     [
         ({"arg_stateful_idxs": [[2]]}, "arg_stateful_idxs names .2., but a tuple has nothing at 2"),
         ({"kwarg_stateful_idxs": [["cache"]]}, "kwarg_stateful_idxs names .'cache'., but a dict has nothing"),
-        ({"stateful": [3]}, "what stateful= lists is a int, which has no attributes"),
+        ({"stateful": [3]}, "what stateful= lists is an int, which has no attributes"),
     ],
 )
 def test_positions_that_lead_nowhere_are_errors(options: dict[str, Any], message: str) -> None:

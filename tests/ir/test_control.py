@@ -39,7 +39,7 @@ def test_graph_functions_can_be_bodies():
 
 @pytest.mark.parametrize(
     ("body", "told"),
-    [(lambda s, i: s, "returned a int instead of a tuple of 1"), (lambda s, i: (s, i), "returned a tuple of 2")],
+    [(lambda s, i: s, "returned an int instead of a tuple of 1"), (lambda s, i: (s, i), "returned a tuple of 2")],
     ids=["no-tuple", "too-many"],
 )
 def test_a_body_that_returns_something_else(body, told):

@@ -432,5 +432,5 @@ def test_inputs_are_made_from_types() -> None:
 def test_what_is_no_graph() -> None:
     with pytest.raises(ClewError, match="lazy.captures"):
         verify(clew.trace(programs.scaled), programs.scaled)
-    with pytest.raises(ClewError, match="a int is no graph"):
+    with pytest.raises(ClewError, match="an int is no graph"):
         verify(3, programs.scaled)

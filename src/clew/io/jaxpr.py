@@ -12,7 +12,7 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr
 
-from clew.errors import GraphError
+from clew.errors import GraphError, a_or_an
 from clew.frameworks.jax.importer import Importer
 from clew.frameworks.jax.kinds import type_of_aval
 from clew.ir.graph import Graph
@@ -24,7 +24,7 @@ def from_jaxpr(jaxpr: ClosedJaxpr, name: str = "jaxpr") -> GraphFunction:
     """The function of a closed jaxpr, as ``jax.make_jaxpr`` gives it, with a graph that can be read and edited."""
     if not isinstance(jaxpr, ClosedJaxpr):
         raise GraphError(
-            f"from_jaxpr takes a closed jaxpr, not a {type(jaxpr).__name__}",
+            f"from_jaxpr takes a closed jaxpr, not {a_or_an(jaxpr)}",
             fixes=("give what jax.make_jaxpr(fn)(*args) returns",),
         )
     graph = Graph()
@@ -54,5 +54,5 @@ def to_jaxpr(graph: Any, *args: Any, **kwargs: Any) -> ClosedJaxpr:
     """The closed jaxpr of a captured function, or of a graph, on such arguments; arrays may be without data."""
     function = GraphFunction(graph.owning_module, graph) if isinstance(graph, Graph) else graph
     if not callable(function):
-        raise GraphError(f"to_jaxpr takes a captured function or a graph, not a {type(graph).__name__}")
+        raise GraphError(f"to_jaxpr takes a captured function or a graph, not {a_or_an(graph)}")
     return jax.make_jaxpr(lambda given, named: function(*given, **named))(args, kwargs)

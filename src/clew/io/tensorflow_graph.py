@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from clew.errors import InteropError
+from clew.errors import InteropError, a_or_an
 from clew.frameworks.tensorflow.entering import TensorOutputs, TensorRecorder, handles
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer, Notes, in_order
@@ -29,7 +29,7 @@ def from_tf(source: Any, outputs: Any = None) -> TensorflowCapture:
     graph = source if isinstance(source, tf.Graph) else getattr(source, "graph", None)
     if not isinstance(graph, tf.Graph):
         raise InteropError(
-            f"from_tf takes a ConcreteFunction or a tf.Graph, not a {type(source).__name__}",
+            f"from_tf takes a ConcreteFunction or a tf.Graph, not {a_or_an(source)}",
             fixes=["give f.get_concrete_function(...), or clew.trace(f, args)"],
         )
     if outputs is None:
@@ -96,7 +96,7 @@ def _needed(graph: Any, tensors: Sequence[Any]) -> list[Any]:
 def to_tf(function: Any, input_signature: Any = None) -> Any:
     """A ``tf.function`` that does what a captured function does; ``get_concrete_function`` gives its graph."""
     if not hasattr(function, "graph") or not hasattr(function, "root"):
-        raise InteropError(f"to_tf takes a captured function, not a {type(function).__name__}")
+        raise InteropError(f"to_tf takes a captured function, not {a_or_an(function)}")
     signature = function.__signature__
 
     @tf.autograph.experimental.do_not_convert

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clew.errors import GraphError
+from clew.errors import GraphError, a_or_an
 from clew.ir.arguments import Body, Reference
 
 Runnable = Callable[..., Any]
@@ -82,7 +82,7 @@ def _step(result: Any, count: int, lists: tuple[list[Any], ...], breaks: bool) -
 
 
 def _counted(result: Any) -> str:
-    return f"a tuple of {len(result)}" if isinstance(result, tuple) else f"a {type(result).__name__}"
+    return f"a tuple of {len(result)}" if isinstance(result, tuple) else a_or_an(result)
 
 
 CONTROL = (cond, while_loop, for_loop)

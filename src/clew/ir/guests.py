@@ -90,8 +90,8 @@ class Guest:
         """The IR type of ``value``."""
         return None
 
-    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Any:
-        """Run ``fn`` on an example and record it: module, constants, graph and result."""
+    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> Any:
+        """Run ``fn`` on an example and record it as the options ask: module, constants, graph and result."""
         return None
 
     def faked(self, module: Any, mode: Any) -> Any:

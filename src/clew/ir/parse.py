@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from clew.errors import TextError
+from clew.errors import TextError, a_or_an
 from clew.ir.annotations import AnnotationReader
 from clew.ir.collector import CollectorPaused
 from clew.ir.graph import Graph
@@ -54,7 +54,7 @@ def parse(text: str, *, objects: Mapping[str, Any] | None = None, modules: Colle
     that may be imported for the sake of names in the text, besides those that are imported already.
     """
     if not isinstance(text, str):
-        raise TextError(f"parse takes the text of a graph, not a {type(text).__name__}")
+        raise TextError(f"parse takes the text of a graph, not {a_or_an(text)}")
     reader = _GraphReader(text, objects, modules)
     try:
         with CollectorPaused():
@@ -175,7 +175,7 @@ class _GraphReader(AnnotationReader):
                 raise self.error("the full name of a function, such as torch.relu or builtins.len", start)
             found = self.find(match[0], start)
         if not callable(found):
-            raise self.fault(f"a function is expected, but this is a {type(found).__name__}", start)
+            raise self.fault(f"a function is expected, but this is {a_or_an(found)}", start)
         return found
 
     def add(

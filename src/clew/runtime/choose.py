@@ -33,9 +33,6 @@ METHODS = {"torch": "clew.runtime.methods"}
 PLAIN = "clew.runtime.plain"
 """The files that make modules of each framework, and callables of its captures; they wait until they are needed."""
 
-STATEFUL = ("torch",)
-"""The frameworks whose captures can be told which objects are stateful."""
-
 
 def _is_of(value: Any, package: str) -> bool:
     """Whether a value is the package of a framework, or a module in it: ``jax.numpy`` is often named alone."""

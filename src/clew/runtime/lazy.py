@@ -24,6 +24,8 @@ class LazyGraph:
     """
 
     def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], limit: int = 16) -> None:
+        if not isinstance(limit, int) or limit < 1:
+            raise CaptureError(f"limit={limit!r} allows no capture", fixes=("give a number of captures, 1 or more",))
         self.fn = fn
         self.captures: list[Any] = []
         self._modes: list[tuple[tuple[Any, ...], Pins]] = []

@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 
 from clew import tree
-from clew.errors import ClewError, GuardError
+from clew.errors import ClewError, GuardError, a_or_an
 from clew.ir.types import ArrayType
 from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
 
@@ -112,7 +112,7 @@ def _run(program: Any, call: Call) -> tuple[Any, Exception | None, Any]:
 def difference(wanted: Any, got: Any, path: str, atol: float, rtol: float) -> str | None:
     """Where two values differ first, in words; None if they do not."""
     if type(wanted) is not type(got):
-        return f"{path} is a {type(got).__name__}, not a {type(wanted).__name__}"
+        return f"{path} is {a_or_an(got)}, not {a_or_an(wanted)}"
     if hasattr(wanted, "__array__") or isinstance(wanted, numpy.generic):
         return _array_difference(numpy.asarray(wanted), numpy.asarray(got), path, atol, rtol)
     if isinstance(wanted, (list, tuple)):

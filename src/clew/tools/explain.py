@@ -17,6 +17,8 @@ from rich.text import Text
 
 from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.guards import CHECKS, guards_of
+from clew.capture.example.named import static_names
+from clew.capture.example.options import Options, check_callable, given
 from clew.errors import ClewError
 from clew.ir.control import is_control
 from clew.ir.effects import effect_of, resolve
@@ -110,13 +112,15 @@ def explain(fn: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None =
     """Capture a program on an example and report on it; what ``clew.trace`` returned is reported on as it is
     if no example is given. Options are those of ``clew.trace``."""
     fn = fn.fn if isinstance(fn, LazyGraph) else fn
+    check_callable(fn)
     name = getattr(fn, "__name__", type(fn).__name__)
     if isinstance(getattr(fn, "graph", None), Graph) and not args and not kwargs:
         return _explained(name, fn.graph)
-    args, kwargs = tuple(args), dict(kwargs or {})
+    args, kwargs = given(args, kwargs)
+    asked = Options.of(static=static_names(fn, options.pop("static", ())), **options)
     framework = framework_of(fn, args, kwargs)
     try:
-        found = framework.capture(fn, args, kwargs, **options)
+        found = framework.capture(fn, args, kwargs, asked)
     except ClewError as error:
         return Explanation(name, Refusal(error.what, error.where, error.why, error.fixes or _WAYS_OUT))
     except Exception as error:

@@ -11,6 +11,7 @@ import inspect
 from typing import Any
 
 from clew.capture.example.guards import CHECKS
+from clew.capture.example.options import Options
 from clew.errors import ClewError
 from clew.ir.effects import effect_of
 from clew.ir.format import format_target
@@ -67,7 +68,7 @@ def locate(captured: Any, fn: Any, call: Call, world: World, tolerance: Toleranc
 
 def _captured_again(fn: Any, call: Call) -> Any:
     framework = next(present())
-    found = framework.capture(fn, call[0], call[1])
+    found = framework.capture(fn, call[0], call[1], Options())
     return make_captured(framework.package, found, "again", live=False)
 
 

@@ -10,7 +10,7 @@ import importlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from clew.errors import ClewError
+from clew.errors import ClewError, a_or_an
 from clew.ir import verify as rules
 from clew.ir.graph import Graph
 from clew.runtime.choose import framework_of
@@ -105,7 +105,7 @@ def _callable(graph: Any) -> Any:
         return graph
     several = hasattr(graph, "captures")
     raise ClewError(
-        f"a {type(graph).__name__} is no graph",
+        f"{a_or_an(graph)} is no graph",
         why="a lazy graph is as many graphs as it has captures" if several else "",
         fixes=("verify one of its captures: lazy.captures[0]",) if several else ("give what clew.trace returned",),
     )

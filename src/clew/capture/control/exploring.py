@@ -25,13 +25,6 @@ from clew.errors import CaptureError
 _MOST_RUNS = 40
 
 
-def check_option(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Raise if an option is given a word that it does not know."""
-    if value not in known:
-        choices = " or ".join(f'"{choice}"' for choice in known)
-        raise CaptureError(f"{name}={value!r} says nothing", fixes=(f"give {choices}",))
-
-
 def capture_until_known(
     explore: Callable[[str], Captured | None],
     findings: Findings,

@@ -24,6 +24,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.identities import Identities
 from clew.capture.example.loggers import STANDARD, all_keepers, functions_in, is_logger
 from clew.capture.example.nests import Nests
+from clew.capture.example.options import Options
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind
 from clew.capture.example.reach import asks_for_identity, compares_objects
@@ -47,7 +48,7 @@ class Findings:
 class ExampleRun:
     """One run of a program; a framework adds how it is made."""
 
-    settings: Any
+    settings: Options
     findings: Any
     recorder: Any
     nests: Nests

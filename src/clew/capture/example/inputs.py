@@ -11,6 +11,7 @@ from typing import Any
 from clew.capture.example import guards
 from clew.capture.example.contents import follows
 from clew.capture.example.nests import Nests
+from clew.errors import ExampleMismatch
 from clew.ir.node import Node
 
 
@@ -21,7 +22,10 @@ def bind(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"the example does not fit {signature}: {error}") from None
+        raise ExampleMismatch(
+            f"the example does not fit {signature}: {error}",
+            fixes=("give the arguments of one call: args=(...), kwargs={...}",),
+        ) from None
     given = dict(bound.arguments)
     for name, parameter in signature.parameters.items():
         node = _placeholder(nests, name, parameter)

@@ -11,29 +11,41 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from clew.capture.example.contents import follows
-from clew.errors import CaptureError
+from clew.capture.example.programs import signature_of
+from clew.errors import CaptureError, a_or_an
 
 
-def static_names(fn: Any, nums: int | Iterable[int] | None, names: str | Iterable[str] | None) -> frozenset[str]:
-    """The names of the parameters that are constants, given by number or by name."""
-    parameters = list(inspect.signature(fn).parameters.values()) if nums is not None or names is not None else []
-    wanted = [names] if isinstance(names, str) else list(names or ())
-    for number in [nums] if isinstance(nums, int) else list(nums or ()):
+def static_names(
+    fn: Any, names: str | Iterable[str] | None, option: str = "static", nums: int | Iterable[int] | None = None
+) -> frozenset[str]:
+    """The names of the parameters that are constants, given by name in ``option``, or by number."""
+    wanted = _listed(option, names, str, "names of parameters")
+    numbers = _listed("static_argnums", nums, int, "positions of arguments")
+    if not wanted and not numbers:
+        return frozenset()
+    parameters = list(signature_of(fn).parameters.values())
+    why = f"the parameters are {', '.join(parameter.name for parameter in parameters) or 'none'}"
+    for number in numbers:
         if not -len(parameters) <= number < len(parameters) or _is_starred(parameters[number]):
             raise CaptureError(
-                f"static_argnums names the argument {number}, but there is no parameter for it alone",
-                why=f"the parameters are {', '.join(parameter.name for parameter in parameters) or 'none'}",
+                f"static_argnums names the argument {number}, but there is no parameter for it alone", why=why
             )
         wanted.append(parameters[number].name)
-    known = {parameter.name for parameter in parameters}
     gathers = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    unknown = [name for name in wanted if name not in known and not gathers]
+    unknown = [name for name in wanted if name not in signature_of(fn).parameters and not gathers]
     if unknown:
-        raise CaptureError(
-            f"static_argnames names {unknown[0]!r}, which is no parameter",
-            why=f"the parameters are {', '.join(sorted(known)) or 'none'}",
-        )
+        raise CaptureError(f"{option} names {unknown[0]!r}, which is no parameter", why=why)
     return frozenset(wanted)
+
+
+def _listed(option: str, value: Any, kind: type, what: str) -> list[Any]:
+    """One value or several as a list; an error if they are of another kind."""
+    values = [value] if isinstance(value, kind) else list(value) if isinstance(value, Iterable) else value
+    if values is None:
+        return []
+    if not isinstance(values, list) or not all(isinstance(one, kind) for one in values):
+        raise CaptureError(f"{option}={value!r} names no parameters", fixes=(f"give {what}",))
+    return values
 
 
 def _is_starred(parameter: inspect.Parameter) -> bool:
@@ -42,6 +54,8 @@ def _is_starred(parameter: inspect.Parameter) -> bool:
 
 def stateful_parts(arguments: Any, paths: Iterable[Any] | None, option: str) -> list[Any]:
     """The objects at nested positions of the arguments, each a list of steps: ``[[0], [1, "cache"]]``."""
+    if paths is not None and not isinstance(paths, (list, tuple)):
+        raise CaptureError(f"{option}={paths!r} is no list of positions", fixes=(f"{option}=[[{paths!r}]]",))
     found = []
     for path in paths or ():
         steps = [path] if isinstance(path, (int, str)) else list(path)
@@ -52,12 +66,12 @@ def stateful_parts(arguments: Any, paths: Iterable[Any] | None, option: str) -> 
     return found
 
 
-def stateful_objects(objects: Sequence[Any] | None) -> list[Any]:
+def stateful_objects(objects: Sequence[Any] | None) -> tuple[Any, ...]:
     """The objects that ``stateful=`` lists."""
     for value in objects or ():
         if not hasattr(value, "__dict__"):
             raise _without_attributes(value, "what stateful= lists")
-    return list(objects or ())
+    return tuple(objects or ())
 
 
 def _step(value: Any, step: Any, what: str) -> Any:
@@ -66,7 +80,7 @@ def _step(value: Any, step: Any, what: str) -> Any:
     except (TypeError, LookupError):
         if isinstance(step, str) and hasattr(value, step):
             return getattr(value, step)
-    raise CaptureError(f"{what}, but a {type(value).__name__} has nothing at {step!r}")
+    raise CaptureError(f"{what}, but {a_or_an(value)} has nothing at {step!r}")
 
 
 def _checked(value: Any, what: str) -> Any:
@@ -77,7 +91,7 @@ def _checked(value: Any, what: str) -> Any:
 
 def _without_attributes(value: Any, what: str) -> CaptureError:
     return CaptureError(
-        f"{what} is a {type(value).__name__}, which has no attributes",
+        f"{what} is {a_or_an(value)}, which has no attributes",
         why="reads and writes of a stateful object's attributes are in the graph",
         fixes=("name an object",),
     )

@@ -35,7 +35,7 @@ from clew.capture.example.histories import History
 from clew.capture.example.identities import Identities
 from clew.capture.example.likeness import Likeness, cells_of, has_likeness, require_alike
 from clew.capture.example.recorder import Pending, Recorder, expression_of
-from clew.errors import CaptureError
+from clew.errors import CaptureError, a_or_an
 from clew.ir.node import Node
 
 _NUMBERS = (int, float, bool)
@@ -323,7 +323,7 @@ def _has_equality(value: Any) -> bool:
 
 def _cannot_follow(name: str, value: Any) -> CaptureError:
     return CaptureError(
-        f"the argument {name!r} holds a {type(value).__name__}, which cannot be followed",
+        f"the argument {name!r} holds {a_or_an(value)}, which cannot be followed",
         why="capture follows arrays, numbers, strings, None, containers and plain objects of these",
         fixes=("pass its parts as arguments",),
     )

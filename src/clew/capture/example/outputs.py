@@ -20,7 +20,7 @@ from clew.capture.example.contents import CODE, attributes_of, follows, has_attr
 from clew.capture.example.drained import Drained
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
-from clew.errors import CaptureError
+from clew.errors import CaptureError, a_or_an
 from clew.ir.effects import pure
 
 _CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...), enum.Enum, range)
@@ -169,9 +169,7 @@ class Outputs:
         if known is not None and known[0] is value:
             return recorder.resolve(known[1])
         if id(value) in self._open:
-            raise CaptureError(
-                f"the result holds a {type(value).__name__} that holds itself", fixes=("return what is in it",)
-            )
+            raise CaptureError(f"the result holds {a_or_an(value)} that holds itself", fixes=("return what is in it",))
         self._open.add(id(value))
         try:
             return self._build(value)

@@ -15,13 +15,13 @@ from typing import Any
 
 import jax
 
-from clew.capture.control.exploring import check_option
 from clew.capture.example.cached import CachedResults
 from clew.capture.example.captured import Captured
 from clew.capture.example.contents import attributes_of, contents, follows
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
+from clew.capture.example.options import Options
 from clew.capture.example.programs import behind, signature_of
 from clew.capture.example.reach import asks_for_identity, compares_objects, global_names
 from clew.capture.example.slots import Slot
@@ -53,31 +53,25 @@ from clew.ir.interpreter import Interpreter
 
 assert HANDLERS and control
 
+REFUSED = {
+    "leaves": "it says which modules stay calls, and JAX has no modules",
+    "include_generators": "random numbers come from keys, which are arguments or constants",
+    "stateful": "the capture follows objects as it finds them",
+    "stateful_arguments": "the capture follows objects as it finds them",
+}
+"""Options that mean nothing here, and why."""
+
 _MOST_RUNS = 12
 _running: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_jax_capture", default=None)
 
 
-def capture(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    leaves: Any = None,
-    static: frozenset[str] = frozenset(),
-    keep: bool = False,
-    include_generators: bool = True,
-    array_caching: bool = True,
-    opaque: str = "call",
-    control_flow: str = "capture",
-    dynamic: bool = False,
-    stateful: Iterable[Any] = (),
-    stateful_arguments: Iterable[Any] = (),
-) -> Captured:
+def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Captured:
     """Trace ``fn`` on the example and record it; with ``keep`` the graph is also run once, for its result.
 
     ``control_flow`` and ``dynamic`` say nothing here: control flow of JAX's own is in the jaxpr, Python's cannot be
-    traced, and a jaxpr has fixed sizes. Objects in ``stateful`` are watched; those among the arguments always are.
+    traced, and a jaxpr has fixed sizes.
     """
-    _check_options(leaves, include_generators, opaque)
+    options.refuse("JAX", REFUSED)
     if _running.get() is not None:
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
     teach_jax()
@@ -85,7 +79,7 @@ def capture(
     known: dict[int, Any] = {}
     plain: tuple[type, ...] = ()
     for _ in range(_MOST_RUNS):
-        run = _Capture(fn, static, plain, opaque, tuple(stateful))
+        run = _Capture(fn, options, plain)
         lifted = {slot.key: slot for slot in run.layers.slots()} | lifted
         try:
             done = run.run(args, kwargs, lifted, known)
@@ -93,25 +87,13 @@ def capture(
             plain, known = (bool, int, float), {}
             continue
         if done is not None:
-            return _kept(done, args, kwargs, fn) if keep else done
+            return _kept(done, args, kwargs, fn) if options.keep else done
         lifted |= {slot.key: slot for slot in run.found}
         known = {} if run.found else {serial: one.plain for serial, one in run.recorder.taken.items()}
         run.state.forget()
     raise CaptureError(
         "the program changes other places of its state in each run", why=", ".join(slot.label for slot in run.found)
     )
-
-
-def _check_options(leaves: Any, include_generators: bool, opaque: str) -> None:
-    check_option("opaque", opaque, ("call", "error"))
-    if leaves is not None:
-        raise CaptureError("JAX has no modules that could stay calls", fixes=("leave out leaves=",))
-    if not include_generators:
-        raise CaptureError(
-            "include_generators=False says nothing in JAX",
-            why="its random numbers come from keys, which are arguments or constants",
-            fixes=("leave it out",),
-        )
 
 
 def _kept(captured: Captured, args: tuple[Any, ...], kwargs: dict[str, Any], fn: Any) -> Captured:
@@ -128,13 +110,11 @@ def _kept(captured: Captured, args: tuple[Any, ...], kwargs: dict[str, Any], fn:
 class _Capture:
     """One run of a program that is being captured."""
 
-    def __init__(
-        self, fn: Any, static: frozenset[str], plain: tuple[type, ...], opaque: str, stateful: tuple[Any, ...]
-    ) -> None:
+    def __init__(self, fn: Any, options: Options, plain: tuple[type, ...]) -> None:
         self.fn = fn
-        self.opaque = opaque
+        self.options = options
         self.recorder = JaxRecorder()
-        self.nests = JaxNests(self.recorder, static)
+        self.nests = JaxNests(self.recorder, options.static)
         programs = behind(fn)
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
@@ -146,10 +126,10 @@ class _Capture:
         self.asks_for_types = any("type" in global_names(code) or asks_for_identity(code) for code in codes)
         is_plain = self.asks_for_types or any(map(compares_objects, codes))
         self.nests.plain_kinds = (bool, int, float) if is_plain else plain
-        values = [*programs, *stateful, *(value for _, value in self.surroundings.values())]
+        values = [*programs, *(value for _, value in self.surroundings.values())]
         self.layers = Layers(values, self.recorder.is_end)
         self.layers.check_built()
-        self.owners = [one for one in (*programs, *self.functions, *stateful) if not is_of_keras(one)]
+        self.owners = [one for one in (*programs, *self.functions) if not is_of_keras(one)]
         self.state = State(self.nests)
         self.printing = Printing(self.recorder)
         self.cached = CachedResults(self.recorder.is_end)
@@ -323,7 +303,7 @@ class _Capture:
         check_numbers(closed.jaxpr, closed.jaxpr.invars[count:], serials, recorder)
         operands = [recorder.resolve(place) for _, place in self.nests.arrays]
         operands += [self._array_of(recorder.taken.get(serial)) for serial in serials]
-        if self.opaque == "error":
+        if self.options.refuses_opaque:
             check_callbacks(closed.jaxpr)
         results = Importer(graph, recorder.node_of, whole=True).run(closed, operands)
         for tracer, node in zip(self.left, results, strict=True):

@@ -23,9 +23,9 @@ class JaxGuest(Guest):
         is_of_jax = isinstance(value, jax.Array) or type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
         return is_of_jax or is_of_keras(value)
 
-    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Any:
+    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> Any:
         """Trace ``fn`` on an example and import the jaxpr."""
-        return capture.capture(fn, args, kwargs, **options)
+        return capture.capture(fn, args, kwargs, options)
 
     def function_effect(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
         """The effect of calling a function of JAX."""

@@ -12,7 +12,7 @@ import contextvars
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from clew.capture.control.paths import Paths
 from clew.capture.control.runs import ExampleRun, Findings
@@ -22,6 +22,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
+from clew.capture.example.options import Options
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind, check_slots, signature_of
 from clew.capture.example.recorder import Recorder
@@ -47,32 +48,20 @@ from clew.ir.source import user_frame
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_numpy_capture", default=None)
 
 
-class Settings(NamedTuple):
-    """What the user has asked for."""
-
-    static: frozenset[str]
-    keep: bool
-    include_generators: bool
-    array_caching: bool
-    refuses_opaque: bool
-    control_flow: str
-    dynamic: bool
-
-
 class Run(ExampleRun):
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
     def __init__(
         self,
         fn: Any,
-        settings: Settings,
+        settings: Options,
         findings: Findings,
         paths: Paths | None = None,
         first: Run | None = None,
         answers: tuple[bool, ...] = (),
     ) -> None:
         super().__init__(fn, findings, paths, first)
-        self.settings: Settings = settings
+        self.settings = settings
         recorder = self.recorder = NumpyRecorder()
         recorder.folding = Folding(caches=settings.array_caching, bakes=not settings.include_generators)
         recorder.refuses_opaque = settings.refuses_opaque

@@ -18,6 +18,7 @@ from clew.capture.example.captured import Captured
 from clew.capture.example.contents import SIMPLE, contents, follows, same_contents
 from clew.capture.example.guards import Variable
 from clew.capture.example.inputs import bind
+from clew.capture.example.options import Options
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
@@ -47,60 +48,41 @@ from clew.ir.source import is_hidden
 
 _TRACKING = frozenset({"_obj_reference_counts_dict", "_self_unconditional_checkpoint_dependencies"})
 
+REFUSED = {
+    "leaves": "it says which modules stay calls, and layers are traced down to operations",
+    "include_generators": "random operations draw anew at each call; draw beforehand and pass the numbers",
+    "stateful": "the capture follows objects as it finds them",
+    "stateful_arguments": "the capture follows objects as it finds them",
+}
+"""Options that mean nothing here, and why."""
 
-def capture(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    leaves: Any = None,
-    static: frozenset[str] = frozenset(),
-    keep: bool = False,
-    include_generators: bool = True,
-    array_caching: bool = True,
-    opaque: str = "call",
-    control_flow: str = "capture",
-    dynamic: bool = False,
-) -> Captured:
+
+def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Captured:
     """Trace ``fn`` on the example and import it; with ``keep`` the original runs on it too, for its result.
 
     With ``dynamic`` the sizes of all tensors among the arguments are left open.
     """
-    _check_options(leaves, include_generators, opaque, control_flow)
-    result = None
-    unbuilt = any(not part.built for part in parts_of(behind(fn)) if is_layer(part))
-    if unbuilt:
-        if keep:
-            result = fn(*args, **kwargs)
-        else:
-            _Capture(fn).build(args, kwargs)
-    run = _Capture(fn, dynamic)
-    graph, root = run.run(args, kwargs, opaque)
-    if control_flow == "error" and any(is_control(node) for node in all_nodes(graph)):
-        raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
-    if keep and not unbuilt:
-        result = fn(*args, **kwargs)
-    return Captured(None, root.attributes, graph, result)
-
-
-def _check_options(leaves: Any, include_generators: bool, opaque: str, control_flow: str) -> None:
-    if leaves is not None:
+    options.refuse("TensorFlow", REFUSED)
+    if options.control_flow == "guard":
         raise CaptureError(
-            "leaves= has no meaning for TensorFlow", why="its layers are traced down to operations", fixes=("leave it",)
-        )
-    if not include_generators:
-        raise CaptureError(
-            "include_generators=False is not there for TensorFlow",
-            why="its random operations draw anew at each call",
-            fixes=("draw the numbers beforehand and pass them",),
-        )
-    if control_flow not in ("capture", "error"):
-        raise CaptureError(
-            f"control_flow={control_flow!r} is not there for TensorFlow",
+            'control_flow="guard" says nothing in a program of TensorFlow',
             why="its tracing sees no values that a guard could check",
             fixes=('give "capture" or "error"',),
         )
-    if opaque not in ("call", "error"):
-        raise CaptureError(f"opaque={opaque!r} says nothing", fixes=('give "call" or "error"',))
+    result = None
+    unbuilt = any(not part.built for part in parts_of(behind(fn)) if is_layer(part))
+    if unbuilt:
+        if options.keep:
+            result = fn(*args, **kwargs)
+        else:
+            _Capture(fn).build(args, kwargs)
+    run = _Capture(fn, options.dynamic)
+    graph, root = run.run(args, kwargs, options.opaque)
+    if options.control_flow == "error" and any(is_control(node) for node in all_nodes(graph)):
+        raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
+    if options.keep and not unbuilt:
+        result = fn(*args, **kwargs)
+    return Captured(None, root.attributes, graph, result)
 
 
 def _placeholder(value: Any, name: str = "") -> Any:

@@ -25,9 +25,9 @@ class TensorflowGuest(Guest):
         known = (tf.Tensor, tf.Variable, tf.TypeSpec, tf.Module, tf.RaggedTensor, tf.SparseTensor, Function)
         return isinstance(value, known) or is_layer(value) or package_of(value) == self.package
 
-    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Any:
+    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> Any:
         """Trace ``fn`` on an example and import it."""
-        return capture(fn, args, kwargs, **options)
+        return capture(fn, args, kwargs, options)
 
     def function_effect(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
         """The effect of calling a function of TensorFlow."""

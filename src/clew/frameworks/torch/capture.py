@@ -6,58 +6,35 @@ A run that finds out something that must be known from the start is undone, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from clew.capture.control.exploring import capture_until_known, check_option, explore_ways
+from clew.capture.control.exploring import capture_until_known, explore_ways
 from clew.capture.control.paths import Paths
 from clew.capture.example.captured import Captured
 from clew.capture.example.islands import CannotFollow, Unseen
-from clew.capture.example.slots import Slot, places_in
+from clew.capture.example.options import Options
+from clew.capture.example.slots import places_in
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch.arrays import WithoutArrays
 from clew.frameworks.torch.caches import CacheMet
-from clew.frameworks.torch.findings import Findings, Settings
+from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.leaves import leaf_policy
 from clew.frameworks.torch.run import Run, is_running
 
 
-def capture(
-    fn: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    leaves: Any = None,
-    static: frozenset[str] = frozenset(),
-    keep: bool = False,
-    include_generators: bool = True,
-    array_caching: bool = True,
-    opaque: str = "call",
-    control_flow: str = "capture",
-    dynamic: bool = False,
-    stateful: Iterable[Any] = (),
-    stateful_arguments: Iterable[Any] = (),
-    lifted: dict[Any, Slot] | None = None,
-) -> Captured:
+def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Captured:
     """Run ``fn`` on the example and record it; with ``keep`` what the run did stays done.
 
     A run that finds state that it changes is undone, and the capture started over with that state among its inputs.
-    All attributes of the objects in ``stateful`` are such inputs; ``stateful_arguments`` may come again after the
-    program has set attributes of them; ``lifted`` has places that other captures of the same module change, and gets
-    those that this one does.
     """
-    check_option("opaque", opaque, ("call", "error"))
-    check_option("control_flow", control_flow, ("capture", "guard", "error"))
     if is_running():
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
-    around = tuple(part for part in stateful if not isinstance(part, torch.nn.Module))  # these are followed anyway
-    policy, refuses, inside = leaf_policy(leaves), opaque == "error", tuple(stateful_arguments)
-    settings = Settings(
-        policy, static, keep, include_generators, array_caching, refuses, control_flow, dynamic, around, inside
-    )
-    findings = Findings(lifted)
+    around = tuple(part for part in options.stateful if not isinstance(part, torch.nn.Module))  # followed anyway
+    settings = options._replace(leaves=leaf_policy(options.leaves), stateful=around)
+    findings = Findings(options.lifted)
     findings.lifted |= {slot.key: slot for slot in places_in(around)}
 
     def explore(control_flow: str) -> Captured | None:
@@ -70,12 +47,12 @@ def capture(
             return None  # started over, now with a look at more
 
     def island_for(error: CannotFollow) -> Any:
-        return None if refuses else find_island(error, fn, findings.paths, findings.islands)
+        return None if options.refuses_opaque else find_island(error, fn, findings.paths, findings.islands)
 
     try:
-        return capture_until_known(explore, findings, control_flow, island_for, (CacheMet, WithoutArrays))
+        return capture_until_known(explore, findings, options.control_flow, island_for, (CacheMet, WithoutArrays))
     except Exception as error:
-        undone = isinstance(error, ClewError) or not keep
+        undone = isinstance(error, ClewError) or not options.keep
         for cached in findings.filled if undone else ():  # a program that is not captured shall find them as they were
             cached.cache_clear()
         if isinstance(error, CannotFollow) and isinstance(findings.with_arrays, CaptureError):
@@ -83,7 +60,7 @@ def capture(
         raise
 
 
-def _explore(fn: Any, args: Any, kwargs: Any, settings: Settings, findings: Findings) -> Captured | None:
+def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findings) -> Captured | None:
     """Run a program once for each way that it can go; None if it must be started over with what was found."""
     met = len(findings.caches)
 

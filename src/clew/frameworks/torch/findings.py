@@ -1,27 +1,11 @@
-"""What a run of a torch program is told: the user's wishes, and what earlier runs of it have found out."""
+"""What a run of a torch program is told: what earlier runs of it have found out."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from clew.capture.control.runs import Findings as RunFindings
 from clew.capture.example.slots import Slot
-from clew.frameworks.torch.leaves import Leaves
-
-
-class Settings(NamedTuple):
-    """What the user has asked for."""
-
-    leaves: Leaves
-    static: frozenset[str]
-    keep: bool
-    include_generators: bool
-    array_caching: bool
-    refuses_opaque: bool
-    control_flow: str
-    dynamic: bool = False
-    stateful: tuple[Any, ...] = ()
-    stateful_arguments: tuple[Any, ...] = ()
 
 
 class Findings(RunFindings):

@@ -16,9 +16,9 @@ class TorchGuest(TracingAnswers):
 
     package = "torch"
 
-    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Any:
+    def capture(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> Any:
         """Run ``fn`` on an example and record it."""
-        return capture(fn, args, kwargs, **options)
+        return capture(fn, args, kwargs, options)
 
     def function_effect(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
         """The effect of calling a function of torch; None for functions that nobody vouched for."""

@@ -26,6 +26,7 @@ from clew.capture.example.implied import drop_implied, drop_unused
 from clew.capture.example.inputs import bind
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.nests import Nests
+from clew.capture.example.options import Options
 from clew.capture.example.outputs import plain
 from clew.capture.example.reach import asks_for_identity
 from clew.capture.example.recorder import Recorder, Scalar
@@ -39,7 +40,7 @@ from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, iterators, makers, mixed, replaced, usual
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
-from clew.frameworks.torch.findings import Findings, Settings
+from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
@@ -86,14 +87,14 @@ class Run(ExampleRun):
     def __init__(
         self,
         fn: Any,
-        settings: Settings,
+        settings: Options,
         findings: Findings,
         paths: Paths | None = None,
         first: Run | None = None,
         answers: tuple[bool, ...] = (),
     ) -> None:
         super().__init__(fn, findings, paths, first)
-        self.settings: Settings = settings
+        self.settings = settings
         self.findings: Findings = findings
         islands = self.islands
         self.leaves: Leaves = lambda part, path: part in islands or settings.leaves(part, path)

@@ -1,0 +1,83 @@
+"""What is asked of a capture: one object, from ``clew.trace`` down to each run of the program.
+
+``Options.of`` takes the words of a user and refuses at once what says nothing to any framework; a framework refuses
+what says nothing to it, with the reasons that it keeps as data. The program and its example are looked at here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType, NoneType
+from typing import Any, NamedTuple
+
+from clew.capture.example.slots import Slot
+from clew.errors import CaptureError, a_or_an
+
+_WORDS = {"opaque": ("call", "error"), "control_flow": ("capture", "guard", "error")}
+"""The options that are words, with those that they know."""
+_WRITTEN_AS = {"stateful_arguments": "arg_stateful_idxs"}
+"""The options that users know by another name."""
+
+
+class Options(NamedTuple):
+    """The options of ``clew.trace`` and its like; a framework reads those that mean something to it."""
+
+    leaves: Any = None
+    static: frozenset[str] = frozenset()
+    keep: bool = False
+    """Whether what the captured run did stays done, because its result is that of a call."""
+    include_generators: bool = True
+    array_caching: bool = True
+    opaque: str = "call"
+    control_flow: str = "capture"
+    dynamic: bool = False
+    stateful: tuple[Any, ...] = ()
+    """Objects whose attributes are all inputs of the graph."""
+    stateful_arguments: tuple[Any, ...] = ()
+    """Objects that may come again after the program has set attributes of them."""
+    lifted: dict[Any, Slot] | None = None
+    """Places that other captures of the same module change; gets those that this one does."""
+
+    @classmethod
+    def of(cls, **asked: Any) -> Options:
+        """The options as a user has written them; a word that says nothing is an error."""
+        options = cls(**asked)
+        for name, known in _WORDS.items():
+            if getattr(options, name) not in known:
+                choices = " or ".join(f'"{choice}"' for choice in known)
+                raise CaptureError(f"{name}={getattr(options, name)!r} says nothing", fixes=(f"give {choices}",))
+        return options
+
+    @property
+    def refuses_opaque(self) -> bool:
+        """Whether calls that cannot be looked into are errors."""
+        return self.opaque == "error"
+
+    def refuse(self, framework: str, reasons: Mapping[str, str]) -> None:
+        """Raise if one of the options in ``reasons``, which mean nothing to a framework, was given."""
+        for name, why in reasons.items():
+            if getattr(self, name) != Options._field_defaults[name]:
+                option = _WRITTEN_AS.get(name, name)
+                what = f"{option} says nothing in a program of {framework}"
+                raise CaptureError(what, why=why, fixes=(f"leave {option} out",))
+
+
+def check_callable(fn: Any) -> None:
+    """Raise if there is nothing to run."""
+    if not callable(fn):
+        is_whole = isinstance(fn, ModuleType)
+        fix = "clew.trace_graph takes a Python module" if is_whole else "give a function, a method or a callable object"
+        raise CaptureError(f"{a_or_an(fn)} cannot be called, so it cannot be captured", fixes=(fix,))
+
+
+def given(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of the example. A lone array is an error: it would be taken apart into its rows."""
+    if not isinstance(args, (tuple, list, NoneType)):
+        named = "name them: kwargs=..." if isinstance(args, Mapping) else "put it into a tuple: args=(x,)"
+        raise CaptureError(f"args is {a_or_an(args)}, not a tuple of arguments", fixes=(named,))
+    if not isinstance(kwargs, (Mapping, NoneType)):
+        raise CaptureError(
+            f"kwargs is {a_or_an(kwargs)}, not a dict of named arguments",
+            fixes=('name each: kwargs={"x": x}',),
+        )
+    return tuple(args or ()), dict(kwargs or {})
