@@ -1,8 +1,9 @@
-"""Every exception that Clew raises, one class per kind of mistake.
+"""Every exception that Clew raises at users, one class per kind of mistake.
 
 An error says what went wrong, where (the user's file, line and source text), why, and what to change. The four
 parts are kept as attributes and composed into one message. Where torch.fx raises a builtin exception for the same
-mistake, the class here derives from that builtin too, so code that catches it goes on working.
+mistake, the class here derives from that builtin too, so code that catches it goes on working. Errors by which a
+capture starts over (``CannotFollow`` and its like) stand beside the code that raises them: to users they are refusals.
 """
 
 from __future__ import annotations
@@ -80,6 +81,14 @@ class BadArgument(GraphError, TypeError):
     """An argument that the IR cannot hold, or an argument position that is not there."""
 
 
+class BadArgumentIndex(BadArgument, AssertionError):
+    """An argument position that is not there."""
+
+
+class BadMeta(BadArgument, AssertionError):
+    """A meta dictionary that would be overwritten."""
+
+
 class DuplicateName(GraphError):
     """Two nodes of one graph bear the same name."""
 
@@ -96,6 +105,14 @@ class MissingAttribute(GraphError, AttributeError):
     """A node refers to a submodule, parameter or buffer that the owning module does not have."""
 
 
+class MutableOperation(GraphError):
+    """An operation that writes to its arguments, where only functional ones are wanted."""
+
+
+class AmbiguousOverload(ClewError, RuntimeError):
+    """Several overloads of a function take the arguments, and nothing tells which is meant."""
+
+
 class TextError(ClewError, ValueError):
     """A text that is not a graph, or a graph that cannot be written as text."""
 
@@ -108,8 +125,24 @@ class InteropError(ClewError, RuntimeError):
     """A graph of another tool that cannot be converted."""
 
 
+class InputMismatch(InteropError, AssertionError, ValueError):
+    """A call with inputs that the graph was not made for."""
+
+
 class PatternError(ClewError, RuntimeError):
     """A pattern, or its replacement, that cannot be matched soundly."""
+
+
+class EmptyPattern(PatternError, ValueError):
+    """A pattern without an operation, which would match everywhere."""
+
+
+class DeadPattern(PatternError, AssertionError):
+    """A pattern that computes something and throws it away."""
+
+
+class ReplacementMismatch(PatternError, AssertionError):
+    """A replacement whose inputs or outputs do not fit the pattern's."""
 
 
 class TraceError(ClewError, ValueError):
@@ -144,6 +177,18 @@ class ModuleNotFound(TraceError, NameError):
     """A module that was called, or a parameter that was used, is not a part of the root module."""
 
 
+class NotTraceable(TraceError, AssertionError):
+    """Something that is no Python function or module was given to be traced."""
+
+
+class ConcreteArgumentsMismatch(TraceError, RuntimeError):
+    """The concrete arguments do not fit the function's signature."""
+
+
+class AlreadyAnnotated(TraceError, RuntimeError):
+    """A value that has an annotation was given another one."""
+
+
 class GuardError(ClewError, RuntimeError):
     """An assumption of the capture does not hold for this input."""
 
@@ -162,3 +207,11 @@ class StateError(ClewError, RuntimeError):
 
 class MissingFramework(ClewError, ImportError):
     """A framework that is needed here is not installed."""
+
+
+class NoExample(ClewError, ValueError):
+    """There is nothing to run a program on."""
+
+
+class VerificationError(ClewError, AssertionError):
+    """A captured program that does not do what its original does."""

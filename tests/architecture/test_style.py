@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from clew import errors
 from tests.architecture.project import PACKAGE, ROOT, is_output, project_files, python_files, read_text
 from tests.architecture.style import (
     MOST_LINES_IN_A_FILE,
@@ -102,3 +104,16 @@ def test_a_path_of_a_machine_is_found(folder: str) -> None:
 def test_outputs_are_told_from_sources() -> None:
     assert is_output(Path(".venv/lib/a.py")) and is_output(Path("src/clew.egg-info/a.txt"))
     assert not is_output(Path("src/clew/ir/node.py")) and not is_output(Path(".gitignore"))
+
+
+def test_errors_for_users_stand_in_one_file() -> None:
+    """Others derive from ``CaptureError``: by them a capture starts over."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.ClewError)]
+    known = {kind.__name__ for kind in kinds} - {"CaptureError"}
+    found = []
+    for path in python_files(PACKAGE):
+        for node in ast.walk(ast.parse(path.read_text())):
+            bases = {getattr(base, "id", "") for base in node.bases} if isinstance(node, ast.ClassDef) else set()
+            if bases & known and path.name != "errors.py":
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert found == []

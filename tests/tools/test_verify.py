@@ -10,10 +10,9 @@ import pytest
 import torch
 
 import clew
-from clew.errors import ClewError, GraphError, TraceWarning
+from clew.errors import ClewError, GraphError, NoExample, TraceWarning, VerificationError
 from clew.ir.format import format_target
-from clew.tools.examples import NoExample
-from clew.tools.verify import VerificationError, verify
+from clew.tools.verify import verify
 
 from . import programs
 from .programs import Net, node_named

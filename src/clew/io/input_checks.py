@@ -11,16 +11,12 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from clew.errors import InteropError
+from clew.errors import InputMismatch
 from clew.ir.types import ArrayType, type_of
 from clew.ir.types import parse_type as parse_type_anew
 
 Range = tuple[int | None, int | None]
 parse_type = functools.lru_cache(maxsize=1024)(parse_type_anew)
-
-
-class InputMismatch(InteropError, AssertionError, ValueError):
-    """A call with inputs that the graph was not made for."""
 
 
 def check_tensors(

@@ -20,7 +20,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from clew.errors import BadArgument, BadTarget, ErasedNode, ForeignNode, UnknownOpcode
+from clew.errors import BadArgument, BadArgumentIndex, BadMeta, BadTarget, ErasedNode, ForeignNode, UnknownOpcode
 from clew.ir.arguments import EMPTY_DICT, Reference, immutable_dict, immutable_list, rebuilt_tuple
 from clew.ir.effects import is_impure
 from clew.ir.format import format_node, format_target
@@ -358,14 +358,6 @@ class Node(NodeFields, FreeAttributes):
 
 
 FLAT.add(Node)
-
-
-class BadArgumentIndex(BadArgument, AssertionError):
-    """An argument position that is not there."""
-
-
-class BadMeta(BadArgument, AssertionError):
-    """A meta dictionary that would be overwritten."""
 
 
 def _node_at(graph: Graph, index: int) -> Node:

@@ -15,19 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.errors import PatternError
+from clew.errors import DeadPattern, EmptyPattern
 from clew.ir.arguments import references
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.passes.likeness import pair_arguments, same_operation, same_value, unfold
-
-
-class EmptyPattern(PatternError, ValueError):
-    """A pattern without an operation, which would match everywhere."""
-
-
-class DeadPattern(PatternError, AssertionError):
-    """A pattern that computes something and throws it away."""
 
 
 @dataclass

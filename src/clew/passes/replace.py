@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from clew.capture.symbolic.tracer import Tracer
-from clew.errors import PatternError
+from clew.errors import PatternError, ReplacementMismatch
 from clew.ir.arguments import is_leaf, leaves, map_arg
 from clew.ir.graph import Graph
 from clew.ir.nested import nested_graphs
@@ -51,10 +51,6 @@ class ReplacedPatterns:
     nodes_map: dict[Node, Any]
     replacements: list[Node]
     """The nodes that were added to the graph."""
-
-
-class ReplacementMismatch(PatternError, AssertionError):
-    """A replacement whose inputs or outputs do not fit the pattern's."""
 
 
 def replace_pattern(gm: Any, pattern: Program, replacement: Program) -> list[Match]:

@@ -13,17 +13,13 @@ from typing import Any
 
 import torch
 
-from clew.errors import ClewError
+from clew.errors import NoExample
 from clew.ir.graph import Graph
 from clew.ir.types import ArrayType
 from clew.tools.pictures import is_record, tensors_in
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 _NOISE_SEED = 10
-
-
-class NoExample(ClewError, ValueError):
-    """There is nothing to run a program on."""
 
 
 def calls_from(inputs: Any, captured: Any) -> list[Call]:

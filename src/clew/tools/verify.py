@@ -10,7 +10,7 @@ import importlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from clew.errors import ClewError, a_or_an
+from clew.errors import ClewError, VerificationError, a_or_an
 from clew.ir import verify as rules
 from clew.ir.graph import Graph
 from clew.runtime.choose import framework_of
@@ -24,10 +24,6 @@ COMPARISONS = {
     "numpy": "clew.tools.compare_arrays",
 }
 """The files that compare programs of each framework; they import the framework, so they wait until they are needed."""
-
-
-class VerificationError(ClewError, AssertionError):
-    """A captured program that does not do what its original does."""
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clew.capture.symbolic.proxy import Proxy
-from clew.errors import TraceError
-
-
-class AlreadyAnnotated(TraceError, RuntimeError):
-    """A value that has an annotation was given another one."""
+from clew.errors import AlreadyAnnotated
 
 
 def annotate(val: Any, type: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 from clew import tree
 from clew.capture.symbolic.proxy import Proxy
 from clew.codegen.python import PyTreeCodeGen, PyTreeInfo
-from clew.errors import TraceError
+from clew.errors import ConcreteArgumentsMismatch, NotTraceable, TraceError
 from clew.ir.arguments import BASE_TYPES
 from clew.ir.guests import guest_of, present
 
@@ -39,14 +39,6 @@ class PHWithMeta(PHBase):
 
     def __init__(self, ph_key: str | None = None) -> None:
         self.ph_key = ph_key
-
-
-class ConcreteArgumentsMismatch(TraceError, RuntimeError):
-    """The concrete arguments do not fit the function's signature."""
-
-
-class NotTraceable(TraceError, AssertionError):
-    """Something that is no Python function or module was given to be traced."""
 
 
 def _assert_is_none(value: Any, message: str) -> None:

@@ -18,7 +18,7 @@ from torch._jit_internal import boolean_dispatched
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.fx import operator_schemas
 
-from clew.errors import ClewError, GraphError, MissingAttribute
+from clew.errors import AmbiguousOverload, MissingAttribute, MutableOperation
 from clew.frameworks.torch.names import qualified_name
 
 
@@ -27,14 +27,6 @@ class ArgsKwargsPair(NamedTuple):
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-
-
-class AmbiguousOverload(ClewError, RuntimeError):
-    """Several overloads of a function take the arguments, and nothing tells which is meant."""
-
-
-class MutableOperation(GraphError):
-    """An operation that writes to its arguments, where only functional ones are wanted."""
 
 
 def get_signature_for_torch_op(op: Any, return_schemas: bool = False) -> Any:
