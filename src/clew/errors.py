@@ -105,6 +105,10 @@ class MissingAttribute(GraphError, AttributeError):
     """A node refers to a submodule, parameter or buffer that the owning module does not have."""
 
 
+class MissingInput(MissingAttribute):
+    """An argument that the graph needs was not passed, or one that it does not know was."""
+
+
 class MutableOperation(GraphError):
     """An operation that writes to its arguments, where only functional ones are wanted."""
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import clew
-from clew.errors import MissingAttribute
+from clew.errors import MissingAttribute, MissingInput
 
 X = torch.rand(3, 3)
 
@@ -75,6 +75,26 @@ def test_an_error_leads_to_the_users_line():
 def test_a_missing_input_is_named():
     with pytest.raises(MissingAttribute, match="parameter y"):
         clew.Interpreter(clew.symbolic_trace(lambda x, y: x + y)).run(X)
+
+
+def test_inputs_may_be_passed_by_name():
+    def program(x, scale=1.0, *rest, shift, **named):
+        return x * scale + shift, rest, named
+
+    traced = clew.trace(program, (torch.ones(2),), {"shift": 3.0})
+    run = clew.Interpreter(traced).run
+    for args, kwargs in [((torch.ones(3),), {"shift": 2.0}), ((), {"shift": 1.0, "x": torch.ones(4)})]:
+        assert torch.equal(run(*args, **kwargs)[0], program(*args, **kwargs)[0])
+    wider = clew.trace(program, (torch.ones(2),), {"shift": 3.0, "more": 1})
+    assert clew.Interpreter(wider).run(torch.ones(2), shift=3.0, more=5)[2] == {"more": 5}
+
+
+def test_a_name_that_is_no_input_or_comes_twice_is_told():
+    run = clew.Interpreter(clew.trace(lambda x, y: x + y, (torch.ones(2), 1.0))).run
+    with pytest.raises(MissingInput, match="the graph has no input 'z'(?s:.*)its inputs are x, y"):
+        run(torch.ones(2), z=2.0)
+    with pytest.raises(MissingInput, match="the input 'x' is passed twice"):
+        run(torch.ones(2), x=2.0)
 
 
 def test_a_long_graph_needs_no_deep_stack():

@@ -12,17 +12,13 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from clew.errors import MissingAttribute
+from clew.errors import MissingAttribute, MissingInput
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
 from clew.ir.nested import FLAT
 from clew.ir.node import Node
 
 _NONE_YET = object()
-
-
-class MissingInput(MissingAttribute):
-    """An argument that the graph needs was not passed."""
 
 
 class Interpreter:
@@ -44,9 +40,13 @@ class Interpreter:
         named = getattr(self.module, "named_modules", None)
         return dict(named()) if named is not None else {}
 
-    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
-        """The result of the graph on ``args``; nodes whose values ``initial_env`` has are not run."""
+    def run(
+        self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True, **kwargs: Any
+    ) -> Any:
+        """The result of the graph on ``args`` and named ones; nodes whose values ``initial_env`` has are not run."""
         self.env = initial_env if initial_env is not None else {}
+        if kwargs:
+            self.env |= self._named(len(args), kwargs)
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
         self.args_iter = iter(args)
@@ -63,6 +63,20 @@ class Interpreter:
             if node.op == "output":
                 return self.graph.process_outputs(value) if enable_io_processing else value
         return None
+
+    def _named(self, count: int, kwargs: dict[str, Any]) -> dict[Node, Any]:
+        """The values of the inputs that are passed by name, behind ``count`` others; ``**`` gathers unknown names."""
+        inputs = {str(node.target): node for node in self.graph.find_nodes(op="placeholder")}
+        others = {name: value for name, value in kwargs.items() if name not in inputs}
+        found: dict[Node, Any] = {inputs[name]: value for name, value in kwargs.items() if name in inputs}
+        for name in [name for name in list(inputs)[:count] if name in kwargs]:
+            raise MissingInput(f"the input {name!r} is passed twice", fixes=["pass it by position or by name"])
+        for node in [node for name, node in inputs.items() if name.startswith("**")]:
+            found[node], others = others, {}
+        if others:
+            known = ", ".join(inputs)
+            raise MissingInput(f"the graph has no input {next(iter(others))!r}", fixes=[f"its inputs are {known}"])
+        return found
 
     def boxed_run(self, args_list: list[Any]) -> Any:
         """Like ``run`` on the items of ``args_list``, which is emptied so that inputs can be freed early."""
@@ -90,9 +104,9 @@ class Interpreter:
     # ---- the six methods -----------------------------------------------------------------------------------------
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The next argument; all that are left for ``*args``; the default if none is left."""
+        """The next argument; all that are left for ``*args``, none for ``**kwargs``; the default if none is left."""
         if target.startswith("*"):
-            return list(self.args_iter)
+            return {} if target.startswith("**") else list(self.args_iter)
         value = next(self.args_iter, inspect.Signature.empty)
         if value is not inspect.Signature.empty:
             return value

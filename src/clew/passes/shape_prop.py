@@ -44,10 +44,12 @@ class ShapeProp(Interpreter):
             self.fake_module = None if guest is None else guest.faked(gm, fake_mode)
             self.module = self.fake_module or gm
 
-    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
-        """Run on ``args``; types of an earlier run are forgotten."""
+    def run(
+        self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True, **kwargs: Any
+    ) -> Any:
+        """Run on ``args`` and named ones; types of an earlier run are forgotten."""
         self._noted.clear()
-        return super().run(*args, initial_env=initial_env, enable_io_processing=enable_io_processing)
+        return super().run(*args, initial_env=initial_env, enable_io_processing=enable_io_processing, **kwargs)
 
     def run_node(self, n: Node) -> Any:
         """Run a node and note the type of its value."""
@@ -60,13 +62,15 @@ class ShapeProp(Interpreter):
             n.meta["tensor_meta"] = noted
         return result
 
-    def propagate(self, *args: Any) -> Any:
-        """Run on ``args``; returns the result."""
+    def propagate(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on ``args`` and named ones; returns the result."""
         if self.fake_mode is None:
-            return self.run(*args)
-        fakes = [self.fake_mode.from_tensor(value) if hasattr(value, "dtype") else value for value in args]
+            return self.run(*args, **kwargs)
         with self.fake_mode:
-            return self.run(*fakes)
+            return self.run(*map(self._fake, args), **{name: self._fake(value) for name, value in kwargs.items()})
+
+    def _fake(self, value: Any) -> Any:
+        return self.fake_mode.from_tensor(value) if hasattr(value, "dtype") else value
 
 
 def _joined(node: Node, found: Type) -> Type | None:
