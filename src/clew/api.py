@@ -12,7 +12,7 @@ import contextlib
 import functools
 import importlib.util
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -218,6 +218,11 @@ def trace_module(
 
 def _check_methods(module: Any, inputs: dict[str, Any], kwargs: dict[str, Any]) -> Guest:
     """The framework of a module of which these methods are to be captured."""
+    if not isinstance(inputs, Mapping) or not isinstance(kwargs, Mapping):
+        wrong = kwargs if isinstance(inputs, Mapping) else inputs
+        raise CaptureError(
+            f"the examples are {a_or_an(wrong)}, not a dict from methods to arguments", fixes=('{"forward": args}',)
+        )
     framework = framework_of(module, (), {})
     if framework.package not in METHODS or not framework.owns(module):
         raise CaptureError(

@@ -185,3 +185,9 @@ def test_examples_that_fit_no_method_are_errors(inputs: Any, kwargs: Any, messag
 def test_only_modules_have_captured_methods() -> None:
     with pytest.raises(clew.CaptureError, match=r"takes a torch\.nn\.Module, and this is a dict"):
         clew.trace_module({}, {"get": ("a",)})
+
+
+@pytest.mark.parametrize("examples", [(torch.ones(2, 3),), ({"forward": torch.ones(2, 3)}, [1])])
+def test_examples_come_in_a_dict_of_methods(examples: tuple[Any, ...]) -> None:
+    with pytest.raises(clew.CaptureError, match="not a dict from methods to arguments"):
+        clew.trace_module(nn.Linear(3, 3), *examples)

@@ -6,7 +6,10 @@ import operator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
+import tensorflow as tf
 import torch
 
 import clew
@@ -406,6 +409,19 @@ def test_without_an_original_only_the_rules_are_checked() -> None:
 def test_inputs_that_are_none(inputs: Any) -> None:
     with pytest.raises(NoExample, match="inputs="):
         verify(clew.trace(programs.scaled, args=(random(2, 3),)), programs.scaled, inputs)
+
+
+@pytest.mark.parametrize("make", [np.ones, jnp.ones, tf.ones], ids=["numpy", "jax", "tensorflow"])
+def test_inputs_of_other_frameworks_that_are_none(make: Any) -> None:
+    def scaled(x: Any) -> Any:
+        return x * 2
+
+    captured = clew.trace(scaled, (make(2),))
+    with pytest.raises(NoExample, match="the inputs are no calls"):
+        verify(captured, scaled, make(2))
+    del captured._example
+    with pytest.raises(NoExample, match="there is nothing to run the program on"):
+        verify(captured, scaled)
 
 
 def test_the_example_is_used_as_long_as_it_is_there() -> None:

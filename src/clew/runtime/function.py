@@ -38,6 +38,16 @@ None if not now, False if no more; what surrounds a call that may have to be und
 a plain tuple."""
 
 
+class _OriginalSignature:
+    """The parameters of the original, for a captured function; its class has those of ``__init__``."""
+
+    def __get__(self, captured: GraphFunction | None, kind: type) -> inspect.Signature:
+        if captured is None:
+            raise AttributeError("__signature__")
+        found = inspect.signature(captured._compile()[1])
+        return found.replace(parameters=list(found.parameters.values())[1:])
+
+
 class GraphFunction:
     """A captured function. Call it like the original; edit its ``graph``; read its ``code``."""
 
@@ -81,11 +91,7 @@ class GraphFunction:
             self._graph.on_change(self._forget)
         return compiled
 
-    @property
-    def __signature__(self) -> inspect.Signature:
-        """The parameters of the original."""
-        found = inspect.signature(self._compile()[1])
-        return found.replace(parameters=list(found.parameters.values())[1:])
+    __signature__ = _OriginalSignature()
 
     def _forget(self) -> None:
         self._compiled = self._running = self._entrance = None

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from clew.errors import GuardError
+from clew.tools.calls import Call, named
 from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
-from clew.tools.examples import Call, calls_from, copied, made_from
+from clew.tools.examples import calls_of, copied, made_from
 from clew.tools.locate import NOWHERE, locate
 from clew.tools.observe import Observation, first_difference, observe
 from clew.tools.pictures import Tolerance, difference, walk
@@ -21,11 +22,10 @@ from clew.tools.world import World
 
 def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:
     """The calls that were given, then noise of the same form and other batch sizes made from the first of them."""
-    calls = calls_from(inputs, captured)
-    named = [("example" if len(calls) == 1 else f"example {place + 1}", call) for place, call in enumerate(calls)]
-    named += made_from(calls[0])
+    calls = calls_of(inputs, captured)
+    wanted = [*named(calls), *made_from(calls[0])]
     world = World(fn, captured, [value for _, value in walk(calls) if isinstance(value, torch.Generator)])
-    return [_case(name, captured, fn, call, world, Tolerance(atol, rtol), gradients) for name, call in named]
+    return [_case(name, captured, fn, call, world, Tolerance(atol, rtol), gradients) for name, call in wanted]
 
 
 def _case(name: str, captured: Any, fn: Any, call: Call, world: World, tolerance: Tolerance, gradients: bool) -> Case:

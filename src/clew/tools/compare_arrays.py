@@ -17,39 +17,26 @@ from typing import Any
 import numpy
 
 from clew import tree
-from clew.errors import ClewError, GuardError, a_or_an
+from clew.errors import GuardError, a_or_an
 from clew.ir.types import ArrayType
+from clew.tools.calls import SEED, Call, calls_from, gone, named
 from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
-
-Call = tuple[tuple[Any, ...], dict[str, Any]]
-_SEED = 10
 
 
 def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:
     """The calls that were given, then noise of the same form and other sizes made from the first of them."""
-    calls = _calls(inputs, captured)
-    named = [("example" if len(calls) == 1 else f"example {place + 1}", call) for place, call in enumerate(calls)]
-    named.append(("noise", _changed(calls[0], _noise)))
+    calls = calls_from(inputs, captured, _made)
+    wanted = [*named(calls), ("noise", _changed(calls[0], _noise))]
     arrays = [leaf for leaf in tree.flatten(calls[0])[0] if type(leaf) is numpy.ndarray and leaf.ndim]
     for size in (1, 7) if arrays else ():
         change = functools.partial(_resized, batch=len(arrays[0]), size=size)
-        named.append((f"first axis of {size}", _changed(calls[0], change)))
-    return [_case(name, captured, fn, call, atol, rtol) for name, call in named]
-
-
-def _calls(inputs: Any, captured: Any) -> list[Call]:
-    if inputs is None:
-        example = getattr(captured, "_example", None)
-        if example is None:
-            raise ClewError("there is nothing to run the program on", fixes=("clew.verify(graph, fn, ((x,), {}))",))
-        return [example.call(_made)]
-    given = [inputs] if isinstance(inputs, tuple) and len(inputs) == 2 and isinstance(inputs[1], dict) else inputs
-    return [(tuple(args), dict(kwargs)) for args, kwargs in given]
+        wanted.append((f"first axis of {size}", _changed(calls[0], change)))
+    return [_case(name, captured, fn, call, atol, rtol) for name, call in wanted]
 
 
 def _made(kind: Any) -> Any:
     if not isinstance(kind, ArrayType) or not all(isinstance(size, int) for size in kind.shape):
-        raise ClewError(f"the example held a {kind}, which is gone", fixes=("clew.verify(graph, fn, ((x,), {}))",))
+        raise gone(kind)
     return _noise(numpy.ones(kind.shape, kind.dtype))  # type: ignore[arg-type]
 
 
@@ -64,7 +51,7 @@ def _changed(call: Call, change: Callable[[Any], Any]) -> Call:
 
 
 def _noise(array: Any) -> Any:
-    generator = numpy.random.RandomState(_SEED)
+    generator = numpy.random.RandomState(SEED)
     if array.dtype.kind in "fc":
         return generator.standard_normal(array.shape).astype(array.dtype)
     if array.dtype.kind == "b":

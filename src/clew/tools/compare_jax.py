@@ -21,26 +21,23 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.memory import Memory
 from clew.capture.example.programs import behind
 from clew.capture.example.surroundings import Surroundings, functions_of
-from clew.errors import ClewError, GuardError
+from clew.errors import GuardError
 from clew.frameworks.jax.kinds import kind_of
 from clew.frameworks.jax.layers import Layers
 from clew.ir.types import ArrayType
+from clew.tools.calls import SEED, Call, calls_from, gone, named
 from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
-
-Call = tuple[tuple[Any, ...], dict[str, Any]]
-_SEED = 10
 
 
 def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:
     """The calls that were given, or the example of the capture, then noise and other sizes made from the first."""
-    calls = _calls(captured, inputs)
-    named = [("example" if len(calls) == 1 else f"example {place + 1}", call) for place, call in enumerate(calls)]
-    named.append(("noise", _changed(calls[0], _noise)))
+    calls = calls_from(inputs, captured, _made)
+    wanted = [*named(calls), ("noise", _changed(calls[0], _noise))]
     rows = next((len(leaf) for leaf in jax.tree_util.tree_leaves(calls[0]) if _is_array(leaf) and leaf.ndim), 0)
     for size in (1, rows + 1) if rows else ():
-        named.append((f"first axis of {size}", _changed(calls[0], functools.partial(_resized, rows=rows, size=size))))
+        wanted.append((f"first axis of {size}", _changed(calls[0], functools.partial(_resized, rows=rows, size=size))))
     around = _Around(fn)
-    cases = [_case(name, captured, fn, call, around, atol, rtol) for name, call in named]
+    cases = [_case(name, captured, fn, call, around, atol, rtol) for name, call in wanted]
     if gradients and cases[0].status == EQUAL and not cases[0].detail:
         told = _slopes_differ(captured, fn, calls[0], around, atol, rtol)
         cases[0] = cases[0] if told is None else Case(cases[0].name, WRONG, told)
@@ -75,21 +72,11 @@ class _Around:
         self._memory.put_back()
 
 
-def _calls(captured: Any, inputs: Any) -> list[Call]:
-    if inputs is None:
-        example = getattr(captured, "_example", None)
-        if example is None:
-            raise ClewError("there is nothing to run the program on", fixes=("clew.verify(graph, fn, ((x,), {}))",))
-        return [example.call(_made)]
-    is_one = isinstance(inputs, tuple) and len(inputs) == 2 and isinstance(inputs[1], dict)
-    return [(tuple(args), dict(kwargs)) for args, kwargs in ([inputs] if is_one else inputs)]
-
-
 def _made(kind: Any) -> Any:
     if not isinstance(kind, ArrayType) or not all(isinstance(size, int) for size in kind.shape):
-        raise ClewError(f"the example held a {kind}, which is gone", fixes=("clew.verify(graph, fn, ((x,), {}))",))
+        raise gone(kind)
     if kind.dtype.startswith("key<"):
-        keys = jax.random.split(jax.random.key(_SEED), math.prod(map(int, kind.shape)))
+        keys = jax.random.split(jax.random.key(SEED), math.prod(map(int, kind.shape)))
         return keys.reshape(tuple(map(int, kind.shape)))
     return _noise(jax.numpy.ones(kind.shape, kind.dtype))  # type: ignore[arg-type]
 
@@ -105,7 +92,7 @@ def _changed(call: Call, change: Callable[[Any], Any]) -> Call:
 
 def _noise(array: Any) -> Any:
     """Other values of the same kind; keys of random numbers and scalars of a weak type stay."""
-    generator = numpy.random.RandomState(_SEED)
+    generator = numpy.random.RandomState(SEED)
     if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key) or array.weak_type:
         return array
     if array.dtype == bool:

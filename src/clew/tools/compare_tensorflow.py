@@ -20,14 +20,12 @@ from tensorflow.python.eager import context
 from clew import tree
 from clew.capture.example.memory import Memory
 from clew.capture.example.surroundings import Surroundings
-from clew.errors import ClewError, GuardError
+from clew.errors import GuardError
 from clew.frameworks.tensorflow.programs import behind, functions_behind, is_part, parts_of
 from clew.ir.types import ArrayType
+from clew.tools.calls import SEED, Call, calls_from, gone, named
 from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
 from clew.tools.compare_arrays import difference as difference_of_arrays
-
-Call = tuple[tuple[Any, ...], dict[str, Any]]
-_SEED = 10
 
 
 class _Seen(NamedTuple):
@@ -43,30 +41,19 @@ class _Seen(NamedTuple):
 
 def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:
     """The calls that were given, then noise of the same form and other sizes made from the first of them."""
-    calls = _calls(inputs, captured)
-    named = [("example" if len(calls) == 1 else f"example {place + 1}", call) for place, call in enumerate(calls)]
-    named.append(("noise", _changed(calls[0], _noise)))
+    calls = [_changed(call, lambda leaf: leaf) for call in calls_from(inputs, captured, _made)]
+    wanted = [*named(calls), ("noise", _changed(calls[0], _noise))]
     rows = next((len(leaf) for leaf in _leaves(calls[0]) if _is_dense(leaf) and leaf.shape.rank), 0)
     for size in (1, rows + 1) if rows else ():
-        named.append((f"first axis of {size}", _changed(calls[0], functools.partial(_resized, rows=rows, size=size))))
+        wanted.append((f"first axis of {size}", _changed(calls[0], functools.partial(_resized, rows=rows, size=size))))
     variables = _variables(captured, fn, calls)
-    return [_case(name, captured, fn, call, variables, (atol, rtol), gradients) for name, call in named]
-
-
-def _calls(inputs: Any, captured: Any) -> list[Call]:
-    if inputs is None:
-        example = getattr(captured, "_example", None)
-        if example is None:
-            raise ClewError("there is nothing to run the program on", fixes=("clew.verify(graph, fn, ((x,), {}))",))
-        return [_changed(example.call(_made), lambda leaf: leaf)]
-    given = [inputs] if isinstance(inputs, tuple) and len(inputs) == 2 and isinstance(inputs[1], dict) else inputs
-    return [(tuple(args), dict(kwargs)) for args, kwargs in given]
+    return [_case(name, captured, fn, call, variables, (atol, rtol), gradients) for name, call in wanted]
 
 
 def _made(kind: Any) -> Any:
     """A tensor of a type, in the place of one that is gone or was never there."""
     if not isinstance(kind, ArrayType):
-        raise ClewError(f"the example held a {kind}, which is gone", fixes=("clew.verify(graph, fn, ((x,), {}))",))
+        raise gone(kind)
     shape = [size if isinstance(size, int) else 3 for size in kind.shape]
     return _noise(tf.ones(shape, kind.dtype))
 
@@ -93,7 +80,7 @@ def _of_spec(spec: Any) -> Any:
 
 
 def _noise(tensor: Any) -> Any:
-    generator = numpy.random.RandomState(_SEED)
+    generator = numpy.random.RandomState(SEED)
     kind = tensor.dtype
     if kind.is_floating or kind.is_complex:
         return tf.cast(tf.constant(generator.standard_normal(tensor.shape)), kind)
@@ -189,7 +176,7 @@ def _put_back(variables: list[Any]) -> Iterator[None]:
     here = context.context()
     kept = {name: vars(here)[name] for name in ("_seed", "_rng") if name in vars(here)}
     values = [tf.identity(variable) for variable in variables]
-    tf.random.set_seed(_SEED)
+    tf.random.set_seed(SEED)
     try:
         yield
     finally:

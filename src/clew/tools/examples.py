@@ -1,6 +1,6 @@
-"""Example inputs: copies that share nothing with the originals, noise of the same form, and other batch sizes.
+"""Example inputs of torch programs: copies that share nothing, noise of the same form, and other batch sizes.
 
-A call is a pair (args, kwargs). Tensors that are one object, or share memory, do so in a copy too. Functions,
+Calls come in and go out. Tensors that are one object, or share memory, do so in a copy too. Functions,
 modules and generators are not copied: a program may ask which object it was given.
 """
 
@@ -13,47 +13,27 @@ from typing import Any
 
 import torch
 
-from clew.errors import NoExample
 from clew.ir.graph import Graph
 from clew.ir.types import ArrayType
+from clew.tools.calls import SEED, Call, calls_from, gone, no_example
 from clew.tools.pictures import is_record, tensors_in
 
-Call = tuple[tuple[Any, ...], dict[str, Any]]
-_NOISE_SEED = 10
 
-
-def calls_from(inputs: Any, captured: Any) -> list[Call]:
-    """The calls that a user gave: a list of pairs or one pair; if none was given, the example of the capture as far
-    as it is still there, or one made from the types in the graph."""
-    if inputs is None:
-        example = getattr(captured, "_example", None)
-        return [_from_types(captured.graph) if example is None else example.call(_noise_maker())]
-    given = [inputs] if _is_pair(inputs) else list(inputs) if isinstance(inputs, (list, tuple)) else []
-    if not given or not all(map(_is_pair, given)):
-        raise NoExample(
-            "the inputs are no calls",
-            why="a call is a pair of a tuple of arguments and a dict of named ones",
-            fixes=("inputs=((x,), {})", "inputs=[((x,), {}), ((y,), {'flag': True})]"),
-        )
-    return [(tuple(args), dict(kwargs)) for args, kwargs in given]
-
-
-def _is_pair(value: Any) -> bool:
-    is_two = isinstance(value, (tuple, list)) and len(value) == 2
-    return is_two and isinstance(value[0], (tuple, list)) and isinstance(value[1], dict)
+def calls_of(inputs: Any, captured: Any) -> list[Call]:
+    """The calls that a user gave, or the example of the capture, or one made from the types in the graph."""
+    if inputs is None and getattr(captured, "_example", None) is None:
+        return [_from_types(captured.graph)]
+    return calls_from(inputs, captured, _noise_maker())
 
 
 def _noise_maker() -> Callable[[Any], Any]:
     """A function that makes noise of a type; equal names of sizes get equal sizes."""
-    generator = torch.Generator().manual_seed(_NOISE_SEED)
+    generator = torch.Generator().manual_seed(SEED)
     sizes: dict[str, int] = {}
 
     def make(kind: Any) -> Any:
         if not isinstance(kind, ArrayType):
-            raise NoExample(
-                f"there is no example to replay: it held a {kind}, which is gone",
-                fixes=("give one: clew.verify(graph, fn, inputs=((x,), {}))",),
-            )
+            raise gone(kind)
         shape = [size if isinstance(size, int) else sizes.setdefault(size, 2 + len(sizes)) for size in kind.shape]
         return noise_like(torch.ones(shape, dtype=getattr(torch, kind.dtype), device=kind.device), generator)
 
@@ -68,10 +48,7 @@ def _from_types(graph: Graph) -> Call:
         if isinstance(node.value_type, ArrayType):
             args[node.target] = make(node.value_type)
         elif not node.args and not str(node.target).startswith("*"):
-            raise NoExample(
-                f"there is no example to replay: the graph does not know the type of {node.target!r}",
-                fixes=("give one: clew.verify(graph, fn, inputs=((x,), {}))",),
-            )
+            raise no_example(f"there is no example to replay: the graph does not know the type of {node.target!r}")
     return (), args
 
 
@@ -139,7 +116,7 @@ def made_from(call: Call) -> Iterator[tuple[str, Call]]:
     tensors = list(tensors_in(call).values())
     if not tensors:
         return
-    generator = torch.Generator().manual_seed(_NOISE_SEED)
+    generator = torch.Generator().manual_seed(SEED)
     yield "noise", changed(call, lambda tensor: noise_like(tensor, generator))
     batch = _batch_size(tensors)
     for size in dict.fromkeys((1, batch + 1, 2 * batch)) if batch else ():

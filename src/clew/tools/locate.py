@@ -21,7 +21,8 @@ from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
 from clew.runtime.choose import make_captured
 from clew.runtime.function import GraphFunction
-from clew.tools.examples import Call, copied
+from clew.tools.calls import Call
+from clew.tools.examples import copied
 from clew.tools.pictures import Picture, Tolerance, difference, picture
 from clew.tools.world import World
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from clew.tools.examples import Call
+from clew.tools.calls import Call
 from clew.tools.pictures import Picture, Tolerance, difference, picture, tensors_in
 from clew.tools.world import World
 
