@@ -1,5 +1,8 @@
 """What is given to ``clew.trace`` as an example is checked before anything runs."""
 
+import inspect
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -21,6 +24,17 @@ def test_arguments_that_are_no_tuple_are_told(args, kwargs, message):
         clew.trace(torch.relu, args, kwargs)
     with pytest.raises(clew.CaptureError, match=f"(?s){message}"):
         clew.trace_graph(torch.relu, args=args, kwargs=kwargs)
+
+
+def test_an_array_of_another_framework_is_named_as_such():
+    with pytest.raises(clew.CaptureError, match="the argument 'b' holds an array of jax(?s:.*)convert it before"):
+        clew.trace(lambda a, b: a, (torch.ones(2), jnp.ones(2)))
+
+
+def test_the_class_of_captured_functions_has_a_signature():
+    assert list(inspect.signature(clew.GraphFunction).parameters) == ["root", "graph", "name"]
+    captured = clew.trace(lambda x, times=2: x * times, (torch.ones(2),))
+    assert str(inspect.signature(captured)) == "(x, times=2)"
 
 
 def test_an_example_that_does_not_fit_names_the_signature():

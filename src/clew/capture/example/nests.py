@@ -36,6 +36,7 @@ from clew.capture.example.identities import Identities
 from clew.capture.example.likeness import Likeness, cells_of, has_likeness, require_alike
 from clew.capture.example.recorder import Pending, Recorder, expression_of
 from clew.errors import CaptureError, a_or_an
+from clew.ir.guests import guest_of
 from clew.ir.node import Node
 
 _NUMBERS = (int, float, bool)
@@ -322,6 +323,13 @@ def _has_equality(value: Any) -> bool:
 
 
 def _cannot_follow(name: str, value: Any) -> CaptureError:
+    other = guest_of(value)
+    if other is not None and other.array_class is not None and isinstance(value, other.array_class):
+        return CaptureError(
+            f"the argument {name!r} holds an array of {other.package}, and the program is of another framework",
+            why="a capture follows the arrays of one framework",
+            fixes=("convert it before the call",),
+        )
     return CaptureError(
         f"the argument {name!r} holds {a_or_an(value)}, which cannot be followed",
         why="capture follows arrays, numbers, strings, None, containers and plain objects of these",
