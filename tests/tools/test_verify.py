@@ -405,6 +405,40 @@ def test_without_an_original_only_the_rules_are_checked() -> None:
         verify(broken)
 
 
+class Counted(torch.nn.Module):
+    """Scales, and counts its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.full((3,), 2.0))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls.add_(1)
+        return x * self.scale
+
+
+def test_state_that_was_edited_before_is_not_held_against_the_results() -> None:
+    model = Counted()
+    captured = clew.trace(model, (random(2, 3),))
+    captured.scale = torch.nn.Parameter(model.scale.detach() * 0.5)
+    (mul,) = captured.graph.find_nodes(op="call_function", target=operator.mul)
+    with captured.graph.inserting_after(mul):
+        doubled = captured.graph.call_function(operator.mul, (mul, 2.0))
+    mul.replace_all_uses_with(doubled, delete_user_cb=lambda user: user is not doubled)
+    captured.calls.fill_(7)  # it was called before
+    assert verify(captured, model, ((random(2, 3),), {})).ok
+
+
+def test_an_effect_on_state_that_was_edited_before_still_counts() -> None:
+    model = Counted()
+    captured = clew.trace(model, (random(2, 3),))
+    captured.calls = torch.tensor(7.0)
+    captured.graph.erase_node(node_named(captured, "add_"))
+    case = verify(captured, model, ((random(2, 3),), {})).cases[0]
+    assert case.status == "WRONG" and case.detail.startswith("whether calls is written is False, not True")
+
+
 @pytest.mark.parametrize("inputs", [(), 3, [1, 2], (random(2), {})])
 def test_inputs_that_are_none(inputs: Any) -> None:
     with pytest.raises(NoExample, match="inputs="):

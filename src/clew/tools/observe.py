@@ -39,14 +39,18 @@ def observe(program: Any, call: Call, world: World, of_capture: bool, gradients:
     for place, value in _named_arguments(call):
         aspects[f"{place} afterwards"] = picture(value)
     for name, tensor in world.tensors(of_capture).items():
-        aspects[f"{name} afterwards"] = picture(tensor)
+        if name in world.edited:  # by value it cannot be compared
+            aspects[f"whether {name} is written"] = picture(world.is_written(tensor))
+        else:
+            aspects[f"{name} afterwards"] = picture(tensor)
     changes = {f" {name}": seen for name, seen in world.plain_changes(of_capture).items()}
     aspects["the changed attributes"] = Picture(dict, parts=changes)
     aspects["the random state"] = world.random_picture()
     if error is None:
         aspects["memory"] = Picture(set, tuple(_shared_memory(result, call)))
         if gradients:
-            aspects.update(_gradients(result, {**tensors_in_call(call), **before}))
+            kept = {name: tensor for name, tensor in before.items() if name not in world.edited}
+            aspects.update(_gradients(result, {**tensors_in_call(call), **kept}))
     return Observation(error, aspects)
 
 

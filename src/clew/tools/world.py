@@ -17,7 +17,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.memory import Memory
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.errors import CaptureError
-from clew.tools.pictures import Picture, picture
+from clew.tools.pictures import Picture, Tolerance, difference, picture
 
 _PLAIN = (int, float, bool, str, type(None))
 
@@ -34,6 +34,9 @@ class World:
                 self.original[name] = value
         self.generators = {id(generator): generator for generator in [*generators, *self._generators_around()]}
         self._note()
+        theirs, ours = self.tensors(False), self.tensors(True)
+        self.edited = {name for name, tensor in theirs.items() if not _is_same(tensor, ours[name])}
+        """Tensors that the capture has as others than the original already before a run, because somebody edited it."""
 
     def _generators_around(self) -> list[torch.Generator]:
         """Generators that the program has in a variable around it, or its module in an attribute."""
@@ -100,6 +103,11 @@ class World:
             found.update((name, value) for name, value in self.around.values() if _is_array(value))
         return found
 
+    def is_written(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is not what it was when this world was made, or was not there."""
+        before = next((data for known, data, _ in self._tensors if known is tensor), None)
+        return before is None or not _is_same(tensor, before)
+
     def plain_changes(self, of_capture: bool) -> dict[str, Picture]:
         """The plain attributes of modules that are not what they were, by name."""
         owners = self.captured if of_capture else self.original
@@ -157,6 +165,14 @@ def _same_items(now: list[Any], before: list[Any]) -> bool:
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and not torch.nn.parameter.is_lazy(value)
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are one, or hold the same; nan equals nan."""
+    if one is other or one.is_meta:
+        return True
+    alike = one.shape == other.shape and one.dtype == other.dtype and one.layout is other.layout
+    return alike and difference(picture(one.detach()), picture(other.detach()), "", Tolerance()) is None
 
 
 def _fill(tensor: torch.Tensor, data: torch.Tensor) -> None:
