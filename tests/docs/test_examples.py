@@ -6,6 +6,7 @@ import contextlib
 import doctest
 import io
 import linecache
+import re
 import sys
 import types
 from pathlib import Path
@@ -91,3 +92,33 @@ def test_blocks_are_found_with_their_lines_and_output():
 def test_wrong_output_is_found(printed):
     with pytest.raises(pytest.fail.Exception, match="line 1"):
         check_output(Example(1, "", "one\ntwo\n"), printed)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)
+def test_files_that_a_page_names_are_there(page):
+    """A path leads from the root, from the package or from the tests; a name alone is that of some file."""
+    known = {path.relative_to(ROOT).as_posix() for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py")}
+    named = re.findall(r"`((?:\w+/)*\w+\.py)`", page.read_text())
+    missing = [name for name in named if not any(path == name or path.endswith("/" + name) for path in known)]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "page", [*DOCUMENTS, *sorted((ROOT / "docs" / "dev").glob("*.md"))], ids=lambda path: path.stem
+)
+def test_links_lead_somewhere(page):
+    """To a file, and where they name one to a heading in it."""
+    broken = []
+    prose = re.sub(r"(?s)^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE)
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose):
+        path, _, heading = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (heading and heading not in _headings(target.read_text())):
+            broken.append(link)
+    assert broken == []
+
+
+def _headings(text: str) -> set[str]:
+    """The headings of a document as links write them."""
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", title.lower()).strip().replace(" ", "-") for title in titles}

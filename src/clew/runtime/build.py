@@ -27,8 +27,9 @@ def compile_function(code: PythonCode, label: str, source: SourceLine | None = N
     filename = f"<clew {label} {next(_numbers)}{origin}>"
     # No __name__ among the globals: tools such as torch.compile would look for a module of that name on disk.
     names: dict[str, Any] = dict(code.globals)
-    if debug_level() >= 2:
-        print(f"# {filename}\n{code.src}", file=sys.stderr)
+    level = debug_level()
+    if level >= 1:
+        print(f"# {filename}" if level == 1 else f"# {filename}\n{code.src}", file=sys.stderr)
     try:
         compiled = compile(code.src, filename, "exec", dont_inherit=True)
     except SyntaxError as error:
