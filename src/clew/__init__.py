@@ -25,7 +25,8 @@ from clew.ir.effects import has_side_effect, pure
 from clew.ir.equality import difference, same_graph
 from clew.ir.graph import Graph
 from clew.ir.interpreter import Interpreter
-from clew.ir.node import Node, Opcode
+from clew.ir.node import Node
+from clew.ir.opcodes import Opcode
 from clew.ir.parse import parse
 from clew.ir.source import SourceLine
 from clew.ir.text import text_and_objects, to_text

@@ -11,20 +11,18 @@ import copy
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from types import TracebackType
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from clew.errors import CodegenError, ErasedNode, ForeignNode, OutputCount, StillUsed
 from clew.ir.arguments import Body, map_aggregate, map_arg
 from clew.ir.collector import CollectorPaused
+from clew.ir.editing import NO_DEFAULT, InsertPoint, Watchers
 from clew.ir.effects import is_impure, resolve
 from clew.ir.names import Namespace, snake_case
 from clew.ir.nested import FLAT, nested_graphs, with_bodies
 from clew.ir.node import (
     Node,
-    check_opcode,
     drop_inputs,
     make_node,
     set_meta,
@@ -34,76 +32,11 @@ from clew.ir.node import (
     set_source,
     set_type,
 )
+from clew.ir.opcodes import check_opcode
+from clew.ir.order import NodeList, Order, order_of
 from clew.ir.pickling import pack, unpack
 from clew.ir.table import table
 from clew.ir.verify import verify
-
-
-class NoDefault:
-    """The mark of an input without a default value, since None may be one."""
-
-    def __repr__(self) -> str:
-        return "NO_DEFAULT"
-
-
-NO_DEFAULT = NoDefault()
-
-
-class NodeList:
-    """The nodes of a graph in order. Erasing or inserting nodes while iterating is fine."""
-
-    __slots__ = ("graph",)
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-    def __len__(self) -> int:
-        return self.graph._len
-
-    def __iter__(self) -> Iterator[Node]:
-        root = self.graph._root
-        node = root._next
-        while node is not root:
-            if node._position:  # else it was erased while somebody stood on the node before it
-                yield node
-            node = node._next
-
-    def __reversed__(self) -> Iterator[Node]:
-        root = self.graph._root
-        node = root._prev
-        while node is not root:
-            if node._position:
-                yield node
-            node = node._prev
-
-    def __repr__(self) -> str:
-        return f"[{', '.join(node.name for node in self)}]"
-
-
-class InsertPoint:
-    """Where new nodes go, from the moment it is made until the end of the ``with`` block, if it is used as one."""
-
-    __slots__ = ("_before", "_graph")
-
-    def __init__(self, graph: Graph, anchor: Node, after: bool) -> None:
-        self._graph = graph
-        self._before = (graph._anchor, graph._after)
-        graph._anchor, graph._after = anchor, after
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._graph._anchor, self._graph._after = self._before
-
-
-@dataclass
-class Watchers:
-    """Functions that are told of single edits: of nodes made, erased, and exchanged for another in a user."""
-
-    created: list[Callable[[Node], Any]] = field(default_factory=list)
-    erased: list[Callable[[Node], Any]] = field(default_factory=list)
-    replaced: list[Callable[..., Any]] = field(default_factory=list)
 
 
 class Graph(Body):
@@ -125,7 +58,7 @@ class Graph(Body):
         self._names = Namespace()
         self._listeners: list[Callable[[], None]] = []
         self._index: dict[str, dict[Node, None]] | None = None
-        self._numbered = False
+        self._order: Order | None = None
         self._free_attributes: dict[Node, dict[str, Any]] = {}
         self._owning_module = owning_module
         self._tracer_cls = tracer_cls
@@ -175,10 +108,7 @@ class Graph(Body):
 
     def _number_nodes(self) -> None:
         """Let every node know its place; done anew only when the order has changed since."""
-        if not self._numbered:
-            for position, node in enumerate(self.nodes, start=1):
-                set_position(node, position)
-            self._numbered = True
+        order_of(self).number()
 
     # ---- changing ------------------------------------------------------------------------------------------------
 
@@ -212,7 +142,8 @@ class Graph(Body):
         set_next(node, before)
         set_next(previous, node)
         set_prev(before, node)
-        self._numbered = False
+        if self._order is not None:
+            self._order.dissolve(self)
         if self._listeners:
             self._announce()
 
@@ -238,7 +169,8 @@ class Graph(Body):
         before = self._anchor._next if self._after else self._anchor
         node = make_node(self, self._names.create_name(candidate), op, target, args, kwargs, type_expr, before)
         self._len += 1
-        self._numbered = False
+        if self._order is not None:
+            self._order.dissolve(self)
         if self._listeners:
             self._announce()
         if self._index is not None:
@@ -255,7 +187,8 @@ class Graph(Body):
         node = make_node(self, name, op, target, args, kwargs, type_expr, self._root)
         self._names.reserve(name)
         self._len += 1
-        self._numbered = False
+        if self._order is not None:
+            self._order.dissolve(self)
         if self._index is not None:
             self._index.setdefault(op, {})[node] = None
         return node
@@ -290,7 +223,8 @@ class Graph(Body):
             for watcher in self._watchers.erased:
                 watcher(to_erase)
         self._len -= 1
-        self._numbered = False
+        if self._order is not None:
+            self._order.dissolve(self)
         if self._index is not None:
             self._index[to_erase.op].pop(to_erase, None)
         drop_inputs(to_erase)
@@ -396,7 +330,6 @@ class Graph(Body):
         memo = {} if memo is None else memo
         twin = type(self)(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
         memo[id(self)] = twin
-        twin._names = self._names.copy()
         twin._chosen_codegen = copy.deepcopy(self._chosen_codegen, memo)
         twins: dict[Any, Any] = {}
 
@@ -411,6 +344,7 @@ class Graph(Body):
                 copied = twins[node] = twin._append_exact(node.op, node.name, node.target, args, kwargs, node.type)
                 memo[id(node)] = copied
                 _copy_notes(node, copied)
+        twin._names = self._names.copy()
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -42,10 +42,12 @@ def _take_apart(candidate: str) -> tuple[str, str, int | None]:
 class Namespace:
     """Gives every object a name of its own; a name once given is never given again."""
 
-    __slots__ = ("_counts", "_names", "_reserved", "_used")
+    __slots__ = ("_counts", "_given", "_names", "_reserved", "_used")
 
     def __init__(self) -> None:
         self._used: set[str] = set()
+        self._given: dict[str, int] = {}
+        """For a stem the number up to which all its numbers are given, whether ``_used`` has these names or not."""
         self._reserved: list[str] = []
         self._counts: dict[str, int] = {}
         self._names: dict[int, tuple[str, Any]] = {}
@@ -55,22 +57,38 @@ class Namespace:
         if obj is not None and id(obj) in self._names:
             return self._names[id(obj)][0]
         name, stem, number = _take_apart(candidate)
-        used = self._used
-        if self._reserved and (number is not None or name in used or name in RESERVED):
+        if self._reserved and (number is not None or name in self._used or name in RESERVED):
             self._count_reserved()
-        if number is None or name in used:
-            number = self._counts.get(stem, 0)
-            if name in RESERVED and not self._is_itself(name, obj):
-                number += 1
-                name = f"{stem}_{number}"
-        while name in used:
-            number += 1
-            name = f"{stem}_{number}"
-        used.add(name)
-        self._counts[stem] = number
+        if number is None:
+            is_free = name not in self._used and (name not in RESERVED or self._is_itself(name, obj))
+        else:
+            is_free = name not in self._used and not self._is_given(name, stem, number)
+        if is_free:
+            self._used.add(name)
+            self._counts[stem] = self._counts.get(stem, 0) if number is None else number
+        else:
+            name = self._next_of(stem)
         if obj is not None:
             self.associate_name_with_obj(name, obj)
         return name
+
+    def _next_of(self, stem: str) -> str:
+        """The next name with a number behind this stem."""
+        given = self._given.get(stem, 0)
+        number = max(self._counts.get(stem, 0), given) + 1
+        while (name := f"{stem}_{number}") in self._used:
+            if number == given + 1:
+                given = number
+            number += 1
+        if number == given + 1:  # one number after the other, as nearly always: the last one tells of all
+            self._given[stem] = number
+        else:
+            self._used.add(name)
+        self._counts[stem] = number
+        return name
+
+    def _is_given(self, name: str, stem: str, number: int) -> bool:
+        return 0 < number <= self._given.get(stem, 0) and name == f"{stem}_{number}"
 
     @staticmethod
     def _is_itself(name: str, obj: object | None) -> bool:
@@ -82,13 +100,14 @@ class Namespace:
 
     def reserve(self, name: str) -> None:
         """Mark ``name`` as given; numbering goes on behind it."""
-        if name not in self._used:
+        if name not in self:
             self._used.add(name)
             self._reserved.append(name)
 
     def reserve_all(self, names: Iterable[str]) -> None:
         """Mark many names as given."""
-        fresh = [name for name in names if name not in self._used]
+        taken = self if self._given else self._used
+        fresh = [name for name in names if name not in taken]
         self._used.update(fresh)
         self._reserved += fresh
 
@@ -102,12 +121,16 @@ class Namespace:
         self._reserved.clear()
 
     def __contains__(self, name: object) -> bool:
-        return name in self._used
+        if name in self._used or not self._given or not isinstance(name, str):
+            return name in self._used
+        _, stem, number = _take_apart(name)
+        return number is not None and self._is_given(name, stem, number)
 
     def copy(self) -> Namespace:
         """A namespace that has given the same names, and goes on by itself."""
         twin = Namespace()
         twin._used = set(self._used)
+        twin._given = dict(self._given)
         twin._reserved = list(self._reserved)
         twin._counts = dict(self._counts)
         twin._names = dict(self._names)

@@ -15,18 +15,18 @@ generated code depends on is announced to the graph, so that code follows by its
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from clew.errors import BadArgument, BadArgumentIndex, BadMeta, BadTarget, ErasedNode, ForeignNode, UnknownOpcode
+from clew.errors import BadArgument, BadArgumentIndex, BadMeta, ErasedNode, ForeignNode
 from clew.ir.arguments import EMPTY_DICT, Reference, immutable_dict, immutable_list, rebuilt_tuple
 from clew.ir.effects import is_impure
 from clew.ir.format import format_node, format_target
 from clew.ir.free import FreeAttributes
 from clew.ir.guests import guest_of, module_guest
 from clew.ir.nested import FLAT
+from clew.ir.opcodes import check_opcode
 from clew.ir.source import SourceLine
 
 if TYPE_CHECKING:
@@ -34,18 +34,6 @@ if TYPE_CHECKING:
     from clew.ir.types import Type
 
 
-class Opcode(enum.StrEnum):
-    """The six opcodes. A node's ``op`` is the plain string."""
-
-    PLACEHOLDER = "placeholder"
-    GET_ATTR = "get_attr"
-    CALL_FUNCTION = "call_function"
-    CALL_METHOD = "call_method"
-    CALL_MODULE = "call_module"
-    OUTPUT = "output"
-
-
-OPCODES = frozenset(str(opcode.value) for opcode in Opcode)
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 _ANNOUNCED = frozenset({"op", "target", "type", "value_type"})
 
@@ -362,27 +350,6 @@ FLAT.add(Node)
 
 def _node_at(graph: Graph, index: int) -> Node:
     return list(graph.nodes)[index]
-
-
-def check_opcode(op: str, target: Any, name: str) -> None:
-    """Raise unless ``op`` is one of the six opcodes and ``target`` fits it."""
-    if op == "call_function":
-        if not callable(target):
-            raise BadTarget(
-                f"node {name!r} has the target {target!r} of type {type(target).__name__}, but a Callable is expected",
-                why="a call_function node calls its target",
-                fixes=["pass the function itself; for the name of a method use call_method, for a path call_module"],
-            )
-    elif op not in OPCODES:
-        raise UnknownOpcode(
-            f"node {name!r} has the unknown opcode {op!r}", fixes=[f"use one of {', '.join(sorted(OPCODES))}"]
-        )
-    elif not isinstance(target, str):
-        raise BadTarget(
-            f"node {name!r} has the target {target!r} of type {type(target).__name__}, but a str is expected",
-            why=f"the target of a {op} node is a name",
-            fixes=["use call_function for a function"],
-        )
 
 
 def freeze_tuple(args: Any, inputs: dict[Node, None]) -> tuple[Any, ...]:

@@ -25,7 +25,8 @@ from clew.errors import (
 from clew.ir.control_rules import check_control
 from clew.ir.guests import guest_of
 from clew.ir.nested import with_bodies
-from clew.ir.node import Node, check_opcode
+from clew.ir.node import Node
+from clew.ir.opcodes import check_opcode
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
