@@ -8,7 +8,6 @@ that torch.fx's users expect here are thin calls of those. Whoever holds code ma
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
 import warnings
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from clew.ir.arguments import Body, map_aggregate, map_arg
 from clew.ir.collector import CollectorPaused
 from clew.ir.editing import NO_DEFAULT, InsertPoint, Watchers
 from clew.ir.effects import is_impure, resolve
+from clew.ir.memo import Memo
 from clew.ir.names import Namespace, snake_case
 from clew.ir.nested import FLAT, nested_graphs, with_bodies
 from clew.ir.node import (
@@ -43,6 +43,8 @@ class Graph(Body):
     """A program as a list of nodes; ``owning_module`` is what paths of get_attr and call_module nodes refer to."""
 
     default_codegen: ClassVar[Callable[[], Any] | None] = None
+    _may_nest = False
+    """True once a graph has stood among the arguments of a node."""
 
     def __init__(
         self,
@@ -163,7 +165,10 @@ class Graph(Body):
             raise AssertionError(f"args must be a tuple, not {type(args).__name__}")
         if kwargs is not None and not isinstance(kwargs, dict):
             raise AssertionError(f"kwargs must be a dict, not {type(kwargs).__name__}")
-        candidate = self._target_to_str(target) if name is None else name
+        try:
+            candidate = _candidates[target] if name is None else name
+        except TypeError:  # a callable without a hash
+            candidate = self._target_to_str(target)
         if op != "call_function" or not callable(target):
             check_opcode(op, target, candidate)
         before = self._anchor._next if self._after else self._anchor
@@ -196,7 +201,7 @@ class Graph(Body):
     @staticmethod
     def _target_to_str(target: Any) -> str:
         try:
-            return _candidate(target)
+            return _candidates[target]
         except TypeError:  # a callable without a hash
             return snake_case(type(target).__name__)
 
@@ -364,7 +369,8 @@ class Graph(Body):
         for node in reversed(self.nodes):
             if not node.users and node.op != "output" and not must_stay(node):
                 self.erase_node(node)
-        inner = [body.eliminate_dead_code(is_impure_node) for _, bodies in with_bodies(self.nodes) for body in bodies]
+        having = with_bodies(self.nodes) if self._may_nest else ()
+        inner = [body.eliminate_dead_code(is_impure_node) for _, bodies in having for body in bodies]
         return self._len < before or any(inner)
 
     @property
@@ -415,13 +421,15 @@ def is_graph(value: Any) -> bool:
     return isinstance(value, Graph)
 
 
-@functools.lru_cache(maxsize=8192)
 def _candidate(target: Any) -> str:
     """What a node with this target would like to be called."""
     name = target if isinstance(target, str) else getattr(target, "__name__", None) or type(target).__name__
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
     return snake_case(name)
+
+
+_candidates: Memo[Any, str] = Memo(_candidate, 8192)
 
 
 def _copy_notes(node: Node, twin: Node) -> None:

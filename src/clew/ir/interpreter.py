@@ -18,8 +18,6 @@ from clew.ir.graph import Graph
 from clew.ir.nested import FLAT
 from clew.ir.node import Node
 
-_NONE_YET = object()
-
 
 class Interpreter:
     """Runs the graph of ``module``, or ``graph`` on the attributes of ``module``."""
@@ -58,8 +56,9 @@ class Interpreter:
             except Exception as error:
                 self._add_note(error, node)
                 raise
-            for used in self.user_to_last_uses.get(node, ()):
-                self.env.pop(used, None)
+            if node in self.user_to_last_uses:
+                for used in self.user_to_last_uses[node]:
+                    self.env.pop(used, None)
             if node.op == "output":
                 return self.graph.process_outputs(value) if enable_io_processing else value
         return None
@@ -123,7 +122,7 @@ class Interpreter:
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The function's result."""
-        return target(*args, **kwargs)
+        return target(*args, **kwargs) if kwargs else target(*args)
 
     def call_method(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the method of the first argument."""
@@ -173,10 +172,18 @@ class Interpreter:
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
         """A nest with values in the place of nodes; its lists and dicts are plain ones, as in generated code."""
-        if type(args) is tuple and FLAT.issuperset(map(type, args)):  # the great majority
+        if type(args) is tuple:  # flat in the great majority of nodes
             env = self.env
-            values = [env.get(item, _NONE_YET) if type(item) is Node else item for item in args]
-            if not any(value is _NONE_YET for value in values):
+            values = []
+            for item in args:
+                kind = type(item)
+                if kind is Node and item in env:
+                    values.append(env[item])
+                elif kind is not Node and kind in FLAT:
+                    values.append(item)
+                else:
+                    break
+            else:
                 return tuple(values)
         if isinstance(args, Node):
             if args not in self.env:

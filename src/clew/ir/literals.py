@@ -23,6 +23,9 @@ from clew.ir.guests import guest_of
 
 NameOf = Callable[[Any], str]
 
+_LARGE = 10**15
+"""Integers below are surely short enough to be written in base 10."""
+
 
 class Speller:
     """Writes values as expressions; ``name_of`` gives the name of whatever is not spelled out."""
@@ -35,7 +38,10 @@ class Speller:
 
     def spell(self, value: Any) -> str:
         """The expression of one value, nested ones included."""
-        writer = _WRITERS.get(type(value))
+        kind = type(value)
+        if kind is int and -_LARGE < value < _LARGE:
+            return repr(value)
+        writer = _WRITERS.get(kind)
         if writer is not None:
             return writer(self, value)
         if isinstance(value, Reference):

@@ -8,11 +8,12 @@ Names that are only reserved, often all those of a large graph, are taken apart 
 from __future__ import annotations
 
 import builtins
-import functools
 import keyword
 import re
 from collections.abc import Iterable
 from typing import Any
+
+from clew.ir.memo import Memo
 
 _NOT_IN_IDENTIFIER = re.compile(r"[^0-9a-zA-Z_]+")
 _HUMP = re.compile(r"(?<=[a-z])([A-Z])")
@@ -27,7 +28,6 @@ def snake_case(name: str) -> str:
     return _HUMP.sub(r"_\1", name).lower()
 
 
-@functools.lru_cache(maxsize=4096)
 def _take_apart(candidate: str) -> tuple[str, str, int | None]:
     """A legal spelling of the candidate, its stem, and its trailing number if it has one."""
     legal = _NOT_IN_IDENTIFIER.sub("_", candidate) or "_unnamed"
@@ -37,6 +37,9 @@ def _take_apart(candidate: str) -> tuple[str, str, int | None]:
     if not stem or not number.isdigit():
         return legal, legal, None
     return legal, stem, int(number)
+
+
+_parts = Memo(_take_apart, 4096)
 
 
 class Namespace:
@@ -56,7 +59,9 @@ class Namespace:
         """A fresh name like ``candidate``; the same object, if one is given, gets the same name again."""
         if obj is not None and id(obj) in self._names:
             return self._names[id(obj)][0]
-        name, stem, number = _take_apart(candidate)
+        name, stem, number = _parts[candidate]
+        if number is None and obj is None and name in self._used and not self._reserved:  # the great majority
+            return self._next_of(stem)
         if self._reserved and (number is not None or name in self._used or name in RESERVED):
             self._count_reserved()
         if number is None:
@@ -65,7 +70,8 @@ class Namespace:
             is_free = name not in self._used and not self._is_given(name, stem, number)
         if is_free:
             self._used.add(name)
-            self._counts[stem] = self._counts.get(stem, 0) if number is None else number
+            if number is not None:
+                self._counts[stem] = number
         else:
             name = self._next_of(stem)
         if obj is not None:
@@ -74,8 +80,10 @@ class Namespace:
 
     def _next_of(self, stem: str) -> str:
         """The next name with a number behind this stem."""
-        given = self._given.get(stem, 0)
-        number = max(self._counts.get(stem, 0), given) + 1
+        given = number = self._given.get(stem, 0)
+        if stem in self._counts:
+            number = max(number, self._counts[stem])
+        number += 1
         while (name := f"{stem}_{number}") in self._used:
             if number == given + 1:
                 given = number
@@ -84,7 +92,7 @@ class Namespace:
             self._given[stem] = number
         else:
             self._used.add(name)
-        self._counts[stem] = number
+            self._counts[stem] = number
         return name
 
     def _is_given(self, name: str, stem: str, number: int) -> bool:
@@ -115,7 +123,7 @@ class Namespace:
         """Let the numbering of each stem go on behind the names that were reserved since the last time."""
         counts = self._counts
         for name in self._reserved:
-            _, stem, number = _take_apart(name)
+            _, stem, number = _parts[name]
             if number is not None and number > counts.get(stem, 0):
                 counts[stem] = number
         self._reserved.clear()
@@ -123,7 +131,7 @@ class Namespace:
     def __contains__(self, name: object) -> bool:
         if name in self._used or not self._given or not isinstance(name, str):
             return name in self._used
-        _, stem, number = _take_apart(name)
+        _, stem, number = _parts[name]
         return number is not None and self._is_given(name, stem, number)
 
     def copy(self) -> Namespace:

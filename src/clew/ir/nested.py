@@ -49,7 +49,8 @@ def nested_graphs(graph: Any) -> Iterator[Any]:
     seen: set[int] = set()
     waiting = [graph]
     while waiting:
-        for _, bodies in with_bodies(waiting.pop().nodes):
+        around = waiting.pop()
+        for _, bodies in with_bodies(around.nodes) if around._may_nest else ():
             for body in bodies:
                 if id(body) not in seen:
                     seen.add(id(body))

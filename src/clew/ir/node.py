@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from clew.errors import BadArgument, BadArgumentIndex, BadMeta, ErasedNode, ForeignNode
-from clew.ir.arguments import EMPTY_DICT, Reference, immutable_dict, immutable_list, rebuilt_tuple
+from clew.ir.arguments import EMPTY_DICT, Body, Reference, immutable_dict, immutable_list, map_arg, rebuilt_tuple
 from clew.ir.effects import is_impure
 from clew.ir.format import format_node, format_target
 from clew.ir.free import FreeAttributes
@@ -106,9 +106,10 @@ def make_node(
     node.value_type = node.source = node._meta = None
     node._position = 1
     inputs: dict[Node, None] = {}
-    node.args = args = freeze_tuple(args, inputs)
-    node.kwargs = freeze(kwargs, inputs) if kwargs else EMPTY_DICT
-    node._inputs = tuple(inputs)
+    node.args = frozen = freeze_tuple(args, inputs, graph)
+    node.kwargs = freeze(kwargs, inputs, graph) if kwargs else EMPTY_DICT
+    # Arguments that are nothing but different nodes are at the same time the inputs.
+    node._inputs = args if frozen is args and not kwargs and len(inputs) == len(args) else tuple(inputs)
     if before is None:
         node._prev = node._next = node
         node.__class__ = Node
@@ -352,36 +353,37 @@ def _node_at(graph: Graph, index: int) -> Node:
     return list(graph.nodes)[index]
 
 
-def freeze_tuple(args: Any, inputs: dict[Node, None]) -> tuple[Any, ...]:
-    """The positional arguments made immutable; nodes among them are noted in ``inputs``."""
+def freeze_tuple(args: Any, inputs: dict[Node, None], graph: Graph) -> tuple[Any, ...]:
+    """The positional arguments made immutable; nodes among them are noted in ``inputs``, graphs are told to ``graph``."""
     for item in args:
         kind = type(item)
         if kind is Node:
             inputs[item] = None
         elif kind not in _PLAIN:
             inputs_again: dict[Node, None] = {}
-            frozen = tuple([freeze(item, inputs_again) for item in args])
+            frozen = tuple([freeze(item, inputs_again, graph) for item in args])
             inputs.update(inputs_again)
             return frozen
     return args if type(args) is tuple else tuple(args)
 
 
-def freeze(value: Any, inputs: dict[Node, None]) -> Any:
-    """A nest made immutable; nodes in it are noted in ``inputs``."""
+def freeze(value: Any, inputs: dict[Node, None], graph: Graph) -> Any:
+    """A nest made immutable; nodes in it are noted in ``inputs``, graphs are told to ``graph``."""
     kind = type(value)
     if kind is Node:
         inputs[value] = None
+    elif kind in _PLAIN:
         return value
-    if kind in _PLAIN:
-        return value
-    if isinstance(value, tuple):
-        return rebuilt_tuple(value, [freeze(item, inputs) for item in value])
-    if isinstance(value, list):
-        return immutable_list([freeze(item, inputs) for item in value])
-    if isinstance(value, dict):
-        return immutable_dict({key: freeze(item, inputs) for key, item in value.items()})
-    if isinstance(value, slice):
-        return slice(freeze(value.start, inputs), freeze(value.stop, inputs), freeze(value.step, inputs))
+    elif isinstance(value, tuple):
+        return rebuilt_tuple(value, [freeze(item, inputs, graph) for item in value])
+    elif isinstance(value, list):
+        return immutable_list([freeze(item, inputs, graph) for item in value])
+    elif isinstance(value, dict):
+        return immutable_dict({key: freeze(item, inputs, graph) for key, item in value.items()})
+    elif isinstance(value, slice):
+        return slice(*(freeze(part, inputs, graph) for part in (value.start, value.stop, value.step)))
+    elif isinstance(value, Body):
+        graph._may_nest = True
     return value
 
 
@@ -393,8 +395,8 @@ def replace_arguments(node: Node, args: Any, kwargs: Any) -> None:
             fixes=["write (x,) for a single argument"],
         )
     inputs: dict[Node, None] = {}
-    args = freeze_tuple(args, inputs)
-    kwargs = freeze(kwargs, inputs) if kwargs else EMPTY_DICT
+    args = freeze_tuple(args, inputs, node.graph)
+    kwargs = freeze(kwargs, inputs, node.graph) if kwargs else EMPTY_DICT
     node.graph._before_change(node, "args", args)
     for used in node._inputs:
         if used not in inputs:
@@ -407,29 +409,32 @@ def replace_arguments(node: Node, args: Any, kwargs: Any) -> None:
     set_inputs(node, tuple(inputs))
 
 
-def swap_input(node: Node, old: Node, new: Node | None) -> None:
+def swap_input(node: Node, old: Node, new: Node) -> None:
     """Put ``new`` where ``old`` stands in the arguments of ``node``; the nests stay frozen, so only nodes change."""
     node.graph._before_change(node, "args", None)
     set_args(node, _swapped(node.args, old, new))
     if node.kwargs:
         set_kwargs(node, _swapped(node.kwargs, old, new))
-    inputs = dict.fromkeys(new if used is old else used for used in node._inputs)
-    inputs.pop(None, None)
-    set_inputs(node, tuple(inputs))
+    inputs = tuple([new if used is old else used for used in node._inputs])
+    if new in node._inputs:
+        inputs = tuple(dict.fromkeys(inputs))
+    set_inputs(node, inputs)
     old.users.pop(node, None)
-    if new is not None and new.graph is node.graph:
+    if new.graph is node.graph:
         new.users[node] = None
 
 
-def _swapped(value: Any, old: Node, new: Node | None) -> Any:
+def _swapped(value: Any, old: Node, new: Node) -> Any:
     """The frozen nest with one node exchanged for another."""
     kind = type(value)
+    if kind is tuple:
+        return tuple(
+            [new if item is old else item if type(item) in FLAT else _swapped(item, old, new) for item in value]
+        )
     if kind is Node:
         return new if value is old else value
     if kind in _PLAIN:
         return value
-    if kind is tuple:
-        return tuple([new if item is old else _swapped(item, old, new) for item in value])
     if isinstance(value, tuple):
         return rebuilt_tuple(value, [_swapped(item, old, new) for item in value])
     if isinstance(value, list):
@@ -443,8 +448,22 @@ def _swapped(value: Any, old: Node, new: Node | None) -> Any:
 
 def drop_inputs(node: Node) -> None:
     """Let go of all inputs of a node that is being erased: None stands in their places."""
+    if not node._inputs:
+        return
+    node.graph._before_change(node, "args", None)
+    if FLAT.issuperset(map(type, node.args)):
+        set_args(node, tuple([None if type(item) is Node else item for item in node.args]))
+    else:
+        set_args(node, map_arg(node.args, _nothing))
+    if node.kwargs:
+        set_kwargs(node, map_arg(node.kwargs, _nothing))
     for used in node._inputs:
-        swap_input(node, used, None)
+        used.users.pop(node, None)
+    set_inputs(node, ())
+
+
+def _nothing(node: Any) -> None:
+    return None
 
 
 def _check_same_graph(anchor: Node, moved: Node) -> None:

@@ -13,6 +13,7 @@ as ``@0``, ``@1`` and are listed in a comment at the top; ``text_and_objects`` h
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from clew.errors import TextError
@@ -22,6 +23,7 @@ from clew.ir.graph import Graph
 from clew.ir.literals import Speller
 from clew.ir.lookup import name_for
 from clew.ir.node import Node
+from clew.ir.order import listed
 from clew.ir.source import SourceLine
 from clew.ir.types import ObjectType, Type, parse_type, type_of
 
@@ -64,11 +66,20 @@ def _bare(pattern: re.Pattern[str], name: str) -> str:
     return name if pattern.fullmatch(name) and name.isprintable() else repr(name)
 
 
-def _reference(node: Any) -> str:
-    name = node.name
-    if name.isidentifier() and name.isascii():  # the same question as below, asked faster
-        return f"%{name}"
-    return f"%{_bare(_NAME, name)}"
+class _References(dict[Node, str]):
+    """How nodes are written where their values are used."""
+
+    __slots__ = ()
+
+    def note(self, nodes: list[Node]) -> None:
+        """Find out about all nodes of a graph; their names are plain as a rule, which is asked of all at once."""
+        names = [node.name for node in nodes]
+        if all(map(str.isidentifier, names)) and "".join(names).isascii():
+            self.update(zip(nodes, [f"%{name}" for name in names], strict=True))
+
+    def __missing__(self, node: Node) -> str:
+        found = self[node] = f"%{_bare(_NAME, node.name)}"
+        return found
 
 
 def _described(value: Any) -> str:
@@ -96,20 +107,21 @@ class _Writer:
         self._annotations: dict[int, tuple[str, Any]] = {}
         self._types: dict[Type, str] = {}
         self._indent = ""
-        self.spell = Speller(self.name_of, _reference).spell
+        self._references = _References()
+        self.spell = Speller(self.name_of, self._references.__getitem__).spell
 
     def graph(self, graph: Graph) -> str:
         """The graph from its first word to its closing brace, lines after the first indented."""
-        nodes = list(graph.nodes)
+        nodes = listed(graph)
+        self._references.note(nodes)
         count = 0
         while count < len(nodes) and _fits_header(nodes[count]):
             count += 1
         outside, self._indent = self._indent, self._indent + "  "
         header = self.header(nodes[:count])
+        lines = self.lines(nodes[count:])
         if self.sources:
-            lines = [f"{self._indent}{self.node(node)}{self.source(node)}" for node in nodes[count:]]
-        else:
-            lines = [f"{self._indent}{self.node(node)}" for node in nodes[count:]]
+            lines = [line + self.source(node) for line, node in zip(lines, nodes[count:], strict=True)]
         self._indent = outside
         return "\n".join([f"graph({header}) {{", *lines, f"{outside}}}"])
 
@@ -127,26 +139,36 @@ class _Writer:
     def parameter(self, node: Node) -> str:
         target = "" if node.target == node.name else f" from {_bare(_PARAMETER, node.target)}"
         default = f" = {self.spell(node.args[0])}" if node.args else ""
-        return f"{_reference(node)}{target}{self.types(node)}{default}"
+        return f"{self._references[node]}{target}{self.types(node)}{default}"
+
+    def lines(self, nodes: list[Node]) -> list[str]:
+        """The nodes, one a line; nearly all are calls of functions without keywords, which are written here."""
+        references, spell, spelled, indent = self._references, self.spell, self._spelled, self._indent
+        lines = []
+        for node in nodes:
+            target = spelled.get(id(node.target))
+            if target is None or node.op != "call_function" or node.kwargs:
+                lines.append(indent + self.node(node))
+                continue
+            words = [references[item] if type(item) is Node else spell(item) for item in node.args]
+            types = "" if node.value_type is None and node.type is None else self.types(node)
+            lines.append(f"{indent}{references[node]}{types} = function {target[0]}({', '.join(words)})")
+        return lines
 
     def node(self, node: Node) -> str:
-        if node.op == "output" and node.name == node.target == "output" and len(node.args) == 1 and not node.kwargs:
+        op = node.op
+        if op == "output" and node.name == node.target == "output" and len(node.args) == 1 and not node.kwargs:
             return f"return {self.spell(node.args[0])}{self.types(node)}"
-        target = self.name_of(node.target) if node.op == "call_function" else _bare(_PATH, node.target)
-        arguments = self.arguments(node)
-        if node.op == "get_attr" and arguments == "()":
-            arguments = ""
-        types = "" if node.value_type is None and node.type is None else self.types(node)
-        return f"{_reference(node)}{types} = {WORDS[node.op]} {target}{arguments}"
+        target = self.name_of(node.target) if op == "call_function" else _bare(_PATH, node.target)
+        words = [*map(self.spell, node.args), *self.keywords(node)]
+        arguments = "" if op == "get_attr" and not words else f"({', '.join(words)})"
+        return f"{self._references[node]}{self.types(node)} = {WORDS[op]} {target}{arguments}"
 
-    def arguments(self, node: Node) -> str:
-        spell = self.spell
-        words = [_reference(item) if type(item) is Node else spell(item) for item in node.args]
+    def keywords(self, node: Node) -> Iterator[str]:
         for name, value in node.kwargs.items():
             if not isinstance(name, str):
                 raise TextError(f"node {node.name} has the keyword argument {name!r}, which is not a string")
-            words.append(f"{_bare(_NAME, name)}={self.spell(value)}")
-        return f"({', '.join(words)})"
+            yield f"{_bare(_NAME, name)}={self.spell(value)}"
 
     def types(self, node: Node) -> str:
         """What is known of the node's value, and the annotation that a user gave it."""

@@ -11,6 +11,7 @@ Graphs inside a graph keep the same rules; those of branches and loops are in ``
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from clew.errors import (
@@ -27,12 +28,14 @@ from clew.ir.guests import guest_of
 from clew.ir.nested import with_bodies
 from clew.ir.node import Node
 from clew.ir.opcodes import check_opcode
+from clew.ir.order import order_of
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
 
 
-_WITHOUT_PATHS = frozenset({"placeholder", "call_function", "call_method", "output"})
+_FUNCTIONS = frozenset({BuiltinFunctionType, FunctionType, type})
+"""Classes of targets that can be called for certain."""
 
 
 def verify(graph: Graph, root: Any = None) -> None:
@@ -40,45 +43,48 @@ def verify(graph: Graph, root: Any = None) -> None:
 
     ``root`` has the attributes that a graph inside another one refers to; for one on its own that is its owner.
     """
-    nodes = list(graph.nodes)
-    ops = [node.op for node in nodes]
-    _check_targets(nodes, ops)
-    _check_output(nodes, ops)
+    nodes = order_of(graph)
+    functions = [node.target for node in nodes if node.op == "call_function"]
+    others = [node for node in nodes if node.op != "call_function"]
+    if not _FUNCTIONS.issuperset(map(type, functions)):
+        _check_targets([node for node in nodes if node.op == "call_function"])
+    _check_targets(others)
+    _check_output(nodes, [node for node in others if node.op == "output"])
     _check_uses(graph, nodes)
     _check_names(nodes)
     root = graph.owning_module if root is None else root
-    for node, bodies in with_bodies(nodes):
+    for node, bodies in with_bodies(nodes) if graph._may_nest else ():
         for body in bodies:
             verify(body, root)
         check_control(node)
-    if root is not None and not _WITHOUT_PATHS.issuperset(ops):
-        _check_attributes(nodes, root)
+    if root is not None:
+        _check_attributes(others, root)
 
 
-def _check_targets(nodes: list[Node], ops: list[str]) -> None:
-    """Whether a target fits depends on its class alone, and of opcodes and classes there are few."""
-    kinds = list(zip(ops, [type(node.target) for node in nodes], strict=True))
-    for kind in set(kinds):
-        node = nodes[kinds.index(kind)]
+def _check_targets(nodes: list[Node]) -> None:
+    """Whether a target fits its opcode depends on its class alone, and of opcodes and classes there are few."""
+    kinds = {(node.op, type(node.target)): node for node in reversed(nodes)}
+    for node in kinds.values():
         check_opcode(node.op, node.target, node.name)
 
 
-def _check_output(nodes: list[Node], ops: list[str]) -> None:
-    if "output" in ops and ops.index("output") < len(ops) - 1:
-        place = ops.index("output")
-        _raise_after_output(nodes[place + 1], nodes[place])
+def _check_output(nodes: list[Node], outputs: list[Node]) -> None:
+    if outputs and outputs[0] is not nodes[-1]:
+        _raise_after_output(nodes[nodes.index(outputs[0]) + 1], outputs[0])
 
 
 def _check_uses(graph: Graph, nodes: list[Node]) -> None:
     """Inputs come earlier and know their users; and there are no users besides these."""
     seen: set[Node] = set()
     see = seen.add
+    uses = 0
     for node in nodes:
         for used in node._inputs:
             if used not in seen or node not in used.users:
                 _raise_for_argument(graph, node, used, seen)
+            uses += 1
         see(node)
-    if sum(map(len, [node._inputs for node in nodes])) != sum(map(len, [node.users for node in nodes])):
+    if uses != sum(map(len, [node.users for node in nodes])):
         _raise_for_false_user(graph)
 
 
