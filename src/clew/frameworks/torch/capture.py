@@ -23,6 +23,10 @@ from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.leaves import leaf_policy
 from clew.frameworks.torch.run import Run, is_running
+from clew.frameworks.torch.set_up import SetUpMet
+
+_AGAIN = (CacheMet, WithoutArrays, SetUpMet)
+"""What a run raises to say that the capture must start over, since it has found out something."""
 
 
 def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Captured:
@@ -49,8 +53,10 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     def island_for(error: CannotFollow) -> Any:
         return None if options.refuses_opaque else find_island(error, fn, findings.paths, findings.islands)
 
+    captured = None
     try:
-        return capture_until_known(explore, findings, options.control_flow, island_for, (CacheMet, WithoutArrays))
+        captured = capture_until_known(explore, findings, options.control_flow, island_for, _AGAIN)
+        return captured
     except Exception as error:
         undone = isinstance(error, ClewError) or not options.keep
         for cached in findings.filled if undone else ():  # a program that is not captured shall find them as they were
@@ -58,14 +64,19 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
         if isinstance(error, CannotFollow) and isinstance(findings.with_arrays, CaptureError):
             raise findings.with_arrays from error  # which says what of NumPy cannot be followed
         raise
+    finally:
+        if findings.set_up is not None and not (options.keep and captured is not None):
+            findings.set_up.undo()
 
 
 def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findings) -> Captured | None:
     """Run a program once for each way that it can go; None if it must be started over with what was found."""
     met = len(findings.caches)
+    if findings.set_up is not None:
+        findings.set_up.do()
 
     def new_run(paths: Paths | None, first: Any, answers: tuple[bool, ...]) -> Run:
         return Run(fn, settings, findings, paths, first, answers)
 
-    captured = explore_ways(new_run, settings.control_flow, args, kwargs, (CacheMet, WithoutArrays))
+    captured = explore_ways(new_run, settings.control_flow, args, kwargs, _AGAIN)
     return None if len(findings.caches) > met else captured

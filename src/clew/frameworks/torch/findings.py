@@ -6,6 +6,7 @@ from typing import Any
 
 from clew.capture.control.runs import Findings as RunFindings
 from clew.capture.example.slots import Slot
+from clew.frameworks.torch.set_up import SetUp
 
 
 class Findings(RunFindings):
@@ -23,3 +24,5 @@ class Findings(RunFindings):
         self.follows_arrays = True
         self.with_arrays: Exception | None = None
         """Why a run that followed arrays has failed, after which the next ones do without."""
+        self.set_up: SetUp | None = None
+        """What the program does to its modules at its first call."""

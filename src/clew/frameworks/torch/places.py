@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from clew.capture.example.contents import SIMPLE, follows
+from clew.capture.example.likeness import Likeness
 from clew.capture.example.state import State
 from clew.errors import CaptureError
 from clew.frameworks.torch.modes import MODE
@@ -53,7 +54,6 @@ class Modules:
         self.entered: list[tuple[str, torch.nn.Module]] = []
         self._layers: list[tuple[str, torch.nn.Module]] = []
         self._modes: list[tuple[torch.nn.Module, bool, dict[str, Any]]] = []
-        self._hooks: list[tuple[dict[int, Any], dict[int, Any]]] = []
         self.inner: list[torch.nn.Module] = []
         self._passing: list[tuple[torch.nn.Module, set[str]]] = []
         seen: set[int] = set()
@@ -74,7 +74,6 @@ class Modules:
                     self._layers.append((path, part))
             self._passing.append((part, set(part._non_persistent_buffers_set)))
             self._modes.append((part, part.training, dict(part._modules)))
-            self._hooks += [(hooks, hooks.copy()) for hooks in (part._forward_hooks, part._forward_pre_hooks)]
             for _, value in held[part]:
                 if id(value) not in seen:
                     seen.add(id(value))
@@ -125,19 +124,8 @@ class Modules:
                     fixes=("do it before the capture",),
                 )
 
-        if any(hooks != before for hooks, before in self._hooks):
-            raise CaptureError(
-                "the program adds hooks to a module, or takes some away, for its next call",
-                why="the graph was captured with the hooks that there were",
-                fixes=("do it before the capture",),
-            )
-
     def put_back(self) -> None:
-        """Let modes, parts and hooks be as they were."""
-        for hooks, before in self._hooks:
-            if hooks != before:
-                hooks.clear()
-                hooks.update(before)
+        """Let modes and parts be as they were."""
         for part, passing in self._passing:
             if part._non_persistent_buffers_set != passing:
                 part._non_persistent_buffers_set = passing
@@ -231,17 +219,19 @@ def _held_by_class(kind: type) -> _Held:
     return known
 
 
-def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: Iterable[Any]) -> None:
+def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: Iterable[Any]) -> list[torch.nn.Module]:
     """Remember the attributes and buffers of modules among ``ends``, which the program reaches, that are no known
-    ``parts``."""
-    known = set(parts)
+    ``parts``; these modules come out."""
+    known = dict.fromkeys(parts)
+    first = len(known)
     for module in [found for found in ends if isinstance(found, torch.nn.Module)]:
         for part in module.modules():
             if part not in known:
-                known.add(part)
+                known[part] = None
                 state.watch(part, vars(part), skip=_BESIDE_MODE)
                 for holder in (part._buffers, part._parameters, part._modules):
                     state.watch(None, holder)
+    return [*known][first:]
 
 
 class ModulesAround:
@@ -266,6 +256,8 @@ class ModulesAround:
                 names += [name for name, value in vars(part).items() if name not in OWN and type(value) in _SETTINGS]
             self._keep(vars(part), [name for name in names if (id(part), name) not in lifted])
         self._around = self._now()
+        self._forwards = self._around[: len(self._holders)]
+        self._hooked = self._functions()
 
     def _keep(self, holder: dict[str, Any], names: list[str]) -> None:
         if names:
@@ -277,10 +269,22 @@ class ModulesAround:
         own = map(operator.methodcaller("get", "forward"), self._holders)
         return [*own, *chain.from_iterable(self._hooks)]
 
+    def _functions(self) -> list[list[Any]]:
+        return [[Likeness(hook, follows_owner=False).picture for hook in table.values()] for table in self._hooks]
+
+    def _are_alike(self) -> bool:
+        """Whether hooks and methods are what they were, or hooks that do the same."""
+        now = self._now()
+        if now != self._around:
+            if now[: len(self._holders)] != self._forwards or self._functions() != self._hooked:
+                return False
+            self._around = now
+        return True
+
     def is_as_before(self) -> bool:
         """Whether all of it is what it was."""
         try:
-            same = all(read(holder) == before for holder, read, before in self._kept) and self._now() == self._around
+            same = all(read(holder) == before for holder, read, before in self._kept) and self._are_alike()
         except KeyError:  # one of them is gone
             return False
         same = same and all(map(operator.is_, map(vars, self._parts), self._holders))

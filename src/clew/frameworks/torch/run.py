@@ -67,6 +67,7 @@ from clew.frameworks.torch.programs import (
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import traced
+from clew.frameworks.torch.set_up import HookTables, SetUp, SetUpMet, set_up
 from clew.frameworks.torch.training import TRAINERS
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
@@ -194,7 +195,8 @@ class Run(ExampleRun):
     def _do_without_arrays(self, error: Exception) -> None:
         """After a run with stand-ins for arrays that has failed, the next one does without, unless an island helps."""
         arrays = self.recorder.arrays
-        if arrays is None or self.first is not None or type(error) is caches.CacheMet or arrays.has_raised(error):
+        is_known = type(error) in (caches.CacheMet, SetUpMet)
+        if arrays is None or self.first is not None or is_known or arrays.has_raised(error):
             return
         is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
         if is_island and find_island(error, self.fn, self.findings.paths, self.islands) is not None:
@@ -230,7 +232,8 @@ class Run(ExampleRun):
         owners, around = [*behind(self.fn), *self.parts], self.surroundings
         watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
         self.state.watch_variables(around.changeable())
-        watch_modules_around(self.state, self.parts, self.state.memory.ends.values())
+        around_it = watch_modules_around(self.state, self.parts, self.state.memory.ends.values())
+        self.hook_tables = HookTables((*self.parts, *around_it))
         self._watch_outside()
         self.surroundings.watch_streams(self.state.streams)
         for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
@@ -247,7 +250,7 @@ class Run(ExampleRun):
         if self.nests.ends:
             around = [end for end in self.state.memory.ends.values() if isinstance(end, torch.nn.Module)]
             known = [*self.parts, *(part for module in around for part in module.modules())]
-            watch_modules_around(self.state, known, self.nests.ends)
+            self.hook_tables.watch(watch_modules_around(self.state, known, self.nests.ends))
             self.state.memory.ends |= {id(end): end for end in self.nests.ends}
         self._look_around_callables()
         self.state.lift(lifted)
@@ -282,7 +285,17 @@ class Run(ExampleRun):
         self.surroundings.check_streams([*self.recorder.streams.own, *followed])
         if self.modules is not None:
             self.modules.check()
+        self._check_set_up()
         self.state.check_entered()
+
+    def _check_set_up(self) -> None:
+        known, tables, graph = self.findings.set_up, self.hook_tables, self.recorder.bodies.outermost
+        if known is not None or tables.have_changed():
+            is_method = self.module is not None and self.fn is not self.module and not self.settings.keep
+            found = tables.check(known, graph, can_be=not is_method and not self._goes_several_ways())
+            if found:
+                self.findings.set_up = SetUp(found, self.state.changed(), graph, needs_flags=self.module is None)
+                raise SetUpMet("the program sets up its modules")
 
     def _leave(self, stays: bool) -> None:
         """Put everything back, or let what the run did stay done."""
@@ -303,6 +316,7 @@ class Run(ExampleRun):
         self.surroundings.put_back_streams()
         if self.modules is not None:
             self.modules.put_back()
+        self.hook_tables.put_back()
 
     def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
@@ -435,6 +449,9 @@ class Run(ExampleRun):
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
+        if self.findings.set_up is not None and self.module is None:
+            with graph.inserting_before(self.after_inputs._next):
+                self.after_inputs = graph.call_function(set_up, (self.findings.set_up,))
         entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state)
         entry.write(self.after_inputs, () if self.modules is None else self.modules.entered)
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
