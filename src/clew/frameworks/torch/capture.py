@@ -53,9 +53,9 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     def island_for(error: CannotFollow) -> Any:
         return None if options.refuses_opaque else find_island(error, fn, findings.paths, findings.islands)
 
-    captured = None
     try:
         captured = capture_until_known(explore, findings, options.control_flow, island_for, _AGAIN)
+        findings.set_up_stays = options.keep
         return captured
     except Exception as error:
         undone = isinstance(error, ClewError) or not options.keep
@@ -65,8 +65,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
             raise findings.with_arrays from error  # which says what of NumPy cannot be followed
         raise
     finally:
-        if findings.set_up is not None and not (options.keep and captured is not None):
-            findings.set_up.undo()
+        findings.undo_set_up()
 
 
 def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findings) -> Captured | None:

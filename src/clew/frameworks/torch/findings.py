@@ -26,3 +26,9 @@ class Findings(RunFindings):
         """Why a run that followed arrays has failed, after which the next ones do without."""
         self.set_up: SetUp | None = None
         """What the program does to its modules at its first call."""
+        self.set_up_stays = False
+
+    def undo_set_up(self) -> None:
+        """Let modules be as they were before the capture, unless the run counts."""
+        if self.set_up is not None and not self.set_up_stays:
+            self.set_up.undo()
