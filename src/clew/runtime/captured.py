@@ -26,6 +26,7 @@ from clew.runtime.direct import Body
 from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
+from clew.runtime.whole_state import complete
 
 
 class Guarded:
@@ -173,6 +174,7 @@ def callable_of(
         vars(source).clear()
         vars(source).update(before)
     give_state(source, module, state)
+    complete(source, module, _NEEDED, names)
     keep_state_names(module, names)
     return module
 

@@ -18,6 +18,7 @@ from clew.ir.graph import Graph
 from clew.ir.nested import all_nodes
 from clew.runtime.captured import CapturedFunction, give_state
 from clew.runtime.module import put_attribute, referred_paths, take_over
+from clew.runtime.whole_state import complete
 
 
 class CapturedMethods(torch.nn.Module):
@@ -70,6 +71,7 @@ def methods_of(source: torch.nn.Module, captures: dict[str, Captured]) -> Captur
         _rename_constants(captured, constants)
     module = CapturedMethods(source, {name: captured.graph for name, captured in captures.items()}, constants)
     give_state(source, module, dict.fromkeys(path for captured in captures.values() for path in captured.state))
+    complete(source, module, frozenset(dir(module)))
     return module
 
 
