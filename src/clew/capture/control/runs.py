@@ -29,6 +29,7 @@ from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind
 from clew.capture.example.reach import asks_for_identity, compares_objects
 from clew.capture.example.recorder import Recorder
+from clew.capture.example.settled import Settling, settling
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of
@@ -43,6 +44,8 @@ class Findings:
         self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
         self.islands: list[Any] = []
         self.progress = Progress()
+        self.settling: list[Settling] = []
+        """What the program sets to another constant, and may find so at its next call."""
 
 
 class ExampleRun:
@@ -169,6 +172,7 @@ class ExampleRun:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
         graph = self.recorder.graph
         self.recorder.finishing = True
+        self.findings.settling = settling(self.state)
         graph.output(Writes(self.state, graph).finish(result))
         self.found = self.state.wanted()
         if self.ways is not None and not self.found:

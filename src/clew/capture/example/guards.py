@@ -61,6 +61,12 @@ def require(value: Any, expected: Any, assumption: str, place: str = "", why: st
         )
 
 
+def require_either(value: Any, expected: tuple[Any, ...], assumption: str, place: str = "", why: str = "") -> None:
+    """Raise unless ``value`` is one of several that the program does the same with."""
+    if not any(same_answer(value, one) for one in expected):
+        require(value, expected[0], assumption, place, why)
+
+
 def require_way(value: bool, expected: bool, assumption: str, place: str = "", why: str = "") -> None:
     """Raise, in the place of a way that was not captured: there ``value`` is the truth that is not ``expected``."""
     require(value, expected, assumption, place, why)
@@ -275,7 +281,7 @@ def write_variable(variable: Variable, value: Any) -> None:
 
 CHECKS = (
     require, require_same, require_type, require_length, require_keys, require_attributes, require_other_attributes,
-    require_array, require_alike, require_variable, require_untouched, require_way,
+    require_array, require_alike, require_variable, require_untouched, require_way, require_either,
 )  # fmt: skip
 """The functions that a guard may be in a graph."""
 

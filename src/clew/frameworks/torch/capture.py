@@ -6,6 +6,7 @@ A run that finds out something that must be known from the start is undone, and 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from clew.capture.control.paths import Paths
 from clew.capture.example.captured import Captured
 from clew.capture.example.islands import CannotFollow, Unseen
 from clew.capture.example.options import Options
+from clew.capture.example.settled import settled, widen
 from clew.capture.example.slots import places_in
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch.arrays import WithoutArrays
@@ -40,6 +42,18 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     settings = options._replace(leaves=leaf_policy(options.leaves), stateful=around)
     findings = Findings(options.lifted)
     findings.lifted |= {slot.key: slot for slot in places_in(around)}
+    captured = _capture(fn, args, kwargs, settings, findings)
+    if findings.settling and not settings.keep and not captured.several_ways:
+        with settled(findings.settling), suppress(ClewError):
+            twin = _capture(fn, args, kwargs, settings, Findings(dict(findings.lifted)))
+            widen(captured.graph, twin.graph, findings.settling)
+    return captured
+
+
+def _capture(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], settings: Options, findings: Findings
+) -> Captured:
+    """Run a program until everything is known that its graph needs."""
 
     def explore(control_flow: str) -> Captured | None:
         try:
@@ -51,14 +65,14 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
             return None  # started over, now with a look at more
 
     def island_for(error: CannotFollow) -> Any:
-        return None if options.refuses_opaque else find_island(error, fn, findings.paths, findings.islands)
+        return None if settings.refuses_opaque else find_island(error, fn, findings.paths, findings.islands)
 
     try:
-        captured = capture_until_known(explore, findings, options.control_flow, island_for, _AGAIN)
-        findings.set_up_stays = options.keep
+        captured = capture_until_known(explore, findings, settings.control_flow, island_for, _AGAIN)
+        findings.set_up_stays = settings.keep
         return captured
     except Exception as error:
-        undone = isinstance(error, ClewError) or not options.keep
+        undone = isinstance(error, ClewError) or not settings.keep
         for cached in findings.filled if undone else ():  # a program that is not captured shall find them as they were
             cached.cache_clear()
         if isinstance(error, CannotFollow) and isinstance(findings.with_arrays, CaptureError):

@@ -1,0 +1,108 @@
+"""State that a program sets once, and finds so ever after: a kind of problem that is told from the first labels, a flag
+that a warning was given.
+
+A capture finds such a place as it was before the first call. It is captured once more with the place as the first call
+leaves it: if both graphs do the same, and differ in nothing but their guards on it, the graph holds for both values.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from clew.capture.example.contents import ATTRIBUTE, ITEM, contents
+from clew.capture.example.guards import CHECKS, require, require_either
+from clew.capture.example.state import State
+from clew.capture.example.writes import set_attribute
+from clew.ir.arguments import map_arg
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+
+_WRITES = (setattr, set_attribute, operator.setitem)
+_PLAIN = (str, bool, type(None))
+
+
+class Settling(NamedTuple):
+    """A part of an object or dict that a run has set, and what it was before."""
+
+    owner: Any
+    key: Any
+    before: Any
+    now: Any
+
+    def put(self, value: Any) -> None:
+        """Set it past everything that the class does when an attribute is set."""
+        if isinstance(self.owner, dict):
+            self.owner[self.key] = value
+        else:
+            vars(self.owner)[self.key] = value
+
+
+def settling(state: State) -> list[Settling]:
+    """What a run has set to another constant in the objects and dicts that entered it."""
+    found = []
+    for held in state.nests.held:
+        way = ITEM if isinstance(held.value, dict) else ATTRIBUTE
+        for (kind, key), now in contents(held.value).items():
+            before = held.before.get((kind, key), held)
+            is_plain = type(now) in _PLAIN and type(before) in _PLAIN
+            if kind == way and is_plain and now != before and (way == ITEM or hasattr(held.value, "__dict__")):
+                found.append(Settling(held.value, key, before, now))
+    return found
+
+
+@contextmanager
+def settled(places: list[Settling]) -> Iterator[None]:
+    """Let these places be as the first call leaves them."""
+    for place in places:
+        place.put(place.now)
+    try:
+        yield
+    finally:
+        for place in places:
+            place.put(place.before)
+
+
+def widen(graph: Graph, twin: Graph, places: list[Settling]) -> None:
+    """Let the guards of a graph hold for settled places too, if ``twin``, captured with those, does the same.
+
+    The graph may ask more, and writes what the twin finds written.
+    """
+    pairs = {(repr(place.before), repr(place.now)) for place in places}
+    found: list[tuple[Node, Any]] = []
+    names: dict[Node, str] = {}
+    waiting = deque(twin.nodes)
+    for node in graph.nodes:
+        names[node] = f"%{node.name}"
+        other = waiting[0] if waiting else None
+        if other is not None and _is_the_same(node, other, names):
+            names[waiting.popleft()] = names[node]
+        elif other is not None and _differ_in_answer(node, other, names, pairs):
+            found.append((node, other.args[1]))
+            names[waiting.popleft()] = names[node]
+        elif node.target not in _WRITES and node.target not in CHECKS and node.is_impure():
+            return
+    for node, answer in () if waiting else found:
+        value, expected, text = node.args[:3]
+        node.target = require_either
+        node.args = (value, (expected, answer), f"{text}, or what a first call makes of it", *node.args[3:])
+
+
+def _is_the_same(node: Node, other: Node, names: dict[Node, str]) -> bool:
+    same = node.op == other.op and (node.target == other.target or node.op == "placeholder")
+    return same and _spelled((node.args, node.kwargs), names) == _spelled((other.args, other.kwargs), names)
+
+
+def _spelled(nest: Any, names: dict[Node, str]) -> str:
+    return repr(map_arg(nest, lambda node: names.get(node, "?")))
+
+
+def _differ_in_answer(node: Node, other: Node, names: dict[Node, str], pairs: set[tuple[str, str]]) -> bool:
+    """Whether two guards ask the same, of a place that settles."""
+    if node.target is not require or other.target is not require:
+        return False
+    same = _spelled(node.args[0], names) == _spelled(other.args[0], names)
+    return same and (repr(node.args[1]), repr(other.args[1])) in pairs
