@@ -69,13 +69,14 @@ class Folding:
         if not self.values:
             return None
         shared = _shared(graph)
-        folded = []
+        folded, stored = [], set()
         for node, value in self.values.items():
             used = [user for user in node.users if user not in self.values or user in shared]
             if node in shared or value is None or not used:
                 continue
             with graph.inserting_before(node):
                 attribute = graph.create_node("get_attr", store(value), (), {})
+            stored.add(str(attribute.target))
             object.__setattr__(attribute, "value_type", node.value_type)
             attribute.source = node.source
             node.replace_all_uses_with(attribute)
@@ -84,7 +85,7 @@ class Folding:
         for node in reversed(self.values):
             if not node.users and node not in shared:
                 graph.erase_node(node)
-        return sources
+        return None if sources is None else sources - stored  # those that were stored are nobody else's
 
     def _spoil_written_inside(self, graph: Graph) -> None:
         """What goes into a branch or loop that writes may be another after it."""

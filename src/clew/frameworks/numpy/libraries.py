@@ -19,11 +19,12 @@ _OWN_WAYS = frozenset({"numpy", "clew", "torch", "jax", "tensorflow", "keras", *
 
 def is_one_call(value: Any) -> bool:
     """Whether a function or class belongs to an installed package whose inside is not looked at."""
-    return _is_foreign(str(getattr(value, "__module__", None) or ""))
+    return is_package(str(getattr(value, "__module__", None) or ""))
 
 
 @functools.lru_cache(maxsize=1024)
-def _is_foreign(name: str) -> bool:
+def is_package(name: str) -> bool:
+    """Whether a module of this name belongs to an installed package, none of the frameworks."""
     package = name.partition(".")[0]
     if package in _OWN_WAYS or package in sys.stdlib_module_names or package not in sys.modules:
         return False

@@ -92,6 +92,10 @@ class NumpyRecorder(Recorder):
         """Whether a call may be given a value of another framework."""
         return False
 
+    def looks_into(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a function of another package is run and recorded like the program's own."""
+        return False
+
     def enter(self, value: Any, place: Any) -> Any:
         """The stand-in of an array from outside, one for each array."""
         facts.check_followed(value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import sys
 from typing import Any
 
 from clew.capture.example.statements import is_only_shown
@@ -35,6 +36,8 @@ def _asked(function: Any) -> Any:
     """Python forces a tensor into a plain value: the value is recorded and guarded."""
 
     def handler(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if recorder.packages is not None:
+            recorder.packages.check_tensor(sys._getframe(1))
         value = recorder._perform(func, args, {})
         recorder.guard(recorder.create(function, (recorder.node_of(args[0]),)), value)
         return value

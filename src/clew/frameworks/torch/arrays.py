@@ -9,6 +9,7 @@ If anything goes wrong with a stand-in, the capture starts over without any, and
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ import numpy
 import torch
 
 from clew.capture.example.cached import CachedResults
+from clew.capture.example.reach import package_of
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.errors import ClewError
@@ -177,12 +179,25 @@ class ArrayRecorder(NumpyRecorder):
         """Whether a call may be given a value: a tensor, which NumPy makes an array of."""
         return isinstance(value, torch.Tensor)
 
+    def looks_into(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a function of another package is entered: if its use of NumPy is followed, or it works on tensors."""
+        if package_of(function) in self.owner.packages.names:
+            return True
+        given = list(leaves((args, kwargs)))
+        return any(isinstance(leaf, torch.Tensor) for leaf in given) and not any(map(is_traced, given))
+
     def result(self, value: Any, place: Any) -> Any:
         """The result of a call: tensors, and numbers of Python's, are those of torch's captures."""
         if type(value) in (bool, int, float, torch.Size) or isinstance(value, torch.Tensor):
             return self.owner.result(value, place)
         check_followed(value)
         return super().result(value, place)
+
+    def forced(self, function: Callable[..., Any], traced: Any) -> Any:
+        """Python wants a plain number: in a package, whose builtins are the original ones, it may be looked at again."""
+        if self.open and self.owner.running and self.owner.packages is not None:
+            self.owner.packages.check_number(sys._getframe(2), is_numpy=True)
+        return super().forced(function, traced)
 
     def can_operate(self, traced: Any, other: Any) -> bool:
         """Whether an operator between a stand-in and this is NumPy's business."""

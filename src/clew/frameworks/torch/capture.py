@@ -24,10 +24,11 @@ from clew.frameworks.torch.caches import CacheMet
 from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.leaves import leaf_policy
+from clew.frameworks.torch.packages import PackageMet
 from clew.frameworks.torch.run import Run, is_running
 from clew.frameworks.torch.set_up import SetUpMet
 
-_AGAIN = (CacheMet, WithoutArrays, SetUpMet)
+_AGAIN = (CacheMet, PackageMet, SetUpMet, WithoutArrays)
 """What a run raises to say that the capture must start over, since it has found out something."""
 
 
@@ -84,7 +85,7 @@ def _capture(
 
 def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findings) -> Captured | None:
     """Run a program once for each way that it can go; None if it must be started over with what was found."""
-    met = len(findings.caches)
+    met, packages = len(findings.caches), set(findings.packages.names)
     if findings.set_up is not None:
         findings.set_up.do()
 
@@ -92,4 +93,4 @@ def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findi
         return Run(fn, settings, findings, paths, first, answers)
 
     captured = explore_ways(new_run, settings.control_flow, args, kwargs, _AGAIN)
-    return None if len(findings.caches) > met else captured
+    return None if len(findings.caches) > met or findings.packages.names != packages else captured

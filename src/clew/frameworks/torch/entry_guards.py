@@ -82,6 +82,13 @@ def defaults() -> tuple[Any, ...]:
 
 
 @pure
+def same_items(array: Any, other: Any) -> bool:
+    """Whether two arrays are alike in dtype, shape and all bytes."""
+    alike = (array.dtype, array.shape) == (other.dtype, other.shape)
+    return bool(alike and array.tobytes() == other.tobytes())
+
+
+@pure
 def carried(tensor: torch.Tensor) -> tuple[tuple[str, str, Any], ...]:
     """The attributes that a tensor carries, such as the marks of ``torch.nn.Buffer``: name, type and value of each."""
     return _in_order(vars(tensor))
@@ -219,7 +226,8 @@ class EntryGuards:
         """Constants that were computed in the capture hold while what they came from is the same."""
         with self.graph.inserting_before(after._next):
             for path in sorted(sources):
-                self._same_values(path, self.recorder.constants[path])
+                held = self.recorder.constants[path]
+                (self._same_values if isinstance(held, torch.Tensor) else self._same_items)(path, held)
             self._require(self.graph.call_function(defaults), defaults(), "the defaults of torch are what they were")
 
     def _same_values(self, path: str, tensor: torch.Tensor) -> None:
@@ -229,6 +237,13 @@ class EntryGuards:
         if not tensor.is_meta and type(tensor) in PLAIN_TENSORS:
             kept = Recorder._new_constant(self.recorder, tensor.detach().clone())
             same = self.graph.call_function(torch.equal, (self.graph.get_attr(path), self.graph.get_attr(kept)))
+            self._require(same, True, f"{path} holds what it held")
+
+    def _same_items(self, path: str, array: Any) -> None:
+        """An array must hold what it held."""
+        if type(array) is numpy.ndarray:
+            kept = Recorder._new_constant(self.recorder, array.copy())
+            same = self.graph.call_function(same_items, (self.graph.get_attr(path), self.graph.get_attr(kept)))
             self._require(same, True, f"{path} holds what it held")
 
     def _level(self, name: str, logger: logging.Logger) -> None:

@@ -16,6 +16,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
+from torch.overrides import _get_current_function_mode, _pop_mode_temporarily
 
 from clew.capture.example.guards import Variable
 from clew.capture.example.reach import attribute_names, global_names
@@ -28,6 +29,7 @@ from clew.frameworks.torch.arrays import ARRAYS, OF_NUMPY
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.numbers import FOR_PYTHON, builtins_for
 from clew.frameworks.torch.places import OWN
+from clew.frameworks.torch.recording import RecordingMode
 from clew.frameworks.torch.traits import traits_of
 
 Current = Callable[[], Any]
@@ -77,7 +79,10 @@ def _indexing(original: Callable[..., Any], of_torch: Current) -> Callable[..., 
     @functools.wraps(original)
     def index(*args: Any) -> Any:
         recorder = of_torch()
-        return original(*args) if recorder is None else recorder.call(original, args, {})
+        if recorder is None or type(_get_current_function_mode()) is not RecordingMode:
+            return original(*args)
+        with _pop_mode_temporarily():  # as it is off wherever torch itself hands over a call
+            return recorder.call(original, args, {})
 
     return index
 
@@ -95,6 +100,7 @@ def enter_arrays(run: Any, parts: Iterable[Any]) -> None:
     variables += [Variable(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("__")]
     spaces = [_attributes_of(part) for part in parts]
     variables += [Variable(names, name) for names in spaces for name in list(names) if name not in OWN]
+    variables += run.findings.packages.variables()
     arrays = recorder.border()
     arrays.places.enter(variables, around.functions, ())
     if any(id(value) not in arrays.standing for value in held):

@@ -99,6 +99,7 @@ class TorchRecorder(Recorder):
         self._shapes: dict[int, tuple[Any, Any]] = {}
         self.follows_arrays = False
         self.arrays: ArrayRecorder | None = None
+        self.packages: Any = None
         self.numpy_errors = numpy.geterr()
         self.raised: Exception | None = None
         self._reshapes_inside = False

@@ -45,6 +45,7 @@ from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
 from clew.frameworks.torch.modules import module_effect, written_by
+from clew.frameworks.torch.packages import PackageMet, streams_of, used_by
 from clew.frameworks.torch.pieces import TorchSupport
 from clew.frameworks.torch.places import (
     Modules,
@@ -78,6 +79,7 @@ _CARRIED = (bool, int, str, type(None))
 """What a tensor may carry as attributes of its own: values that a guard can compare."""
 
 
+_PASSING = (caches.CacheMet, PackageMet, SetUpMet)
 _MOST_PARTS = 8
 """A module of more parts is a model: what a library asks of its data, of masks say, is guarded, not captured twice."""
 
@@ -134,7 +136,7 @@ class Run(ExampleRun):
         codes = [code for code in reached if "-packages" not in code.co_filename]
         self._keep_identities(codes)
         self.recorder.follows_arrays = findings.follows_arrays
-        if findings.follows_arrays and self.surroundings.derived(mixed.reaches_numpy):
+        if findings.follows_arrays and (findings.packages.names or self.surroundings.derived(mixed.reaches_numpy)):
             self.recorder.border()
         self._global_hooks = count_of_global_hooks()
         self._learn_paths(tensors)
@@ -144,6 +146,7 @@ class Run(ExampleRun):
         recorder.folding = Folding(caches=settings.array_caching, bakes=not settings.include_generators)
         recorder.refuses_opaque = settings.refuses_opaque
         recorder.filled = self.findings.filled
+        recorder.packages = self.findings.packages if self.findings.follows_arrays else None
         self._connect(recorder, answers)
         return recorder
 
@@ -193,16 +196,19 @@ class Run(ExampleRun):
         return done
 
     def _do_without_arrays(self, error: Exception) -> None:
-        """After a run with stand-ins for arrays that has failed, the next one does without, unless an island helps."""
-        arrays = self.recorder.arrays
-        is_known = type(error) in (caches.CacheMet, SetUpMet)
-        if arrays is None or self.first is not None or is_known or arrays.has_raised(error):
+        """After a run with stand-ins for arrays that has failed, the next one follows them in packages too, or there no
+        longer, or does without, unless an island helps."""
+        arrays, packages = self.recorder.arrays, self.findings.packages
+        if isinstance(error, CannotFollow) and self.first is None and self.findings.follows_arrays:
+            packages.check_error(error, self.surroundings.functions, arrays is not None)
+        if arrays is None or self.first is not None or isinstance(error, _PASSING) or arrays.has_raised(error):
             return
         is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
         if is_island and find_island(error, self.fn, self.findings.paths, self.islands) is not None:
             return
-        self.findings.follows_arrays = self.raised = False
+        self.raised = False
         self.findings.with_arrays = error
+        self.findings.follows_arrays = packages.leave()
         raise WithoutArrays
 
     def _need_plain(self, error: Exception) -> None:
@@ -235,7 +241,7 @@ class Run(ExampleRun):
         around_it = watch_modules_around(self.state, self.parts, self.state.memory.ends.values())
         self.hook_tables = HookTables((*self.parts, *around_it))
         self._watch_outside()
-        self.surroundings.watch_streams(self.state.streams)
+        self.surroundings.watch_streams([*self.state.streams, *streams_of(self.surroundings.derived(used_by))])
         for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
             self.rollback.save_generator(stream)
             self.recorder.generators.watch(stream)
@@ -282,7 +288,11 @@ class Run(ExampleRun):
         if arrays is not None:
             arrays.check()
         followed = [] if arrays is None else arrays.streams.followed_ones
-        self.surroundings.check_streams([*self.recorder.streams.own, *followed])
+        try:
+            self.surroundings.check_streams([*self.recorder.streams.own, *followed])
+        except CaptureError:
+            self.findings.packages.meet(self.surroundings.derived(used_by), "random numbers are drawn")
+            raise
         if self.modules is not None:
             self.modules.check()
         self._check_set_up()
@@ -358,7 +368,8 @@ class Run(ExampleRun):
                 if self.findings.unseen or self.surroundings.derived(makers.call_tensor):
                     makers.install_unseen(patches, _current_recorder)
                 if self.recorder.arrays is not None:
-                    mixed.install(patches, _current_arrays, _current_recorder, reached)
+                    followed = self.findings.packages.functions()
+                    mixed.install(patches, _current_arrays, _current_recorder, [*reached, *followed])
                 self.state.install(patches)
                 replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
                 regions = current_regions.set(self.regions)

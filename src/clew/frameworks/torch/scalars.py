@@ -214,10 +214,18 @@ def _forced(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Python wants the plain value: the capture relies on it from now on."""
 
     def method(self: Any) -> Any:
-        self.recorder.guard(self.place, self.plain)
+        _leave(self)
         return function(self.plain)
 
     return method
+
+
+def _leave(number: Any, is_numpy: bool = False) -> None:
+    """The value of a number is relied on; if it is NumPy in a package that wants it, its calls may be recorded."""
+    recorder = number.recorder
+    if recorder.running and recorder.packages is not None:
+        recorder.packages.check_number(sys._getframe(2), is_numpy)
+    recorder.guard(number.place, number.plain)
 
 
 def _round(self: Any, digits: Any = None) -> Any:
@@ -230,7 +238,7 @@ def _format(self: Any, spec: str) -> str:
 
 
 def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-    self.recorder.guard(self.place, self.plain)
+    _leave(self, is_numpy=True)
     return numpy.asarray(self.plain, dtype)
 
 
@@ -241,7 +249,7 @@ def _ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> A
         return recorder.arrays.ufunc(ufunc, method, inputs, kwargs)
     for value in inputs:
         if issubclass(type(value), Scalar):
-            value.recorder.guard(value.place, value.plain)
+            _leave(value, is_numpy=True)
     return getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
 
 
