@@ -299,10 +299,10 @@ class NumpyRecorder(Recorder):
         node = self._create(op, target, node_args, node_kwargs, is_result=True, form=form)
         if border is not None:
             border.end()
-        if varies(target, args, kwargs):
-            guard_kind(self, value, node)
         if not written and not self.bodies.open and self.folding.is_constant(node):
             self.folding.add(node, value if can_be_kept(value) else None)
+        if varies(target, args, kwargs):
+            guard_kind(self, value, node)
         return self._given_back(value, node, args, written)
 
     def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WholeCall | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from clew.capture.example.statements import is_only_shown
 from clew.frameworks.torch import touches, training
+from clew.frameworks.torch.scalars import is_decided
 from clew.ir.source import user_frame
 
 
@@ -48,6 +49,8 @@ def _asked(function: Any) -> Any:
 def _truth(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Python asks whether a tensor is true: a way that the program goes."""
     answer = recorder._perform(func, args, {})
+    if is_decided(recorder, recorder.node_of(args[0])):
+        return answer
     return recorder.truth(recorder.node_of(args[0]), answer, is_data=True)
 
 

@@ -34,7 +34,7 @@ from clew.frameworks.numpy.traced import TracedArray, TracedPython, is_traced
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.memory import bytes_of, overlap
 from clew.frameworks.torch.numpy_numbers import class_for
-from clew.frameworks.torch.scalars import TracedBool
+from clew.frameworks.torch.scalars import TracedBool, is_decided
 from clew.ir.arguments import leaves
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect, guest
@@ -147,6 +147,8 @@ class ArrayRecorder(NumpyRecorder):
 
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true."""
+        if self.open and is_decided(self.owner, place):
+            return answer
         return bool(self.owner.truth(place, answer, is_data, is_fixed))
 
     def note_failure(self, error: Exception, call: Any = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
@@ -194,7 +196,7 @@ class ArrayRecorder(NumpyRecorder):
         return super().result(value, place)
 
     def forced(self, function: Callable[..., Any], traced: Any) -> Any:
-        """Python wants a plain number: in a package, whose builtins are the original ones, it may be looked at again."""
+        """Python wants a plain number: in a package its builtins may keep the number traced, if they are replaced."""
         if self.open and self.owner.running and self.owner.packages is not None:
             self.owner.packages.check_number(sys._getframe(2), is_numpy=True)
         return super().forced(function, traced)
@@ -241,8 +243,9 @@ class ArrayRecorder(NumpyRecorder):
         """NumPy makes arrays of tensors, so what these are decides what comes out."""
         if self.owner.bodies.is_in_function or any(type(tensor) not in _PLAIN_TENSORS for tensor in tensors):
             raise cannot_follow("an array that is made of a tensor here")
-        for fact in _FACTS:
-            self.owner.rely(fact)
+        if not all(is_decided(self.owner, self.owner.node_of(tensor)) for tensor in tensors):
+            for fact in _FACTS:
+                self.owner.rely(fact)
 
     def whole(self, target: Any, args: Any, kwargs: Any, opaque: str) -> Any:
         """A call that stays one node, whatever is inside; it may write to any array or tensor that it is given."""

@@ -75,15 +75,15 @@ class Packages:
         if self.is_left or not (has_arrays or any(_calls_numpy(*step) for step in frames)):
             return
         near = {_home(frame) for frame, _ in frames} | used_by(functions)
-        self.meet([name for name in near if is_package(name) and _modules_of(name, len(sys.modules))], "NumPy is used")
+        self.meet([name for name in near if is_package(name) and _modules_of(name, *_standing(name))], "NumPy is used")
 
     def functions(self) -> list[FunctionType]:
         """The functions in which NumPy's calls are recorded."""
-        return [one for name in sorted(self.names) for one in _functions_of(name, len(sys.modules))]
+        return [one for name in sorted(self.names) for one in _functions_of(name, *_standing(name))]
 
     def variables(self) -> list[Variable]:
         """The variables of these packages that hold arrays and generators of random numbers."""
-        modules = [module for name in sorted(self.names) for module in _modules_of(name, len(sys.modules))]
+        modules = [module for name in sorted(self.names) for module in _modules_of(name, *_standing(name))]
         return [Variable(vars(module), name) for module in modules for name in _held_in(vars(module))]
 
 
@@ -97,15 +97,24 @@ def used_by(functions: Iterable[FunctionType]) -> frozenset[str]:
 
 def streams_of(names: Iterable[str]) -> list[tuple[str, Any]]:
     """The generators of random numbers that packages keep, in variables of their modules or in objects there."""
-    return [found for name in names for found in _streams_of(name, len(sys.modules))]
+    found = []
+    for package in names:
+        held = [(name, holder.get(name)) for holder, name in _may_hold_streams(package, *_standing(package))]
+        objects = [(name, value) for name, value in held if _is_object_of(value, package)]
+        held += [(name, part) for name, value in objects for part in list(vars(value).values())]
+        found += [(name, value) for name, value in held if isinstance(value, _STREAMS)]
+    return found
 
 
 @functools.lru_cache(maxsize=64)
-def _streams_of(package: str, count: int) -> list[tuple[str, Any]]:
-    held = [item for module in _loaded(package) for item in list(vars(module).items())]
-    objects = [(name, value) for name, value in held if _is_object_of(value, package)]
-    held += [(name, part) for name, value in objects for part in list(vars(value).values())]
-    return [(name, value) for name, value in held if isinstance(value, _STREAMS)]
+def _may_hold_streams(package: str, home: Any, count: int) -> list[tuple[dict[str, Any], str]]:
+    """The variables of a package that hold a generator, an object of its own, or nothing yet."""
+    held = [(vars(module), name, value) for module in _loaded(package) for name, value in list(vars(module).items())]
+    return [
+        (holder, name)
+        for holder, name, value in held
+        if value is None or isinstance(value, _STREAMS) or _is_object_of(value, package)
+    ]
 
 
 def _is_object_of(value: Any, package: str) -> bool:
@@ -117,15 +126,20 @@ def _home(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
+def _standing(package: str) -> tuple[Any, int]:
+    """What tells that other modules of a package are loaded than before."""
+    return sys.modules.get(package), len(sys.modules)
+
+
 def _loaded(package: str) -> list[ModuleType]:
     found = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == package]
     return [module for module in found if isinstance(module, ModuleType)]
 
 
 @functools.lru_cache(maxsize=64)
-def _modules_of(package: str, count: int) -> list[ModuleType]:
-    """The modules of a package that know NumPy; ``count`` modules are loaded, and when others are, they are looked at
-    again."""
+def _modules_of(package: str, home: Any, count: int) -> list[ModuleType]:
+    """The modules of a package that know NumPy; ``home`` is its own module, and ``count`` modules are loaded: when
+    that changes, they are looked at again."""
     return [module for module in _loaded(package) if any(map(_is_of_numpy, list(vars(module).values())))]
 
 
@@ -135,9 +149,9 @@ def _is_of_numpy(value: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _functions_of(package: str, count: int) -> list[FunctionType]:
+def _functions_of(package: str, home: Any, count: int) -> list[FunctionType]:
     found: dict[FunctionType, None] = {}
-    for module in _modules_of(package, count):
+    for module in _modules_of(package, home, count):
         names = vars(module)
         found.update(dict.fromkeys(one for one in _functions_in(names) if one.__globals__ is names))
     return list(found)
@@ -171,7 +185,8 @@ def _holds(value: Any) -> bool:
 def _asking_frame(frame: FrameType | None, is_numpy: bool) -> FrameType | None:
     """The frame of a package in which NumPy was called that wants a number in ``frame``; None if it was not NumPy."""
     while frame is not None and _home(frame) in ("numpy", "clew"):
-        frame, is_numpy = frame.f_back, is_numpy or _home(frame) == "numpy"
+        is_numpy = is_numpy or _home(frame) == "numpy"
+        frame = frame.f_back
     if frame is None or _INSTALLED not in frame.f_code.co_filename or not is_package(_home(frame)):
         return None
     return frame if is_numpy or _calls_numpy(frame, frame.f_lasti) else None

@@ -34,7 +34,7 @@ from clew.frameworks.torch.carriers import Carriers
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
-from clew.frameworks.torch.scalars import TracedSize, is_data, traced
+from clew.frameworks.torch.scalars import TracedSize, is_data, is_decided, traced
 from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.training import Trainers
 from clew.frameworks.torch.traits import (
@@ -261,6 +261,8 @@ class TorchRecorder(Recorder):
             node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
             self._shapes.clear()
+        elif not self.bodies.open and self.folding.is_constant(node):
+            self.fold_later(node, value)
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
         if name in SPLITS and any(type(given) is Collected and given.in_sight for given in (*args, *kwargs.values())):
@@ -269,8 +271,6 @@ class TorchRecorder(Recorder):
             self.guard(self.create(bool, (node_args[0],)), True)
         if name in VARYING and isinstance(value, (tuple, list)):  # and so does the number of parts here
             self.guard(self.create(len, (node,)), len(value))
-        if not writes and not self.bodies.open and self.folding.is_constant(node):
-            self.fold_later(node, value)
         return self.settle(node, value, args, writes)
 
     def settle(self, node: Node, value: Any, args: tuple[Any, ...], writes: bool = False) -> Any:
@@ -435,6 +435,8 @@ class TorchRecorder(Recorder):
 
     def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value; not after a step that a failing guard could not take back."""
+        if self.open and is_decided(self, place):
+            return
         known = (self.resolve(place), (type(answer), answer)) in self._guarded
         if self.paths is not None and self.open and not known and type(answer) is int:
             before_guard(self, self.dynamic or is_data(self.resolve(place), self))

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from clew.capture.control.paths import Paths
+from clew.capture.control.paths import Diverged, Paths
 from clew.capture.control.runs import ExampleRun
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
@@ -79,7 +79,9 @@ _CARRIED = (bool, int, str, type(None))
 """What a tensor may carry as attributes of its own: values that a guard can compare."""
 
 
-_PASSING = (caches.CacheMet, PackageMet, SetUpMet)
+_PASSING = (caches.CacheMet, PackageMet, SetUpMet, Diverged)
+"""Errors that start a capture over for reasons of their own."""
+
 _MOST_PARTS = 8
 """A module of more parts is a model: what a library asks of its data, of masks say, is guarded, not captured twice."""
 

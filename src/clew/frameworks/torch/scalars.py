@@ -117,8 +117,16 @@ def _truth(self: Any) -> bool:
     answer, recorder = bool(self.plain), self.recorder
     if not recorder.open or recorder.finishing:  # the program has asked all that it asks
         return answer
+    if is_decided(recorder, self.place):
+        return answer
     asks_data = recorder.dynamic or is_data(recorder.resolve(self.place), recorder)
     return bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
+
+
+def is_decided(recorder: Any, place: Any) -> bool:
+    """Whether a value follows from literals of the program alone, and is therefore the same at each call."""
+    around = recorder.bodies.outermost if recorder.bodies.is_used else None
+    return bool(recorder.folding.decides(recorder.resolve(place), around))
 
 
 _OF_SHAPES = frozenset({"shape", "ndim", "dtype", "nbytes", "_version"})
