@@ -1,4 +1,4 @@
-"""Values that follow from literals of the program alone need neither branches nor guards, unless something writes there."""
+"""Values that follow from literals of the program alone need no branches and no guards, unless something writes to them."""
 
 from __future__ import annotations
 
