@@ -1,4 +1,4 @@
-"""Values that follow from literals of the program alone need no branches and no guards, unless something writes to them."""
+"""Values that follow from literals of the program alone need no branches and no guards, unless they are written to."""
 
 from __future__ import annotations
 
