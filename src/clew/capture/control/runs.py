@@ -7,19 +7,20 @@ into ``Findings``, from which a capture starts over; what they recorded is compl
 from __future__ import annotations
 
 import io
+import traceback
 from collections.abc import Container, Iterator
-from types import CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 from clew.capture.control.arranging import arrange_controls
 from clew.capture.control.paths import Paths
-from clew.capture.control.pieces import Support
+from clew.capture.control.pieces import Abandon, Support
 from clew.capture.control.raising import arguments_of, is_raised, record_raise
-from clew.capture.control.regions import Progress, Regions
+from clew.capture.control.regions import Progress, Regions, Rewrite
 from clew.capture.example.acts import Acts, check_held
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured, Pin, Pins
-from clew.capture.example.contents import contents, same_contents
+from clew.capture.example.contents import ACTING, contents, same_contents
 from clew.capture.example.guards import Variable
 from clew.capture.example.identities import Identities
 from clew.capture.example.loggers import STANDARD, all_keepers, functions_in, is_logger
@@ -46,6 +47,12 @@ class Findings:
         self.progress = Progress()
         self.settling: list[Settling] = []
         """What the program sets to another constant, and may find so at its next call."""
+
+
+def let_go(error: BaseException | None) -> None:
+    """Let the frames of a run that was given up go: what ends with them, a generator say, acts before all is put back."""
+    if isinstance(error, (Abandon, Rewrite)):
+        traceback.clear_frames(error.__traceback__)
 
 
 class ExampleRun:
@@ -118,6 +125,7 @@ class ExampleRun:
 
     def _look_around_callables(self) -> None:
         """Functions and objects that came in can be called: watch the variables around them."""
+        check_held(value for value in self.nests.callables if type(value) is BuiltinFunctionType and value in ACTING)
         for function in [found for value in self.nests.callables for found in functions_of(value)]:
             for holder, name in self.surroundings.add(function):
                 self.state.watch_variable(Variable(holder, name))

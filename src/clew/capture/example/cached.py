@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from clew.capture.example.guards import Variable
-from clew.capture.example.memory import Memory
+from clew.capture.example.memory import Memory, below
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
@@ -86,9 +86,7 @@ def _around(function: Any, is_end: Callable[[Any], bool]) -> Iterator[Variable]:
         return
     for holder, name in Surroundings([function]).everything():
         value = Variable(holder, name).get()
-        held = Memory(is_end, most=500)
-        if not is_end(value):
-            held.remember(value, depth=3)
+        held = None if is_end(value) else below(value, is_end)
         yield Variable(holder, name, value, held)
 
 

@@ -16,6 +16,7 @@ import io
 import logging
 import math
 import operator
+import random
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -177,6 +178,8 @@ def _refill_text(value: Any, held: Any) -> None:
 def is_stream(kind: Any) -> bool:
     """Whether a class hands out another value at each use: Python's own iterators, generators of random numbers."""
     if hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
+        return True
+    if issubclass(kind, random.Random):  # one of the user's too
         return True
     return kind.__name__ in ("Random", "RandomState", "Generator") and kind.__module__.partition(".")[0] in _RANDOM
 

@@ -27,6 +27,9 @@ from clew.capture.example.contents import (
 )
 
 _MOST = 20_000
+DEPTH = 24
+"""How far below a variable or an attribute a program is expected to reach."""
+_HOLDING_OTHERS = (tuple, MethodType, functools.partial, weakref.ref)
 _BUILTIN = frozenset({tuple, list, dict, set, OrderedDict, deque})
 _FLAT, _FOLLOWED, _STREAM, _LOGGER, _FILE, _HOLDING = range(1, 7)
 
@@ -40,7 +43,7 @@ def _role(kind: Any) -> int:
         return _LOGGER
     if issubclass(kind, FILES):
         return _FILE
-    if issubclass(kind, (tuple, MethodType, functools.partial, weakref.ref)):
+    if issubclass(kind, _HOLDING_OTHERS):
         return _HOLDING
     return _FLAT if may_be_flat(kind) else _FOLLOWED if is_followed(kind) else 0
 
@@ -71,7 +74,7 @@ class Memory:
         self._seen: dict[int, Reading] = {}
         self._kept: list[Reading] = []
 
-    def remember(self, value: Any, depth: int = 8) -> tuple[int, int]:
+    def remember(self, value: Any, depth: int = DEPTH) -> tuple[int, int]:
         """Remember what can be reached from a value; the answer names what this call has added, for ``changed``."""
         start = len(self._kept)
         self._remember(value, depth)
@@ -152,3 +155,12 @@ class Memory:
         for reading in self._kept:
             if not reading.is_as_before():
                 reading.put_back()
+
+
+def below(value: Any, is_end: Callable[[Any], bool]) -> Memory | None:
+    """All that can be changed below the value of a variable, remembered; None where nothing can."""
+    if not (isinstance(value, _HOLDING_OTHERS) or is_followed(type(value)) or is_flat(value)):
+        return None
+    held = Memory(is_end)
+    held.remember(value)
+    return held

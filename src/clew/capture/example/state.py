@@ -134,32 +134,32 @@ class State:
         skipped = frozenset(holder.keys() - before.keys()) if skip else _NONE
         self._groups.append(_Group(owner, holder, before, below, path, skip, skipped, is_inner))
 
-    def watch_variable(self, variable: Variable, depth: int = 3) -> None:
+    def watch_variable(self, variable: Variable) -> None:
         """Remember one variable, unless it has entered the capture: then it is remembered already."""
         key = (id(variable.holder), variable.name)
         if self.entries and any(entry.slot.key == key for entry in self.entries):
             return
         value = variable.get()
-        below = _NOTHING if type(value) in HOLDING_NOTHING else self._remember(variable.name, value, depth)
+        below = _NOTHING if type(value) in HOLDING_NOTHING else self._remember(variable.name, value)
         self._variables.append((variable, value, below))
 
-    def watch_variables(self, found: Iterable[tuple[Any, str, Any]], depth: int = 3) -> None:
+    def watch_variables(self, found: Iterable[tuple[Any, str, Any]]) -> None:
         """Remember many variables, whose values are known."""
         if self.entries:
             for holder, name, _ in found:
-                self.watch_variable(Variable(holder, name), depth)
+                self.watch_variable(Variable(holder, name))
             return
         remember, nothing = self._remember, HOLDING_NOTHING
         self._variables += [
-            (Variable(holder, name), value, _NOTHING if type(value) in nothing else remember(name, value, depth))
+            (Variable(holder, name), value, _NOTHING if type(value) in nothing else remember(name, value))
             for holder, name, value in found
         ]
 
-    def _remember(self, name: str, value: Any, depth: int = 8) -> tuple[int, int]:
+    def _remember(self, name: str, value: Any) -> tuple[int, int]:
         if name == "_clear_cache" and isinstance(getattr(value, "__self__", None), WeakKeyDictionary):
             return _NOTHING  # what functools.singledispatch remembers of earlier calls
         known = len(self.memory.streams)
-        added = self.memory.remember(value, depth)
+        added = self.memory.remember(value)
         self.streams += [(name, found) for found in self.memory.streams[known:]]
         return added
 
@@ -384,6 +384,8 @@ class State:
         for kind, name in list(self._new_class_attributes()):
             delattr(kind, name)
         self.memory.put_back()
+        if self.memory.has_changed():  # by what was let go of: a generator in the middle of a `with` comes to its end
+            self.memory.put_back()
 
     @staticmethod
     def _put_back(group: _Group) -> None:

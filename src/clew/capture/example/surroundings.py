@@ -11,7 +11,7 @@ import random
 import weakref
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextvars import ContextVar
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, look_up, value_of
@@ -92,6 +92,17 @@ class Surroundings:
     def classes(self) -> list[type]:
         """The classes of the program, those that its code names, and those that they derive from."""
         return self._reach.classes()
+
+    def builtins_in_classes(self) -> list[tuple[type, str]]:
+        """Where the classes of the program hold functions that are not written in Python: the class and the name."""
+        known = self._reach.derived
+        if _BUILTINS not in known:
+            held = [(kind, name, value) for kind in self.classes() for name, value in vars(kind).items()]
+            known[_BUILTINS] = [
+                (kind, name) for kind, name, value in held if type(look_up(value, "__func__", value)) in _COMPILED
+            ]
+        found: list[tuple[type, str]] = known[_BUILTINS]
+        return found
 
     def classes_of(self, ran: Container[FunctionType]) -> list[type]:
         """The classes whose attributes a run of these functions may have read."""
@@ -248,6 +259,8 @@ def _is_mutable(value: Any) -> bool:
     return follows(value) or is_flat(value) or hasattr(type(value), "__array__")
 
 
+_BUILTINS = "functions in classes"
+_COMPILED = frozenset({BuiltinFunctionType, type})
 _NO_STREAMS = frozenset({FunctionType, type, ModuleType, *SIMPLE})
 
 
@@ -260,6 +273,7 @@ def _is_stream(value: Any) -> bool:
 def _is_stream_class(kind: Any) -> bool:
     """True for what hands out another value at each use: iterators, generators of random numbers."""
     named = kind.__name__ in ("Random", "SystemRandom", "RandomState", "Generator")
+    named = named or issubclass(kind, random.Random)
     return (named or hasattr(kind, "__next__")) and not kind.__module__.startswith("torch")
 
 
@@ -269,6 +283,8 @@ def _names(function: FunctionType) -> frozenset[str]:
 
 def _position(stream: Any) -> Any:
     """Where a stream stands, as far as it tells."""
+    if isinstance(stream, random.SystemRandom):  # it stands nowhere, and each draw asks the system
+        return None
     if hasattr(stream, "bit_generator"):
         return stream.bit_generator.state
     if hasattr(stream, "getstate"):
@@ -287,6 +303,8 @@ def _is_at(stream: Any, before: Any) -> bool:
 
 
 def _set_position(stream: Any, position: Any) -> None:
+    if position is None:
+        return
     if hasattr(stream, "bit_generator"):
         stream.bit_generator.state = position
     elif hasattr(stream, "setstate"):

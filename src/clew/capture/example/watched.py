@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.capture.example.contents import follows, is_flat
 from clew.capture.example.guards import Variable
-from clew.capture.example.memory import Memory
+from clew.capture.example.memory import below
 from clew.ir.effects import pure
 
 
@@ -23,11 +22,7 @@ class Watched:
 
     def add(self, label: str, holder: Any, name: str, value: Any) -> None:
         """Watch one variable and what it holds."""
-        held = None
-        if follows(value) or is_flat(value) or isinstance(value, tuple):
-            held = Memory(self._is_end, most=500)
-            held.remember(value, depth=3)
-        self._variables.append((label, Variable(holder, name, value, held)))
+        self._variables.append((label, Variable(holder, name, value, below(value, self._is_end))))
 
     def changed(self) -> str | None:
         """The first variable that is not what it was; None if all are."""

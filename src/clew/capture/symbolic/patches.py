@@ -16,6 +16,7 @@ from typing import Any
 _MISSING = object()
 _lock = threading.RLock()
 Key = tuple[int, str]
+_DEFAULTS = "__defaults__"
 _OF_CLASSES = ((), ("__class__",))
 """The outer variables of functions that stand in classes: none, or the class itself, for ``super()``."""
 
@@ -43,6 +44,8 @@ def held_at(owner: Any, name: str) -> Any:
     if isinstance(owner, CellType):
         return owner.cell_contents
     if isinstance(owner, FunctionType):
+        if name == _DEFAULTS:
+            return owner.__defaults__
         below = _places.get((id(owner), "__code__"))  # another trace may have put its code there already
         return owner.__code__ if below is None else below.original
     return vars(owner).get(name, _MISSING)
@@ -56,6 +59,8 @@ def _put(owner: Any, name: str, value: Any) -> None:
             owner[name] = value
     elif isinstance(owner, CellType):
         owner.cell_contents = value
+    elif isinstance(owner, FunctionType) and name == _DEFAULTS:
+        owner.__defaults__ = value
     elif isinstance(owner, FunctionType):
         owner.__code__ = value
     elif value is _MISSING:
@@ -196,6 +201,10 @@ class Patches:
     def on_function(self, function: FunctionType, code: CodeType, layer: str = "__code__") -> None:
         """Let a function run this code; a second ``layer`` lies above what was there before."""
         self._replace(function, layer, None, lambda original: code)
+
+    def in_defaults(self, function: FunctionType, make: Callable[[Any], Any]) -> None:
+        """Replace the tuple of default values of a function."""
+        self._replace(function, _DEFAULTS, None, make)
 
     def on_method(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
         """Replace a method that a class defines: in its body where that can be, because much depends on the class."""

@@ -14,8 +14,8 @@ import jax
 import numpy
 
 from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, follows, is_flat
-from clew.capture.example.memory import Memory
+from clew.capture.example.contents import SIMPLE, follows
+from clew.capture.example.memory import below
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.state import State
@@ -140,10 +140,7 @@ class EntryGuards:
         return {code for code in codes if not code.co_filename.startswith((_STANDARD_LIBRARY, "<string>"))}
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
-        held = None
-        if follows(value) or is_flat(value) or isinstance(value, tuple):
-            held = Memory(self.recorder.is_end, most=200)
-            held.remember(value, depth=3)
+        held = below(value, self.recorder.is_end)
         if isinstance(value, numpy.generic):
             return
         variable = guards.Variable(holder, name, value, held)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
 from clew.capture.symbolic.patches import Patches, held_at
@@ -44,6 +44,36 @@ def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]], cells: It
             for name in [name for name, value in names.items() if id(value) in _standing]:
                 patches.in_dict(names, name, _replacement)
     replace_in_importers(patches)
+
+
+def replace_in_classes(patches: Patches, places: Iterable[tuple[type, str]]) -> None:
+    """Replace all that is noted where classes hold it, as it is or as a static method."""
+    for kind, name in places:
+        if id(held_by_class(vars(kind).get(name))) in _standing:
+            patches.on_class(kind, name, _replacement_in_class)
+
+
+def replace_in_defaults(patches: Patches, functions: Iterable[FunctionType]) -> None:
+    """Replace all that is noted among the default values of functions."""
+    for function in functions:
+        named = function.__kwdefaults__ or {}
+        for name in [name for name, value in named.items() if id(value) in _standing]:
+            patches.in_dict(named, name, _replacement)
+        if not _standing.keys().isdisjoint(map(id, function.__defaults__ or ())):
+            patches.in_defaults(function, _all_replaced)
+
+
+def _all_replaced(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(_standing[id(value)][1] if id(value) in _standing else value for value in values)
+
+
+def held_by_class(value: Any) -> Any:
+    """The function that an attribute of a class gives, if it is no method."""
+    return value.__func__ if type(value) is staticmethod else value
+
+
+def _replacement_in_class(original: Any) -> Any:
+    return staticmethod(_replacement(held_by_class(original)))
 
 
 def replace_in_importers(patches: Patches) -> None:

@@ -53,6 +53,9 @@ _HOLDING = frozenset({_CACHED, staticmethod, classmethod})
 """The kinds of values, besides functions, that are a cached function or may keep one in a closure."""
 
 
+_ONLY_ONCE = "its body changes state, which happens only when the cache has no result yet"
+
+
 class CacheMet(CaptureError):
     """A traced number has come to a cached function that does not report to the capture yet."""
 
@@ -209,7 +212,7 @@ def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, A
     if not any(issubclass(type(leaf), Scalar) for leaf in given):
         hits = cached.cache_info().hits
         last = recorder.graph._root._prev
-        known = cached(*args, **kwargs)
+        known = _asked(cached, args, kwargs)
         if not any(isinstance(leaf, torch.Tensor) for leaf in _leaves(known)):
             return known
         if cached.cache_info().hits == hits:
@@ -218,10 +221,19 @@ def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, A
             return known
     else:
         with recorder.paused():
-            known = cached(*recorder.concrete(args), **recorder.concrete(kwargs))
+            known = _asked(cached, recorder.concrete(args), recorder.concrete(kwargs))
         if not any(isinstance(leaf, torch.Tensor) for leaf in _leaves(known)):
             return _of_numbers(recorder, cached, args, kwargs, known)
     return _again(recorder, cached, args, kwargs, known)
+
+
+def _asked(cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a cached function gives; refused if its body runs for that, and changes anything."""
+    around = state_behind(cached, (args, kwargs), (torch.Tensor, torch.nn.Module))
+    result = cached(*args, **kwargs)
+    if around.changed():
+        raise _refusal(cached, _ONLY_ONCE)
+    return result
 
 
 def _gives_arrays(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -283,7 +295,7 @@ def _again(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, 
     result = cached.__wrapped__(*args, **kwargs)
     _check_constant(recorder, cached, last)
     if around.changed():
-        raise _refusal(cached, "its body changes state, which happens only when the cache has no result yet")
+        raise _refusal(cached, _ONLY_ONCE)
     with recorder.paused():
         before, after = list(_leaves(known)), list(_leaves(recorder.concrete(result)))
         same = len(before) == len(after) and all(map(_same, before, after))

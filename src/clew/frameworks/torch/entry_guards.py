@@ -17,9 +17,9 @@ import numpy
 import torch
 
 from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, follows, is_flat
+from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.inline import attributes_of_arrays
-from clew.capture.example.memory import Memory
+from clew.capture.example.memory import below
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import compares_objects
 from clew.capture.example.recorder import Recorder, expression_of
@@ -215,10 +215,7 @@ class EntryGuards:
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
         """A variable must be what it was, and hold what it held."""
-        held = None
-        if follows(value) or is_flat(value) or isinstance(value, tuple):
-            held = Memory(self.recorder.is_end, most=200)
-            held.remember(value, depth=3)
+        held = below(value, self.recorder.is_end)
         variable = guards.Variable(holder, name, value, held)
         self.graph.call_function(guards.require_variable, (variable, name, f"{label or name} is what it was"))
 

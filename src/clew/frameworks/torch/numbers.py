@@ -8,6 +8,7 @@ What always holds: the result is the one of the original, and the graph holds th
 from __future__ import annotations
 
 import builtins
+import enum
 import functools
 import math
 import operator
@@ -39,9 +40,10 @@ _PLAIN_INTS_ONLY = frozenset({"np", "numpy"})
 
 
 def install(patches: Patches) -> None:
-    """Let the functions of ``math`` keep numbers traced."""
+    """Let the functions of ``math`` keep numbers traced, and members of an enumeration be found by plain ones."""
     for name in _MATH:
         patches.in_dict(vars(math), name, noted(_keeping))
+    patches.on_class(enum.EnumType, "__call__", _finding_member)
 
 
 def install_in(patches: Patches, current: Current, functions: Iterable[FunctionType]) -> None:
@@ -90,6 +92,19 @@ def _keeping(original: Callable[..., Any]) -> Callable[..., Any]:
         return compute(number.recorder.owner or number.recorder, original, *args)
 
     return function
+
+
+def _finding_member(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The call of an enumeration, which remembers for ever what it is asked for, combinations of flags among it."""
+
+    def __call__(kind: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = _FORCING[type(value)](value) if type(value) in _FORCING else value
+        return original(kind, plain, *args, **kwargs)
+
+    return __call__
+
+
+_FORCING: dict[type, Callable[[Any], Any]] = {TracedInt: operator.index, TracedFloat: float, TracedBool: bool}
 
 
 def _converting(kind: type, own: Any, current: Current) -> Callable[..., Any]:

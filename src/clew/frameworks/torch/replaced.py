@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from clew.capture.example.surroundings import Surroundings
@@ -59,6 +59,19 @@ def _stock_for(current: Current) -> Callable[[Iterable[FunctionType]], Stock]:
     return stock_of
 
 
+_FUNCTIONS = (BuiltinFunctionType, MethodType)
+
+
+def _with_functions_as_defaults(functions: Iterable[FunctionType]) -> list[FunctionType]:
+    """The functions that have others, not written in Python, or bound methods, as default values."""
+    found = []
+    for one in functions:
+        kinds = set(map(type, (*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values())))
+        if not kinds.isdisjoint(_FUNCTIONS):
+            found.append(one)
+    return found
+
+
 def install_in(
     patches: Patches,
     current: Current,
@@ -71,6 +84,8 @@ def install_in(
     ``met`` the caches of other packages that an earlier run came to, ``ends`` other objects that it reaches."""
     attributes = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
     by_name.replace_in(patches, [*surroundings.namespaces.values(), *attributes], surroundings.closures())
+    by_name.replace_in_defaults(patches, surroundings.derived(_with_functions_as_defaults))
+    by_name.replace_in_classes(patches, surroundings.builtins_in_classes())
     stock = surroundings.derived(_stock_for(current))
     if numbers.are_builtins(surroundings.namespaces.values()):
         patches.from_stock(stock)

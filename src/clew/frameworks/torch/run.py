@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from clew.capture.control.paths import Diverged, Paths
-from clew.capture.control.runs import ExampleRun
+from clew.capture.control.runs import ExampleRun, let_go
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
 from clew.capture.example.folding import Folding
@@ -191,6 +191,7 @@ class Run(ExampleRun):
                 self._need_plain(error)
         finally:
             self.recorder.open = False
+            let_go(sys.exc_info()[1])
             self._leave(not self.plain_kinds and (stays or (self.settings.keep and self.raised and self.first is None)))
         if not done:
             self.findings.plain_kinds = self.plain_kinds
@@ -217,7 +218,7 @@ class Run(ExampleRun):
         """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
         message = str(error) if isinstance(error, (TypeError, RuntimeError, AttributeError)) else ""
         self.plain_kinds = self._plain_instead(message)
-        if "Traced" in message and not self.plain_kinds:
+        if _is_refused(message) and not self.plain_kinds:
             raise CaptureError(
                 f"a number that comes from an input went where only a plain one can go: {error}",
                 fixes=("force it with operator.index(), which guards its value",),
@@ -227,8 +228,8 @@ class Run(ExampleRun):
 
     def _plain_instead(self, message: str) -> tuple[type, ...]:
         """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
-        refused = bool if "TracedBool" in message else int if "TracedInt" in message else float
-        is_first = "Traced" in message and refused not in self.nests.plain_kinds
+        refused = bool if "TracedBool" in message else float if "TracedFloat" in message else int
+        is_first = _is_refused(message) and refused not in self.nests.plain_kinds
         return (*self.nests.plain_kinds, refused) if is_first else ()
 
     def _watch_state(self) -> None:
@@ -475,6 +476,11 @@ class Run(ExampleRun):
             graph.eliminate_dead_code()
         else:
             drop_unused(graph)
+
+
+def _is_refused(message: str) -> bool:
+    """Whether an error may be that a traced number was refused; Python's own classes do not say what they were given."""
+    return "Traced" in message or message == "an integer is required"
 
 
 def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
