@@ -25,6 +25,7 @@ from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepa
 from clew.runtime.direct import Body
 from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
+from clew.runtime.parts import check_assignment, mark_parts
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
 from clew.runtime.whole_state import complete
 
@@ -75,6 +76,10 @@ class Guarded:
 
 class CapturedModule(Guarded, GraphModule):
     """A module captured from an example."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        check_assignment(self, name)
+        super().__setattr__(name, value)
 
 
 _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_self"}) | OWN_ATTRIBUTES
@@ -176,6 +181,7 @@ def callable_of(
     give_state(source, module, state)
     complete(source, module, _NEEDED, names)
     keep_state_names(module, names)
+    mark_parts(source, module)
     return module
 
 

@@ -16,6 +16,8 @@ from clew.capture.example.under_way import current as recording
 from clew.errors import CaptureError, GuardError
 from clew.runtime.standing import Parts
 
+_OWN = frozenset({"fn", "captures", "limit", "_modes", "_order", "_parts", "_capture"})
+
 
 class LazyGraph:
     """A callable that captures itself as it is called. ``captures`` lists what it has.
@@ -83,6 +85,14 @@ class LazyGraph:
         if name == "fn":
             raise AttributeError(name)
         return getattr(self.fn, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """What is set besides the attributes of a lazy graph is set in the original, which its captures work on."""
+        is_own = name in _OWN or name.startswith("__") or "fn" not in self.__dict__
+        object.__setattr__(self, name, value) if is_own else setattr(self.fn, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name) if name in self.__dict__ else delattr(self.fn, name)
 
     def __repr__(self) -> str:
         return f"LazyGraph({getattr(self.fn, '__name__', self.fn)}, {len(self.captures)} captures)"

@@ -16,6 +16,7 @@ import torch
 
 from clew.errors import CodegenError
 from clew.ir.nested import all_nodes
+from clew.runtime.parts import CapturedPart
 
 _HOOKS = (
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks",
@@ -61,7 +62,7 @@ class Rebuilder:
             self._before.append(f"{put}self.get_submodule({home!r}))")
         elif constructor is not None:
             self._before.append(f"{put}{constructor}{'' if child.training else '.eval()'})")
-        elif type(child) is torch.nn.Module and not has_hooks(child):
+        elif type(child) in (torch.nn.Module, CapturedPart) and not has_hooks(child):
             self._before.append(f"{put}torch.nn.Module())")
             self._container(child, path)
         else:

@@ -50,7 +50,7 @@ class Findings:
 
 
 def let_go(error: BaseException | None) -> None:
-    """Let the frames of a run that was given up go: what ends with them, a generator say, acts before all is put back."""
+    """Let the frames of a run that was given up go: what ends with them, a generator say, acts before all is undone."""
     if isinstance(error, (Abandon, Rewrite)):
         traceback.clear_frames(error.__traceback__)
 

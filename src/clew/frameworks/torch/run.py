@@ -479,7 +479,7 @@ class Run(ExampleRun):
 
 
 def _is_refused(message: str) -> bool:
-    """Whether an error may be that a traced number was refused; Python's own classes do not say what they were given."""
+    """Whether an error may be that a traced number was refused; Python's own classes do not say what they got."""
     return "Traced" in message or message == "an integer is required"
 
 
