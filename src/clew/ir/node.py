@@ -354,7 +354,7 @@ def _node_at(graph: Graph, index: int) -> Node:
 
 
 def freeze_tuple(args: Any, inputs: dict[Node, None], graph: Graph) -> tuple[Any, ...]:
-    """The positional arguments made immutable; nodes among them are noted in ``inputs``, graphs are told to ``graph``."""
+    """The positional arguments made immutable; nodes among them are noted in ``inputs``, graphs told to ``graph``."""
     for item in args:
         kind = type(item)
         if kind is Node:

@@ -19,7 +19,8 @@ from torch.nn.modules.module import _global_module_registration_hooks as _regist
 
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
-from clew.ir.graph import Graph, Watchers
+from clew.ir.editing import Watchers
+from clew.ir.graph import Graph
 from clew.ir.nested import all_nodes
 from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of, may_bind
 from clew.runtime.build import compile_function

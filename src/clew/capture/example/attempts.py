@@ -22,7 +22,7 @@ _ENTRANCES = (
 )
 """Files that run the user's program, or the functions that it hands over: what is further out is not the program."""
 
-_WITHIN = frozenset({"call_module", "_enter_module", "__call__", "call_wrapped"})
+_WITHIN = frozenset({"__call__", "call_wrapped"})
 """Functions of these files that the program comes through on its way to a part of itself."""
 _RAISING_AGAIN = frozenset({"torch.nn.modules.module"})
 """Files that catch errors only to raise them again."""

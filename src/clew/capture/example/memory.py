@@ -20,6 +20,7 @@ from clew.capture.example.contents import (
     LOGGERS,
     Contents,
     Reading,
+    follows,
     is_flat,
     is_followed,
     is_stream,
@@ -159,7 +160,7 @@ class Memory:
 
 def below(value: Any, is_end: Callable[[Any], bool]) -> Memory | None:
     """All that can be changed below the value of a variable, remembered; None where nothing can."""
-    if not (isinstance(value, _HOLDING_OTHERS) or is_followed(type(value)) or is_flat(value)):
+    if not (isinstance(value, _HOLDING_OTHERS) or follows(value) or is_flat(value)):
         return None
     held = Memory(is_end)
     held.remember(value)

@@ -51,9 +51,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     return captured
 
 
-def _capture(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], settings: Options, findings: Findings
-) -> Captured:
+def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], settings: Options, findings: Findings) -> Captured:
     """Run a program until everything is known that its graph needs."""
 
     def explore(control_flow: str) -> Captured | None:

@@ -37,21 +37,19 @@ from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, iterators, makers, mixed, replaced, usual
+from clew.frameworks.torch import caches, iterators, makers, mixed, replaced
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
 from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
-from clew.frameworks.torch.modules import module_effect, written_by
+from clew.frameworks.torch.module_calls import ModuleCalls
 from clew.frameworks.torch.packages import PackageMet, streams_of, used_by
 from clew.frameworks.torch.pieces import TorchSupport
 from clew.frameworks.torch.places import (
     Modules,
     all_places,
-    check_hooks,
-    tensors_held,
     tensors_in,
     watch_classes,
     watch_modules_around,
@@ -61,7 +59,6 @@ from clew.frameworks.torch.programs import (
     check_slots,
     count_of_global_hooks,
     functions_behind,
-    has_own_hooks,
     hooks,
     signature_of,
 )
@@ -71,7 +68,6 @@ from clew.frameworks.torch.scalars import traced
 from clew.frameworks.torch.set_up import HookTables, SetUp, SetUpMet, set_up
 from clew.frameworks.torch.training import TRAINERS
 from clew.ir.arguments import leaves
-from clew.ir.guests import Effect
 from clew.ir.source import user_frame
 
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
@@ -107,16 +103,14 @@ class Run(ExampleRun):
         self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
         if not isinstance(self.module, torch.nn.Module):
             self.module = None
-        self.paths = findings.paths = {}
-        self._is_leaf: dict[torch.nn.Module, bool] = {}
-        self._plain: set[torch.nn.Module] = set()  # leaves that hold no tensors of classes of their own
-        self._held: dict[Any, list[tuple[str, int]]] = {}
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
         self.nests.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
         self.rollback = Rollback(self.recorder)
         self.places = [] if self.module is None else all_places(self.module)
-        self.parts = list(dict.fromkeys(part for _, part in self.places))
+        self.module_calls = ModuleCalls(self.recorder, self.module, self.places, self.leaves, islands)
+        self.paths = findings.paths = self.module_calls.paths
+        self.parts = list(self.paths)
         if paths is not None:
             paths.looks_into_libraries = len(self.parts) <= _MOST_PARTS
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
@@ -129,6 +123,7 @@ class Run(ExampleRun):
         self.recorder.state = self.state
         tensors = {part: tensors_in(part) for part in self.parts}
         self.modules = None if self.module is None else Modules(self.module, self.places, self.leaves, tensors)
+        self.module_calls.modules, self.module_calls.state = self.modules, self.state
         self._follow_control_flow(TorchSupport(self.recorder), programs)
         self.accesses = Accesses(settings.stateful_arguments)
         self.plain_kinds: tuple[type, ...] = ()
@@ -153,11 +148,7 @@ class Run(ExampleRun):
         return recorder
 
     def _learn_paths(self, held: dict[torch.nn.Module, list[tuple[str, torch.Tensor]]]) -> None:
-        for path, part in self.places:
-            if part in self.paths:
-                continue
-            self.paths[part] = path
-            self._held[part] = tensors_held(part)
+        for part, path in self.paths.items():
             for name, value in held[part]:
                 if id(value) not in self.recorder.attributes:
                     full = f"{path}.{name}" if path else name
@@ -396,57 +387,6 @@ class Run(ExampleRun):
             why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
             return self.recorder.whole("call_function", function, function, args, kwargs, given, why, function)
 
-    def call_module(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a module: one node for a leaf, its inside for any other."""
-        path = self.paths.get(module)
-        is_leaf = path is not None and self._is_leaf.get(module)
-        if is_leaf is None and path is not None:
-            is_leaf = self._is_leaf[module] = module is not self.module and self.leaves(module, path)
-            if is_leaf and not module._modules and all(is_plain_tensor(one) for _, one in tensors_in(module)):
-                self._plain.add(module)
-        if path is None or not is_leaf or self._must_enter(module):
-            return self._enter_module(original, module, path, args, kwargs)
-        pure = module_effect(module) is Effect.NONE
-        if pure and not kwargs and not self.islands:
-            call = partial(original, module)
-            value = usual.call_layer(self.recorder, path, call, args, sys._getframe(1), module in self._plain)
-            if value is not usual.UNUSUAL:
-                return value
-        written = () if pure else (*written_by(module), *leaves((args, kwargs)))
-        why = "it is compiled by torch.jit" if isinstance(module, torch.jit.ScriptModule) else ""
-        if module in self.islands:
-            why = "the capture cannot follow it"
-        call = partial(original, module)
-        if type(module).__module__.startswith("torch."):
-            return self.recorder.whole("call_module", path, call, args, kwargs, written, why)
-        with self.recorder.streams.followed():
-            return self.recorder.whole("call_module", path, call, args, kwargs, written, why, module)
-
-    def _must_enter(self, module: torch.nn.Module) -> bool:
-        """Whether the inside of a leaf matters: the user's hooks run in it, or the program changes what it holds."""
-        if count_of_global_hooks() != self._global_hooks or self._is_lent(module):
-            return True
-        parts = list(module.modules()) if module._modules else [module]
-        if self.recorder.touched and self.modules is not None and self.modules.must_enter(parts, self.recorder.touched):
-            return True
-        return any(map(has_own_hooks, parts)) or self.state.changes(parts)
-
-    def _is_lent(self, module: torch.nn.Module) -> bool:
-        """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""
-        if not module._modules:
-            return tensors_held(module) != self._held.get(module)
-        return any(tensors_held(part) != self._held.get(part) for part in module.modules())
-
-    def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
-        if path is None:
-            check_hooks(module)
-        name = path if path is not None else f"<{type(module).__name__}>"
-        key = self.recorder.enter_module(name, path or "", type(module), sys._getframe())
-        try:
-            return original(module, *args, **kwargs)
-        finally:
-            self.recorder.leave_module(key)
-
     def _finish_way(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
         with torch._C.DisableTorchFunction():
@@ -509,7 +449,7 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
         run = _running.get()
         if run is None or run.recorder.depth:
             return original(module, *args, **kwargs)
-        return run.call_module(original, module, args, kwargs)
+        return run.module_calls.call(original, module, args, kwargs)
 
     return __call__
 
