@@ -71,7 +71,8 @@ def methods_of(source: torch.nn.Module, captures: dict[str, Captured]) -> Captur
         _rename_constants(captured, constants)
     module = CapturedMethods(source, {name: captured.graph for name, captured in captures.items()}, constants)
     give_state(source, module, dict.fromkeys(path for captured in captures.values() for path in captured.state))
-    complete(source, module, frozenset(dir(module)))
+    if "forward" in captures:  # else it is a part of the original, with what that part needs
+        complete(source, module, frozenset(dir(module)))
     return module
 
 

@@ -88,7 +88,7 @@ class Reach:
     def is_installed(self, kind: type) -> bool:
         """Whether a class is one that the program merely names, of a package that was installed."""
         if kind not in self.derived:
-            is_own = any(issubclass(own, kind) for own in self._own)
+            is_own = any(kind in own.__mro__ for own in self._own)
             self.derived[kind] = not is_own and _INSTALLED in _file(kind)
         return bool(self.derived[kind])
 
