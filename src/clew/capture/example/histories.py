@@ -7,7 +7,6 @@ the length nor the items matter, and the graph appends to whatever list is there
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -39,8 +38,3 @@ def _looking(method: Callable[..., Any]) -> Callable[..., Any]:
 for _name in dir(list):
     if _name not in _APPENDING | _OBJECT and callable(getattr(list, _name)):
         setattr(History, _name, _looking(getattr(list, _name)))
-
-
-def is_held_once(value: list[Any], holders: int) -> bool:
-    """Whether nobody holds a list but its place and the ``holders`` references that the capture has to it."""
-    return sys.getrefcount(value) <= holders + 3  # the place itself, the argument here, that of getrefcount

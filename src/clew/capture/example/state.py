@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from clew.capture.example.contents import HOLDING_NOTHING, Reading, contents, same_contents, same_part
 from clew.capture.example.guards import MISSING, Variable, require, require_length, require_type
-from clew.capture.example.histories import History, is_held_once
+from clew.capture.example.histories import History
 from clew.capture.example.memory import Memory
 from clew.capture.example.nests import Nests
 from clew.capture.example.slots import Slot
@@ -24,7 +24,7 @@ from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.ir.node import Node
 
-_HOLDERS = 4  # of a list of the state, in the capture: the group, the memory, two names while it is lifted
+_HOLDERS = 6  # of a list of the state: its place; the group, the memory, two names while it is lifted, and who counts
 _HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set
 _NONE: frozenset[str] = frozenset()
 _NOTHING = (0, 0)
@@ -179,7 +179,8 @@ class State:
             before = entered = slot.variable.get()
             slot.existed = before is not MISSING
             first = len(nests.arrays)
-            if type(before) is list and self._is_history(slot, before):
+            # Counted here: what hands a list on to another function may hold it too, as torch's compiler has it done.
+            if type(before) is list and self._is_history(slot, sys.getrefcount(before)):
                 entered = nests.history(before, slot.read(nests.recorder.graph), slot.label)
             elif before is not MISSING:
                 entered = nests.enter(before, slot.read(nests.recorder.graph), slot.label)
@@ -189,11 +190,11 @@ class State:
             if slot.owner is not None and type(slot.owner).__flags__ & _HEAP_TYPE:
                 self._names.setdefault(id(slot.owner), {})[slot.variable.name] = slot.key
 
-    def _is_history(self, slot: Slot, value: list[Any]) -> bool:
+    def _is_history(self, slot: Slot, holders: int) -> bool:
         """Whether nobody but its place holds a list: what the first run has found is true for those that follow."""
         known = self.histories.get(slot.key)
         if known is None:
-            known = self.histories[slot.key] = is_held_once(value, _HOLDERS + 1)
+            known = self.histories[slot.key] = holders <= _HOLDERS
         return known
 
     def changes(self, owners: Iterable[Any]) -> bool:
