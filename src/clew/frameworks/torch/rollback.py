@@ -50,8 +50,11 @@ class Rollback:
         self._gradients = torch.is_grad_enabled()
         self._dtype = torch.get_default_dtype()
         self._autocast = torch.is_autocast_enabled("cpu")
-        self._python_random = random.getstate()
-        self._numpy_random = sys.modules["numpy.random"].get_state() if "numpy.random" in sys.modules else None
+        if self.recorder is not None:  # which has looked already, and NumPy takes its time to tell
+            self._python_random, self._numpy_random, _ = self.recorder.streams.expected
+        else:
+            self._python_random = random.getstate()
+            self._numpy_random = sys.modules["numpy.random"].get_state() if "numpy.random" in sys.modules else None
         for tensor in tensors:
             self.watch_tensor(tensor)
 
