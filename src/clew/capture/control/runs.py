@@ -45,7 +45,7 @@ class Findings:
         self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
         self.islands: list[Any] = []
         self.progress = Progress()
-        self.settling: list[Settling] = []
+        self.settling: Settling | None = None
         """What the program sets to another constant, and may find so at its next call."""
 
 

@@ -2,7 +2,8 @@
 that a warning was given.
 
 A capture finds such a place as it was before the first call. It is captured once more with the place as the first call
-leaves it: if both graphs do the same, and differ in nothing but their guards on it, the graph holds for both values.
+leaves it: if both graphs do the same, and differ in nothing but their guards on it, the graph holds for both values. Of
+several such places only all or none would have to be settled, which no guard on one of them can tell: they stay bound.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Settling(NamedTuple):
             vars(self.owner)[self.key] = value
 
 
-def settling(state: State) -> list[Settling]:
-    """What a run has set to another constant in the objects and dicts that entered it."""
+def settling(state: State) -> Settling | None:
+    """What a run has set to another constant in the objects and dicts that entered it, if it is one place."""
     found = []
     for held in state.nests.held:
         way = ITEM if isinstance(held.value, dict) else ATTRIBUTE
@@ -51,27 +52,24 @@ def settling(state: State) -> list[Settling]:
             is_plain = type(now) in _PLAIN and type(before) in _PLAIN
             if kind == way and is_plain and now != before and (way == ITEM or hasattr(held.value, "__dict__")):
                 found.append(Settling(held.value, key, before, now))
-    return found
+    return found[0] if len(found) == 1 else None
 
 
 @contextmanager
-def settled(places: list[Settling]) -> Iterator[None]:
-    """Let these places be as the first call leaves them."""
-    for place in places:
-        place.put(place.now)
+def settled(place: Settling) -> Iterator[None]:
+    """Let a place be as the first call leaves it."""
+    place.put(place.now)
     try:
         yield
     finally:
-        for place in places:
-            place.put(place.before)
+        place.put(place.before)
 
 
-def widen(graph: Graph, twin: Graph, places: list[Settling]) -> None:
-    """Let the guards of a graph hold for settled places too, if ``twin``, captured with those, does the same.
+def widen(graph: Graph, twin: Graph, place: Settling) -> None:
+    """Let the guards of a graph hold for a settled place too, if ``twin``, captured with that, does the same.
 
     The graph may ask more, and writes what the twin finds written.
     """
-    pairs = {(repr(place.before), repr(place.now)) for place in places}
     found: list[tuple[Node, Any]] = []
     names: dict[Node, str] = {}
     waiting = deque(twin.nodes)
@@ -80,15 +78,21 @@ def widen(graph: Graph, twin: Graph, places: list[Settling]) -> None:
         other = waiting[0] if waiting else None
         if other is not None and _is_the_same(node, other, names):
             names[waiting.popleft()] = names[node]
-        elif other is not None and _differ_in_answer(node, other, names, pairs):
+        elif other is not None and _differ_in_answer(node, other, names, place):
             found.append((node, other.args[1]))
             names[waiting.popleft()] = names[node]
-        elif node.target not in _WRITES and node.target not in CHECKS and node.is_impure():
+        elif node.target not in CHECKS and node.is_impure() and not _settles(node, place):
             return
     for node, answer in () if waiting else found:
         value, expected, text = node.args[:3]
         node.target = require_either
         node.args = (value, (expected, answer), f"{text}, or what a first call makes of it", *node.args[3:])
+
+
+def _settles(node: Node, place: Settling) -> bool:
+    """Whether a node writes what the place is settled to, which may be written again: whoever has set it to something
+    else since meets a guard."""
+    return node.target in _WRITES and node.args[1:] == (place.key, place.now)
 
 
 def _is_the_same(node: Node, other: Node, names: dict[Node, str]) -> bool:
@@ -100,9 +104,9 @@ def _spelled(nest: Any, names: dict[Node, str]) -> str:
     return repr(map_arg(nest, lambda node: names.get(node, "?")))
 
 
-def _differ_in_answer(node: Node, other: Node, names: dict[Node, str], pairs: set[tuple[str, str]]) -> bool:
+def _differ_in_answer(node: Node, other: Node, names: dict[Node, str], place: Settling) -> bool:
     """Whether two guards ask the same, of a place that settles."""
     if node.target is not require or other.target is not require:
         return False
     same = _spelled(node.args[0], names) == _spelled(other.args[0], names)
-    return same and (repr(node.args[1]), repr(other.args[1])) in pairs
+    return same and (repr(node.args[1]), repr(other.args[1])) == (repr(place.before), repr(place.now))
