@@ -110,6 +110,31 @@ def test_hooks_for_the_next_call_are_refused(live: bool) -> None:
     assert hooks_on(module) == 0 and not hasattr(module, "is_hooked")
 
 
+class Noting(torch.nn.Module):
+    """Puts a hook on its layer at the first call, and keeps a note of that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+        self.is_hooked = False
+        self.notes: list[str] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Run the layer with its hook."""
+        if not self.is_hooked:
+            self.layer.register_forward_hook(lambda module, args, output: output * 2)
+            self.is_hooked = True
+            self.notes.append("hooked")
+        return self.layer(x)
+
+
+def test_what_a_first_call_does_besides_setting_up_is_not_lost() -> None:
+    module = Noting()
+    with pytest.raises(CaptureError, match="adds hooks to a module"):
+        clew.trace(module, args=(torch.ones(2, 4),))
+    assert hooks_on(module) == 0 and module.notes == [] and not module.is_hooked
+
+
 def test_hidden_states_of_a_transformer() -> None:
     transformers = pytest.importorskip("transformers")
     sizes = {"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}

@@ -296,9 +296,11 @@ class Run(ExampleRun):
         known, tables, graph = self.findings.set_up, self.hook_tables, self.recorder.bodies.outermost
         if known is not None or tables.have_changed():
             is_method = self.module is not None and self.fn is not self.module and not self.settings.keep
-            found = tables.check(known, graph, can_be=not is_method and not self._goes_several_ways())
+            changed = self.state.changed()
+            keys = {*self.findings.lifted, *(slot.key for slot in changed)}
+            found = tables.check(known, graph, keys, can_be=not is_method and not self._goes_several_ways())
             if found:
-                self.findings.set_up = SetUp(found, self.state.changed(), graph, needs_flags=self.module is None)
+                self.findings.set_up = SetUp(found, changed, graph, needs_flags=self.module is None)
                 raise SetUpMet("the program sets up its modules")
 
     def _leave(self, stays: bool) -> None:

@@ -7,7 +7,7 @@ them all. Everything else that a program does to hooks for its next call is refu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import torch
@@ -47,7 +47,9 @@ class HookTables:
         """Whether a module has other hooks than before."""
         return any(table != before for table, before in self._kept)
 
-    def check(self, known: SetUp | None, graph: Graph, can_be: bool) -> list[tuple[_Table, _Table]]:
+    def check(
+        self, known: SetUp | None, graph: Graph, changed_state: Container[Any], can_be: bool
+    ) -> list[tuple[_Table, _Table]]:
         """The hooks that a first run has put into each table; a run with everything set up must record the same.
 
         Raises where a run changes hooks in any other way, and where there ``can_be`` no such thing.
@@ -57,7 +59,7 @@ class HookTables:
         if not can_be or was_taken or (changed and known is not None):
             raise _refusal()
         if known is not None:
-            known.check(graph)
+            known.check(graph, changed_state)
         return [(table, {key: table[key] for key in table if key not in before}) for table, before in changed]
 
     def put_back(self) -> None:
@@ -75,7 +77,9 @@ class SetUp:
         self, added: list[tuple[_Table, _Table]], changed: Iterable[Slot], graph: Graph, needs_flags: bool
     ) -> None:
         self._added = added
+        changed = list(changed)
         self._flags = [(slot.variable, slot.variable.get()) for slot in changed if _is_flag(slot)]
+        self._rest = {slot.key for slot in changed if not _is_flag(slot)}
         if needs_flags and not self._flags:
             raise _refusal()
         self._before: list[tuple[Variable, Any]] = []
@@ -100,9 +104,10 @@ class SetUp:
             for key in hooks:
                 table.pop(key, None)
 
-    def check(self, graph: Graph) -> None:
-        """Raise unless the first run with everything set up has recorded what the run before it did."""
-        if not self._is_known and self._recorded != _recorded(graph):
+    def check(self, graph: Graph, changed: Container[Any]) -> None:
+        """Raise unless the first run with everything set up has recorded what the run before it did, and ``changed``,
+        or will change, the same state."""
+        if not self._is_known and (self._recorded != _recorded(graph) or any(key not in changed for key in self._rest)):
             raise _refusal()
         self._is_known = True
 
