@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import traceback
 from collections.abc import Container, Iterator
+from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
@@ -21,19 +22,19 @@ from clew.capture.example.acts import Acts, check_held
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured, Pin, Pins
 from clew.capture.example.contents import ACTING, contents, same_contents
+from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
 from clew.capture.example.identities import Identities
 from clew.capture.example.loggers import STANDARD, all_keepers, functions_in, is_logger
 from clew.capture.example.nests import Nests
 from clew.capture.example.options import Options
 from clew.capture.example.outputs import plain
-from clew.capture.example.programs import behind
+from clew.capture.example.programs import behind, check_slots
 from clew.capture.example.reach import asks_for_identity, compares_objects
-from clew.capture.example.recorder import Recorder
 from clew.capture.example.settled import Settling, settling
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
-from clew.capture.example.surroundings import Surroundings, functions_of
+from clew.capture.example.surroundings import Surroundings, functions_of, held_by
 from clew.capture.example.writes import Writes
 from clew.errors import CaptureError
 
@@ -58,7 +59,6 @@ def let_go(error: BaseException | None) -> None:
 class ExampleRun:
     """One run of a program; a framework adds how it is made."""
 
-    settings: Options
     findings: Any
     recorder: Any
     nests: Nests
@@ -69,8 +69,9 @@ class ExampleRun:
     result: Any
     module: Any = None
 
-    def __init__(self, fn: Any, findings: Findings, paths: Paths | None, first: Any) -> None:
+    def __init__(self, fn: Any, settings: Options, findings: Findings, paths: Paths | None, first: Any) -> None:
         self.fn = fn
+        self.settings = settings
         self.findings = findings
         self.ways = paths
         self.first = first
@@ -80,10 +81,13 @@ class ExampleRun:
         self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []
 
-    def _connect(self, recorder: Recorder, answers: tuple[bool, ...]) -> None:
+    def _connect(self, recorder: Any, answers: tuple[bool, ...]) -> None:
         """Let a recorder write what all runs of the program write, going the way of these answers."""
-        recorder.refuses_questions = self.settings.control_flow == "error"
-        recorder.dynamic = self.settings.dynamic
+        asked = self.settings
+        recorder.folding = Folding(caches=asked.array_caching, bakes=not asked.include_generators)
+        recorder.refuses_opaque = asked.refuses_opaque
+        recorder.refuses_questions = asked.control_flow == "error"
+        recorder.dynamic = asked.dynamic
         recorder.paths = self.ways
         if self.ways is not None:
             recorder.bodies = Bodies(self.ways.graph)
@@ -91,6 +95,15 @@ class ExampleRun:
         if self.first is not None:  # the same constants bear the same names
             recorder.constants = self.first.recorder.constants
             recorder.attributes = self.first.recorder.attributes
+
+    def _look_around(self, programs: list[Any], functions: list[FunctionType]) -> None:
+        """Find what the program, these objects and their functions, can reach and change besides its arguments."""
+        self.functions = functions
+        check_slots(programs)
+        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
+        self.surroundings = Surroundings(functions, {type(part) for part in programs}, held)
+        self.state = State(self.nests, None if self.first is None else self.first.state.histories)
+        self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
 
     def _follow_control_flow(self, support: Support, own: list[Any]) -> None:
         """Let loops and branches of these functions, and of those around them, be recorded."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import ModuleType, NoneType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clew.capture.example.slots import Slot
 from clew.errors import CaptureError, a_or_an
+
+if TYPE_CHECKING:  # the first import of clew does without it
+    from clew.capture.example.slots import Slot
 
 _WORDS = {"opaque": ("call", "error"), "control_flow": ("capture", "guard", "error")}
 """The options that are words, with those that they know."""

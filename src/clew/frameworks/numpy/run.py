@@ -17,18 +17,16 @@ from typing import Any
 from clew.capture.control.paths import Paths
 from clew.capture.control.runs import ExampleRun, Findings
 from clew.capture.control.runtime import current as current_regions
-from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
 from clew.capture.example.options import Options
 from clew.capture.example.outputs import plain
-from clew.capture.example.programs import behind, check_slots, signature_of
+from clew.capture.example.programs import behind, signature_of
 from clew.capture.example.recorder import Recorder
 from clew.capture.example.slots import Slot
-from clew.capture.example.state import State
-from clew.capture.example.surroundings import Surroundings, functions_of, held_by
+from clew.capture.example.surroundings import functions_of
 from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
@@ -60,24 +58,16 @@ class Run(ExampleRun):
         first: Run | None = None,
         answers: tuple[bool, ...] = (),
     ) -> None:
-        super().__init__(fn, findings, paths, first)
-        self.settings = settings
+        super().__init__(fn, settings, findings, paths, first)
         recorder = self.recorder = NumpyRecorder()
-        recorder.folding = Folding(caches=settings.array_caching, bakes=not settings.include_generators)
-        recorder.refuses_opaque = settings.refuses_opaque
         self._connect(recorder, answers)
         self.nests = Nests(recorder, lambda value, place: stand_in(value, place, recorder), settings.static)
         programs = behind(fn)
-        self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
-        check_slots(programs)
-        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
-        self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
-        self.state = State(self.nests, None if first is None else first.state.histories)
+        self._look_around(programs, list(dict.fromkeys(found for part in programs for found in functions_of(part))))
         self.rollback = Rollback()
         self.places = Places(recorder)
         self.streams = Streams(self.rollback, recorder)
-        recorder.surroundings, recorder.state, recorder.rollback = self.surroundings, self.state, self.rollback
-        recorder.places, recorder.streams = self.places, self.streams
+        recorder.rollback, recorder.places, recorder.streams = self.rollback, self.places, self.streams
         self._follow_control_flow(NumpySupport(recorder), programs)
         codes = [function.__code__ for function in self.surroundings.functions]
         recorder.compares_objects = self._keep_identities(codes)

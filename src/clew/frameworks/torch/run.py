@@ -21,7 +21,6 @@ from clew.capture.control.paths import Diverged, Paths
 from clew.capture.control.runs import ExampleRun, let_go
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
-from clew.capture.example.folding import Folding
 from clew.capture.example.implied import drop_implied, drop_unused
 from clew.capture.example.inputs import bind
 from clew.capture.example.islands import CannotFollow
@@ -31,8 +30,6 @@ from clew.capture.example.outputs import plain
 from clew.capture.example.reach import asks_for_identity
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
-from clew.capture.example.state import State
-from clew.capture.example.surroundings import Surroundings, held_by
 from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
@@ -56,7 +53,6 @@ from clew.frameworks.torch.places import (
 )
 from clew.frameworks.torch.programs import (
     behind,
-    check_slots,
     count_of_global_hooks,
     functions_behind,
     hooks,
@@ -94,8 +90,7 @@ class Run(ExampleRun):
         first: Run | None = None,
         answers: tuple[bool, ...] = (),
     ) -> None:
-        super().__init__(fn, findings, paths, first)
-        self.settings = settings
+        super().__init__(fn, settings, findings, paths, first)
         self.findings: Findings = findings
         islands = self.islands
         self.leaves: Leaves = lambda part, path: part in islands or settings.leaves(part, path)
@@ -114,13 +109,7 @@ class Run(ExampleRun):
         if paths is not None:
             paths.looks_into_libraries = len(self.parts) <= _MOST_PARTS
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
-        self.functions = functions_behind(programs)
-        check_slots(programs)
-        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
-        self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
-        self.state: State = State(self.nests, None if first is None else first.state.histories)
-        self.recorder.surroundings = self.surroundings
-        self.recorder.state = self.state
+        self._look_around(programs, functions_behind(programs))
         tensors = {part: tensors_in(part) for part in self.parts}
         self.modules = None if self.module is None else Modules(self.module, self.places, self.leaves, tensors)
         self.module_calls.modules, self.module_calls.state = self.modules, self.state
@@ -139,9 +128,7 @@ class Run(ExampleRun):
         self._learn_paths(tensors)
 
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
-        recorder, settings = TorchRecorder(), self.settings
-        recorder.folding = Folding(caches=settings.array_caching, bakes=not settings.include_generators)
-        recorder.refuses_opaque = settings.refuses_opaque
+        recorder = TorchRecorder()
         recorder.filled = self.findings.filled
         recorder.packages = self.findings.packages if self.findings.follows_arrays else None
         self._connect(recorder, answers)
