@@ -59,7 +59,7 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
         for name, child in part._modules.items():
             twin = original._modules.get(name)
             if type(child) is torch.nn.Module and twin is not None and twin is not child:
-                child.__class__ = CapturedPart
+                object.__setattr__(child, "__class__", CapturedPart)
                 waiting.append((twin, child))
 
 

@@ -80,6 +80,8 @@ def same_answer(value: Any, expected: Any) -> bool:
         if math.isnan(value):
             return math.isnan(expected)
         return value == expected and math.copysign(1.0, value) == math.copysign(1.0, expected)
+    if type(value) is tuple:
+        return len(value) == len(expected) and all(map(same_answer, value, expected))
     return bool(value == expected)
 
 

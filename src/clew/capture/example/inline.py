@@ -57,5 +57,7 @@ def length_test(subject: Subject, expected: Any) -> Test:
 
 
 def keys_test(subject: Subject, expected: Any) -> Test:
-    """For a dict that must have the same keys in the same order."""
+    """For a dict that must have the same keys in the same order; numbers of different kinds can be equal."""
+    if any(type(key) is not str for key in expected):
+        return Test("True")
     return Test(f"{subject.name_of(tuple)}({subject.first}) != {subject.expected}")

@@ -230,7 +230,8 @@ class State:
         lifted = {entry.slot.key for entry in self.entries}
         inside = self.memory.has_changed()
         found = {slot.key: slot for slot in (*self._changed_attributes(inside), *self._changed_variables(inside))}
-        self._is_clean = not found and not self.entries and not any(group.is_inner for group in self._groups)
+        is_unseen = bool(self.own) or any(group.is_inner for group in self._groups)
+        self._is_clean = not found and not self.entries and not is_unseen
         return [slot for key, slot in (found | self._wanted).items() if key not in lifted]
 
     def wanted(self) -> list[Slot]:

@@ -59,10 +59,11 @@ def _put(owner: Any, name: str, value: Any) -> None:
             owner[name] = value
     elif isinstance(owner, CellType):
         owner.cell_contents = value
-    elif isinstance(owner, FunctionType) and name == _DEFAULTS:
-        owner.__defaults__ = value
     elif isinstance(owner, FunctionType):
-        owner.__code__ = value
+        if name == _DEFAULTS:
+            owner.__defaults__ = value
+        else:
+            owner.__code__ = value
     elif value is _MISSING:
         delattr(owner, name)
     else:

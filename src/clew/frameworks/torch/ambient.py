@@ -15,7 +15,9 @@ from types import FunctionType
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.capture.example.histories import History
 from clew.capture.example.islands import CannotFollow
@@ -76,6 +78,7 @@ def install(patches: Patches, current: Current) -> None:
     for holder in (torch, torch.functional):
         patches.in_dict(vars(holder), "broadcast_shapes", lambda original: _of_shapes(original, current))
     patches.in_dict(vars(torch), "result_type", lambda original: _asking_dtypes(original, current))
+    patches.on_method(TorchDispatchMode, "__enter__", lambda original: _refusing(original, current))
     patches.on_class(json.JSONEncoder, "default", _plain_in_json)
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
     contexts.install(patches, current)
@@ -103,6 +106,17 @@ def _question_instead(original: Any) -> TypeQuestion:
 _SWITCHES = ("set_default_", "set_autocast_", "set_deterministic_", "use_deterministic_", "set_float32_")
 """Functions that switch for all that follows, after the program too."""
 
+_BACKENDS = (
+    "_set_sdp_",
+    "_set_math_sdp_",
+    "_set_mkldnn_",
+    "_set_onednn_",
+    "_set_nnpack_",
+    "_set_qengine",
+    "_set_fp32_",
+)
+"""How the switches begin that choose among ways to compute the same, not in the last digits."""
+
 _ATTENTION = "scaled_dot_product_attention"
 
 
@@ -111,6 +125,9 @@ def _refused() -> list[tuple[Any, str]]:
     names = {
         torch: ("compile", *(name for name in vars(torch) if name.startswith(_SWITCHES))),
         torch.func: ("functionalize",),
+        torch._C._autograd: ("_push_saved_tensors_default_hooks",),
+        torch._C: tuple(name for name in vars(torch._C) if name.startswith(_BACKENDS)),
+        forward_ad: ("enter_dual_level",),
     }
     found = [(holder, name) for holder, listed in names.items() for name in listed if name in vars(holder)]
     return [place for place in found if place[1] != "set_default_dtype"]

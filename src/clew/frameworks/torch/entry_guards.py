@@ -66,6 +66,8 @@ _FACTS = {
     "requires_grad": "requires_grad",
     "layout": "layout",
     "is_leaf": "is_leaf",
+    "is_nested": "is_nested",
+    "names": "names",
 }
 
 

@@ -143,6 +143,10 @@ class _LegacyType:
         return _recorded(self.original, self.current)(*args, **kwargs)
 
     def __instancecheck__(self, value: Any) -> bool:
+        recorder = self.current()
+        if recorder is not None:
+            for fact in ("dtype", "device", "layout"):
+                recorder.rely(fact)
         return isinstance(value, self.original)
 
     def __getattr__(self, name: str) -> Any:

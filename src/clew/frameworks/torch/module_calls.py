@@ -96,8 +96,7 @@ class ModuleCalls:
         return any(tensors_held(part) != self._held.get(part) for part in module.modules())
 
     def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
-        if path is None:
-            check_hooks(module)
+        check_hooks(module)
         name = path if path is not None else f"<{type(module).__name__}>"
         key = self.recorder.enter_module(name, path or "", type(module), sys._getframe())
         try:

@@ -16,7 +16,8 @@ import torch
 
 from clew import tree
 from clew.capture.example.attempts import attempt, attempt_method
-from clew.capture.example.guards import CHECKS, require_type
+from clew.capture.example.guards import CHECKS, Variable, read_variable, require_type
+from clew.capture.example.memory import Memory
 from clew.capture.example.writes import FIRST_WRITE, refused
 from clew.codegen.blocks import blocks_of
 from clew.errors import ClewError, GuardError, StateError
@@ -52,6 +53,8 @@ class Plan(NamedTuple):
     streams: tuple[random.Random, ...] = ()
     """``late``: errors of the program's own are undone too; ``optional``: unless that would copy very much;
     ``trainers`` are optimizers and schedulers that step, ``streams`` may be drawn from."""
+    variables: tuple[Variable, ...] = ()
+    """Variables around the program that lead to tensors which may be written."""
     numpy: tuple[str, ...] | None = None
     """For a graph that has to do with NumPy, the constants among which its arrays and generators are."""
 
@@ -118,12 +121,16 @@ def _plan_for(acting: list[Node], graph: Graph) -> Plan:
     """What these nodes may write; a node of a body knows its operands only by the names they have there."""
     outer = [node for node in acting if node.graph is graph]
     sources = {source for node in outer if effect_of(node) is not Effect.RANDOM for source in _written(node)}
+    anything = any(map(_may_write_anything, acting))
+    anything = anything or any(effect_of(node) is Effect.WRITE for node in acting[len(outer) :])
+    read = all_nodes(graph) if anything else sources
     return Plan(
-        tuple(sorted(str(source.target) for source in sources if source.op != "placeholder")),
+        tuple(sorted(str(source.target) for source in sources if source.op in ("get_attr", "call_module"))),
         any(source.op == "placeholder" for source in sources),
-        any(map(_may_write_anything, acting)) or any(effect_of(node) is Effect.WRITE for node in acting[len(outer) :]),
+        anything,
         any(map(_sets_gradients, acting)),
         trainers=tuple(node.args[0] for node in acting if node.target is take_step),
+        variables=tuple(node.args[0] for node in read if node.target is read_variable),
     )
 
 
@@ -150,7 +157,7 @@ def _written(node: Node) -> Iterator[Node]:
         if found in seen:
             continue
         seen.add(found)
-        if found.op in ("placeholder", "get_attr"):
+        if found.op in ("placeholder", "get_attr") or found.target is read_variable:
             yield found
         elif found.target in _SEVERAL or "input" in found.kwargs:
             waiting += found.all_input_nodes
@@ -171,7 +178,7 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
     rollback = Rollback()
     everything = plan.everything or plan.gradients
     given = tree.flatten((args, kwargs))[0] if plan.arguments or everything else []
-    tensors = [leaf for leaf in given if isinstance(leaf, torch.Tensor)]
+    tensors = list(_tensors_below([given, *(variable.get() for variable in plan.variables)]))
     if everything:
         tensors += [*root.parameters(), *root.buffers()]
         # Those of a function are its constants.
@@ -210,6 +217,14 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
         if isinstance(error, ClewError):
             raise
         raise refused(error) from error
+
+
+def _tensors_below(values: list[Any]) -> Iterator[torch.Tensor]:
+    """The tensors that can be reached from some values, and those that modules among them may write to."""
+    memory = Memory(lambda value: isinstance(value, _ENDS))
+    memory.remember(values)
+    for end in memory.ends.values():
+        yield from (end,) if isinstance(end, torch.Tensor) else written_by(end)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ from clew.frameworks.torch.traits import (
     traits_of,
 )
 from clew.frameworks.torch.types import tensor_type
-from clew.frameworks.torch.whole_calls import ENDS, make_whole
+from clew.frameworks.torch.whole_calls import ENDS, guard_switches, make_whole
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
@@ -221,8 +221,8 @@ class TorchRecorder(Recorder):
         if name in REFUSED:
             raise _refusal(f"{name} inside the captured program")
         if name in FACT_METHODS and len(args) == 1 and not kwargs:
-            self.rely("dtype")
-            self.rely("device")
+            for fact in ("dtype", "device", "layout"):
+                self.rely(fact)
             return func(*self.concrete(args), **self.concrete(kwargs))
         return self._record(func, name, args, kwargs)
 
@@ -269,6 +269,8 @@ class TorchRecorder(Recorder):
             return Collected(list(value), node, self, True)
         if name == "tensor" and args and type(args[0]) is Collected:  # an empty list has a type and a rank of its own
             self.guard(self.create(bool, (node_args[0],)), True)
+        if type(value) is tuple or value is None:
+            guard_switches(self, (args, kwargs))
         if name in VARYING and isinstance(value, (tuple, list)):  # and so does the number of parts here
             self.guard(self.create(len, (node,)), len(value))
         return self.settle(node, value, args, writes)
@@ -378,7 +380,7 @@ class TorchRecorder(Recorder):
         if name == "ndim":
             return self._rank(tensor)
         if name in FACTS:
-            self.rely("dtype" if name in ("dtype", "itemsize") else "device")
+            self.rely(FACTS[name])
             self.rely("layout")
             return func(tensor)
         if name == "requires_grad":

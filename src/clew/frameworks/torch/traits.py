@@ -17,10 +17,13 @@ from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.effects import WRITING_DUNDERS
 from clew.frameworks.torch.forms import FORMS
 
-FACTS = frozenset(
-    "dtype device layout is_cuda is_cpu is_meta is_sparse is_quantized is_mkldnn is_mps is_xla is_xpu is_nested "
-    "itemsize names is_sparse_csr is_vulkan is_ipu is_maia is_mtia is_ort".split()
+FACTS = dict.fromkeys(
+    "device layout is_cuda is_cpu is_meta is_sparse is_mkldnn is_mps is_xla is_xpu is_sparse_csr is_vulkan is_ipu "
+    "is_maia is_mtia is_ort".split(),
+    "device",
 )
+FACTS |= {"dtype": "dtype", "itemsize": "dtype", "is_quantized": "dtype", "is_nested": "is_nested", "names": "names"}
+"""Properties that programs branch on, each with the fact that it follows from besides the layout."""
 FACT_METHODS = frozenset("is_floating_point is_complex element_size is_signed type get_device".split())
 SPLITS = frozenset({"split", "split_with_sizes"})
 """Functions that take a tensor apart by a list of sizes."""

@@ -18,7 +18,9 @@ from clew.capture.example.islands import CannotFollow
 from clew.capture.example.territory import WholeCall
 from clew.frameworks.torch.arrays import guard_kinds
 from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.scalars import TracedBool
 from clew.frameworks.torch.training import TRAINERS
+from clew.ir.arguments import leaves
 
 ENDS = (torch.Tensor, torch.nn.Module, numpy.dtype, *TRAINERS)
 """Classes of values whose inside is followed by other means."""
@@ -64,7 +66,17 @@ def make_whole(
     if opaque:
         node.meta["opaque"] = opaque
         guard_kinds(recorder, value, node)
+    elif type(value) is tuple or value is None:
+        guard_switches(recorder, (args, kwargs))
     return recorder.result(value, node)
+
+
+def guard_switches(recorder: Any, given: Any) -> None:
+    """A call gave no single tensor: what it gives, weights of attention or None say, may hang on the flags it got."""
+    for leaf in leaves(given):
+        flag: Any = leaf
+        if type(leaf) is TracedBool:
+            recorder.guard(flag.place, flag.plain)
 
 
 def _parts(inside: Any) -> Iterable[Any]:
