@@ -70,6 +70,9 @@ def explore_ways(
     first = new_run(paths, None, ())
     if not _run_apart(first, args, kwargs):
         return None
+    if paths is not None and paths.is_too_much:
+        first.findings.looks_into_libraries = False
+        return None
     runs = [first]
     stopping: tuple[type[BaseException], ...] = (Diverged, *passing)
     for answers in () if paths is None else paths.ways():

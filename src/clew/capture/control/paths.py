@@ -33,6 +33,9 @@ _TOO_MUCH = "it asks for more than can be recorded"
 _MOST_NODES_IN_LIBRARIES = 100
 """In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
 
+_MOST_IN_LIBRARIES = 4
+"""In a program of more nodes than that, libraries may ask so often: each question may double the runs."""
+
 
 class Diverged(CaptureError):
     """A program that does something else when it is run again in the same way."""
@@ -102,6 +105,7 @@ class Paths:
         self._first = _Segment(self.body)
         self.runs = 0
         self._too_long = 0
+        self._in_libraries = 0
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
         self.declined = ""
@@ -136,6 +140,7 @@ class Paths:
         self._known: dict[Node, bool] = {}
         self._places: Counter[Any] = Counter()
         self._count = 0
+        self._in_libraries = 0
 
     def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The node that an earlier run has made here."""
@@ -209,7 +214,15 @@ class Paths:
             return False
         self.declined = "a library asks for data in a large program"
         is_own = frame is None or "-packages" not in frame.f_code.co_filename
-        return is_own or (self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES)
+        if is_own or not self.looks_into_libraries or self._count > _MOST_NODES_IN_LIBRARIES:
+            return is_own
+        self._in_libraries += 1
+        return True
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether libraries ask so often, in a run of so many nodes, that all ways of it would take too long."""
+        return self._in_libraries > _MOST_IN_LIBRARIES and self._count > _MOST_NODES_IN_LIBRARIES
 
     def end(self) -> None:
         """The run has recorded its way to the end."""

@@ -46,6 +46,8 @@ class Findings:
         self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
         self.islands: list[Any] = []
         self.progress = Progress()
+        self.looks_into_libraries = True
+        """Whether questions of code that is not the user's are worth a run for each answer."""
         self.settling: Settling | None = None
         """What the program sets to another constant, and may find so at its next call."""
 

@@ -37,7 +37,16 @@ def is_only_shown(frame: FrameType | None, raises: bool = True) -> bool:
     """
     if frame is None:
         return False
-    statement = _statement_at(frame.f_code.co_filename, *_position(frame))
+    filename, place = frame.f_code.co_filename, _position(frame)
+    statement = _statement_at(filename, *place)
+    if isinstance(statement, (ast.Assign, ast.AugAssign)):
+        uses = _uses_of_message(filename, *place)
+        return bool(uses) and all(_shows(frame, use, raises) for use in uses)
+    return _shows(frame, statement, raises)
+
+
+def _shows(frame: FrameType, statement: ast.stmt | None, raises: bool) -> bool:
+    """Whether a statement of the function that runs in ``frame`` prints, logs, warns or raises."""
     if isinstance(statement, ast.Raise):
         return raises
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
@@ -48,6 +57,55 @@ def is_only_shown(frame: FrameType | None, raises: bool = True) -> bool:
     if name in _SHOWING and (_is_kept(statement.value, name) or _is_users(frame, called) or _is_redirected()):
         return False
     return name in _SHOWING or (name in _CHECKING and bool(conditions) and not _makes_text(conditions[0]))
+
+
+@functools.lru_cache(maxsize=512)
+def _uses_of_message(filename: str, lineno: int, column: int) -> tuple[ast.stmt, ...]:
+    """The statements that use a text, if the one at this place puts it together and keeps it in a local variable.
+
+    Nothing comes out where the variable may be used elsewhere too.
+    """
+    statement, tree = _statement_at(filename, lineno, column), _tree(filename)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    value = getattr(statement, "value", None)
+    if tree is None or len(targets) != 1 or not isinstance(targets[0], ast.Name) or not _is_message(value):
+        return ()
+    covering = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _covers(node, lineno, column)]
+    if not covering or any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(covering[-1])):
+        return ()
+    used = {node.id for node in ast.walk(covering[-1]) if isinstance(node, ast.Name)}
+    if not used.isdisjoint(("locals", "vars", "eval", "exec")):
+        return ()
+    return tuple(_statements_with(covering[-1], targets[0].id))
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _statements_with(function: ast.stmt, name: str) -> Iterator[ast.stmt]:
+    """The innermost statements of a function that read a variable."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.stmt):
+            inner = [part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.stmt)]
+            names = [use for part in inner for use in ast.walk(part) if isinstance(use, ast.Name) and use.id == name]
+            if any(isinstance(use.ctx, ast.Load) for use in names):
+                yield node
+
+
+def _is_message(value: ast.AST | None) -> bool:
+    """Whether an expression does nothing but put a text together, of texts and of values that are at hand."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        return _is_message(value.left) and _is_message(value.right)
+    if isinstance(value, ast.JoinedStr):
+        return not any(map(_may_look_up, ast.walk(value)))
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def _may_look_up(part: ast.AST) -> bool:
+    """Whether a text that is made inside of an expression may decide what its value is."""
+    if isinstance(part, ast.Subscript):
+        return not isinstance(part.slice, ast.Constant)
+    return isinstance(part, (ast.Call, ast.IfExp))
 
 
 def is_for_errors(frame: FrameType | None) -> bool:

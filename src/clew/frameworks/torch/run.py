@@ -107,7 +107,7 @@ class Run(ExampleRun):
         self.paths = findings.paths = self.module_calls.paths
         self.parts = list(self.paths)
         if paths is not None:
-            paths.looks_into_libraries = len(self.parts) <= _MOST_PARTS
+            paths.looks_into_libraries = findings.looks_into_libraries and len(self.parts) <= _MOST_PARTS
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
         self._look_around(programs, functions_behind(programs))
         tensors = {part: tensors_in(part) for part in self.parts}
