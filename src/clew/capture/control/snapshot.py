@@ -41,6 +41,7 @@ from clew.ir.source import is_hidden
 _MOST = 50_000
 _SIMPLE = frozenset(SIMPLE)
 _CONTAINERS = frozenset({list, dict, OrderedDict, tuple})
+_EMPTY: tuple[type, ...] = (OrderedDict, dict, list, set)
 _ENTRANCE = "_call"
 _NUMBER = re.compile(r"_\d+$")
 _INERT = (type, ModuleType)
@@ -109,6 +110,8 @@ class Snapshot:
         self._is_array = is_array
         self._kept: list[Reading] = []
         self._different: list[Reading] = []
+        self._empty: list[Any] = []
+        """Containers that held nothing, which most of those in modules of torch do: a look at each is enough."""
         self._cells: list[tuple[CellType, Any]] = []
         self._seen: dict[int, Any] = {}
         self._holders: dict[int, int] = {}
@@ -137,6 +140,10 @@ class Snapshot:
             if kind is list or kind is dict:
                 self._holders[id(value)] = self._holders.get(id(value), 0) + 1
             if kind in _SIMPLE or id(value) in self._seen:
+                continue
+            if kind in _EMPTY and not value:
+                self._seen[id(value)] = value
+                self._empty.append(value)
                 continue
             if kind in _CONTAINERS:  # most are of these kinds, which need no further question
                 self._seen[id(value)] = value
@@ -221,6 +228,8 @@ class Snapshot:
             if not same_part(now, before):
                 yield Place(name, holder, (ITEM, name)), before, now
         self._different = [reading for reading in self._kept if not reading.is_as_before()]
+        for filled in filter(None, self._empty):
+            yield from ((Place(_name_of(key), filled, key), MISSING, now) for key, now in contents(filled).items())
         for reading in self._different:
             parts, held = reading.contents(), contents(reading.value)
             for key in {**parts, **held}:
@@ -257,6 +266,8 @@ class Snapshot:
         for reading in self._kept:
             if not reading.is_as_before():
                 reading.put_back()
+        for filled in filter(None, self._empty):
+            filled.clear()
         for kind, attributes in self._classes.items():
             if not _has(kind, attributes):
                 _put_back(kind, attributes)
