@@ -28,7 +28,8 @@ def is_package(name: str) -> bool:
     package = name.partition(".")[0]
     if package in _OWN_WAYS or package in sys.stdlib_module_names or package not in sys.modules:
         return False
-    return "-packages" in str(getattr(sys.modules[package], "__file__", "") or "")
+    module = sys.modules[package]
+    return "-packages" in str(getattr(module, "__file__", None) or list(getattr(module, "__path__", ())))
 
 
 def functions() -> list[FunctionType]:

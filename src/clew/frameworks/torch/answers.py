@@ -24,6 +24,7 @@ def _size(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _length(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    recorder.met.note(sys._getframe(1))
     size = recorder.shape(args[0])[0]
     recorder.guard(size.place, size.plain)  # Python's len() takes plain ints only
     return size.plain
@@ -39,6 +40,7 @@ def _asked(function: Any) -> Any:
     def handler(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if recorder.packages is not None:
             recorder.packages.check_tensor(sys._getframe(1))
+        recorder.met.note(sys._getframe(1))
         value = recorder._perform(func, args, {})
         recorder.guard(recorder.create(function, (recorder.node_of(args[0]),)), value)
         return value

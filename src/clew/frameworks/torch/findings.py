@@ -6,6 +6,7 @@ from typing import Any
 
 from clew.capture.control.runs import Findings as RunFindings
 from clew.capture.example.slots import Slot
+from clew.frameworks.torch.met import MetFunctions
 from clew.frameworks.torch.packages import Packages
 from clew.frameworks.torch.set_up import SetUp
 
@@ -24,6 +25,7 @@ class Findings(RunFindings):
         """Whether the program has made a tensor by means that were not seen."""
         self.follows_arrays = True
         self.packages = Packages()
+        self.met = MetFunctions()
         self.with_arrays: Exception | None = None
         """Why a run that followed arrays has failed, after which the next ones do without."""
         self.set_up: SetUp | None = None

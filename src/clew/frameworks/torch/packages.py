@@ -203,8 +203,12 @@ def _steps_of(error: BaseException) -> list[tuple[FrameType, int]]:
 
 def _calls_numpy(frame: FrameType, offset: int) -> bool:
     """Whether what a frame calls is a function of NumPy's, as far as the code tells by its places."""
-    loads = _loads(frame.f_code).get(_start(frame.f_code, offset), ())
-    return any(_names(frame, name) for name in loads)
+    return any(_names(frame, name) for name in called_at(frame.f_code, offset))
+
+
+def called_at(code: CodeType, offset: int) -> tuple[str, ...]:
+    """The names with which the expression begins that an instruction calculates: of what it calls, if it is a call."""
+    return _loads(code).get(_start(code, offset), ())
 
 
 def _names(frame: FrameType, name: str) -> bool:

@@ -100,6 +100,7 @@ class TorchRecorder(Recorder):
         self.follows_arrays = False
         self.arrays: ArrayRecorder | None = None
         self.packages: Any = None
+        self.met: Any = None
         self.numpy_errors = numpy.geterr()
         self.raised: Exception | None = None
         self._reshapes_inside = False

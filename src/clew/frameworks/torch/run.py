@@ -34,7 +34,7 @@ from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, iterators, makers, mixed, replaced
+from clew.frameworks.torch import caches, iterators, makers, mixed, numbers, replaced
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
 from clew.frameworks.torch.findings import Findings
@@ -130,6 +130,7 @@ class Run(ExampleRun):
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
         recorder = TorchRecorder()
         recorder.filled = self.findings.filled
+        recorder.met = self.findings.met
         recorder.packages = self.findings.packages if self.findings.follows_arrays else None
         self._connect(recorder, answers)
         return recorder
@@ -157,6 +158,8 @@ class Run(ExampleRun):
                     self.recorder.arrays.places.leave()
             self.regions.check()
             self._check()
+            if self.first is None:
+                self.findings.met.check()
             self.found = self.state.changed()
             done = not self.found and self._finish_way(self.result)
             if done and not self._goes_several_ways():
@@ -355,6 +358,7 @@ class Run(ExampleRun):
                     mixed.install(patches, _current_arrays, _current_recorder, [*reached, *followed])
                 self.state.install(patches)
                 replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
+                numbers.install_in(patches, _current_recorder, self.findings.met.functions)
                 regions = current_regions.set(self.regions)
                 try:
                     with RecordingMode(self.recorder), self.accesses.watched(patches):

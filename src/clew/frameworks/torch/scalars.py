@@ -233,6 +233,8 @@ def _leave(number: Any, is_numpy: bool = False) -> None:
     recorder = number.recorder
     if recorder.running and recorder.packages is not None:
         recorder.packages.check_number(sys._getframe(2), is_numpy)
+    if recorder.running:
+        recorder.met.note(sys._getframe(2))
     recorder.guard(number.place, number.plain)
 
 
