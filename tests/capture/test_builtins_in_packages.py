@@ -36,7 +36,7 @@ def level(x):
 class Tools:
     @staticmethod
     def split(x):
-        return x.split(int(len(x) / 2) + 1)[0]
+        return x.narrow(0, 0, int(len(x) / 2) + 1)
 
     @property
     def scale(self):
