@@ -57,7 +57,7 @@ def _held_by(value: Any) -> Iterable[Any]:
         return (value.__self__,)
     if isinstance(value, functools.partial):
         return (value.func, *value.args, *value.keywords.values())
-    return tuple(value)
+    return tuple(tuple.__iter__(value))  # a class of the user's may not tell its length
 
 
 class Memory:

@@ -54,6 +54,11 @@ class Held:
         self.entered: Contents = {}
 
 
+def is_plain(value: Any) -> bool:
+    """Whether a value is a plain one, or a tuple of such."""
+    return isinstance(value, SIMPLE) or (type(value) is tuple and all(map(is_plain, value)))
+
+
 class Nests:
     """Everything that entered one capture."""
 
@@ -274,7 +279,14 @@ class Nests:
         return follows(method.__self__) and not self.recorder.is_end(method.__self__)
 
     def default(self, value: Any, place: Any, name: str) -> None:
-        """A parameter that was left out has its plain default value, and must have it again."""
+        """A parameter that was left out has its plain default value, and must have it again; a tuple of plain values
+        may be an equal one, unless the program compares objects."""
+        if type(value) is tuple and not self.recorder.needs_identity and is_plain(value):
+            self.checks.append((guards.require_type, place, tuple))
+            self.checks.append((guards.require_length, place, len(value)))
+            for index, item in enumerate(value):
+                self.default(item, Pending(operator.getitem, (place, index)), name)
+            return
         self.checks.append((guards.require if isinstance(value, SIMPLE) else guards.require_same, place, value))
 
     def write_checks(self) -> list[Node]:

@@ -170,9 +170,11 @@ class Reach:
         elif isinstance(value, MethodType):
             self._waiting += [value.__func__] if isinstance(value.__func__, FunctionType) else []
             self._add_value(value.__self__, _NOTHING, depth - 1)
-        elif isinstance(value, (dict, list, tuple, set, deque)) and len(value) <= _MOST_ITEMS:
-            for part in list(value.values() if isinstance(value, dict) else value):
-                self._add_value(part, _NOTHING, depth - 1)
+        elif isinstance(value, _CONTAINERS):
+            kind: Any = next(kind for kind in _CONTAINERS if isinstance(value, kind))
+            if kind.__len__(value) <= _MOST_ITEMS:  # which the user's own class may not tell
+                for part in list(kind.values(value) if kind is dict else kind.__iter__(value)):
+                    self._add_value(part, _NOTHING, depth - 1)
         elif isinstance(value, ModuleType):
             if _package(value) not in _FOREIGN:
                 for name in names & vars(value).keys():
@@ -221,6 +223,7 @@ def _own_functions(kind: type) -> tuple[FunctionType, ...]:
 
 _MOST_CLASSES = 150
 _MOST_ITEMS = 256
+_CONTAINERS = (dict, list, tuple, set, deque)
 
 
 def _file(kind: type) -> str:

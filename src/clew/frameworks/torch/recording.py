@@ -189,7 +189,7 @@ class TorchRecorder(Recorder):
         if kind is complex:  # no traced number stands for it
             self.guard(place, value)
             return value
-        if value is None or isinstance(value, (torch.dtype, torch.device, torch.layout, str)):
+        if isinstance(value, (torch.dtype, torch.device, torch.layout, str, type(None), type(NotImplemented))):
             return value
         if self.follows_arrays and isinstance(value, OF_NUMPY):
             return self.border().result(value, place)

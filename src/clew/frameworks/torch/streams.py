@@ -17,12 +17,14 @@ from typing import Any
 import numpy.random
 import torch
 
+from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import refusal
 from clew.frameworks.torch.makers import twin_of
 from clew.frameworks.torch.scalars import DRAWS
+from clew.ir.arguments import leaves
 
 Current = Callable[[], Any]
 
@@ -136,8 +138,29 @@ def install(patches: Patches, current: Current) -> None:
     for name in _NUMPY:
         make = functools.partial(_drawing, package=numpy.random.__name__, name=name, current=current)
         patches.in_dict(vars(numpy.random), name, noted(make))
+    for name in ("SeedSequence", "PCG64", "MT19937", "Philox", "SFC64", "PCG64DXSM"):
+        patches.in_dict(vars(numpy.random), name, functools.partial(_Seeding, current=current))
     for name in ("get_state", "set_state"):
         patches.in_dict(vars(numpy.random), name, noted(functools.partial(_standing_still, current=current)))
+
+
+class _Seeding:
+    """Stands for a class of NumPy's that takes a seed: of a plain one it makes an object, a traced one is refused."""
+
+    def __init__(self, original: Any, current: Current) -> None:
+        self._original, self._current = original, current
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._current() is not None and any(issubclass(type(leaf), Scalar) for leaf in leaves((args, kwargs))):
+            what = f"numpy.random.{self._original.__name__} of a seed that the program has calculated"
+            raise refusal(what, kind=CannotFollow)
+        return self._original(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, self._original)
 
 
 def _standing_still(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
