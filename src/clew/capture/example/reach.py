@@ -171,10 +171,8 @@ class Reach:
             self._waiting += [value.__func__] if isinstance(value.__func__, FunctionType) else []
             self._add_value(value.__self__, _NOTHING, depth - 1)
         elif isinstance(value, _CONTAINERS):
-            kind: Any = next(kind for kind in _CONTAINERS if isinstance(value, kind))
-            if kind.__len__(value) <= _MOST_ITEMS:  # which the user's own class may not tell
-                for part in list(kind.values(value) if kind is dict else kind.__iter__(value)):
-                    self._add_value(part, _NOTHING, depth - 1)
+            for part in _items(value):
+                self._add_value(part, _NOTHING, depth - 1)
         elif isinstance(value, ModuleType):
             if _package(value) not in _FOREIGN:
                 for name in names & vars(value).keys():
@@ -222,6 +220,14 @@ def _own_functions(kind: type) -> tuple[FunctionType, ...]:
 
 
 _MOST_CLASSES = 150
+def _items(container: Any) -> list[Any]:
+    """The items of a container, none of a large one; its own class, a user's, may not tell of them."""
+    builtin: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
+    if builtin.__len__(container) > _MOST_ITEMS:
+        return []
+    return list(builtin.values(container) if builtin is dict else builtin.__iter__(container))
+
+
 _MOST_ITEMS = 256
 _CONTAINERS = (dict, list, tuple, set, deque)
 
