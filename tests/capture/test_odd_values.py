@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +71,35 @@ def test_captured_as_it_is(program: Callable[..., Any]) -> None:
     for size in (2, 5):
         x = torch.rand(size, 3)
         assert torch.equal(captured(x), program(x))
+
+
+class Logger:
+    """Keeps a lock and counts, as loggers of packages do."""
+
+    __module__ = "loguru._logger"
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.messages = 0
+
+    def warning(self, text: str) -> None:
+        with self.lock:
+            self.messages += 1
+
+
+LOGGER = Logger()
+
+
+def logged(x: torch.Tensor) -> torch.Tensor:
+    LOGGER.warning(f"got {x.shape[0]} rows")
+    return x * 2
+
+
+def test_a_logger_of_a_package_is_no_state_of_the_program() -> None:
+    captured = clew.trace(logged, args=(torch.rand(2, 3),))
+    x = torch.rand(2, 3)
+    assert torch.equal(captured(x), x * 2)
+    assert torch.equal(captured(x), logged(x))
 
 
 def test_tuples_without_a_length_in_a_module() -> None:

@@ -39,7 +39,7 @@ HOLDING_NOTHING = frozenset({*SIMPLE, *CODE})
 """Classes of values in which nothing can be changed that would be looked at."""
 _FOREIGN = frozenset(
     "torch numpy jax jaxlib tensorflow keras builtins functools logging threading weakref re inspect enum clew "
-    "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing".split()
+    "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing loguru".split()
 )
 _AMBIENT = (contextvars.ContextVar, threading.local)
 _TEXTS = (io.StringIO, io.BytesIO)

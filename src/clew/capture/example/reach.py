@@ -220,6 +220,8 @@ def _own_functions(kind: type) -> tuple[FunctionType, ...]:
 
 
 _MOST_CLASSES = 150
+
+
 def _items(container: Any) -> list[Any]:
     """The items of a container, none of a large one; its own class, a user's, may not tell of them."""
     builtin: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
