@@ -106,7 +106,7 @@ class CodeGen:
         head = "".join(f"{line}\n" for line in (*scope.imports, *blank, *constants)) + "\n\n"
         source = f"{head}{definition}\n{indented}\n"
         first = definition.count("\n") + 1
-        places = {node: place for place, node in enumerate(nodes)}
+        places = dict(zip(nodes, itertools.count()))
         lines = {number: line and places[line[1]] for number, line in enumerate(owners, first)}
         code = PythonCode(source, scope.globals, lines, head.count("\n") + 1, self._func_name, tuple(scope.imports))
         code._constants = constants

@@ -64,11 +64,14 @@ def statement(node: Node, scope: Scope, root: str) -> str:
     """The statement of a node that is neither placeholder nor output, without annotation and without a line end."""
     if node.op == "call_function":
         form = scope.forms.get(id(node.target)) or form_of(node.target, scope)
-        if form.may_assign and not node.kwargs:
+        kwargs = node.kwargs
+        if form.may_assign and not kwargs:
             special = _in_place(node, scope) or raising(node, scope) or assignment(node, scope, root)
             if special is not None:
                 return special
-        text = _called(node, form, scope)
+        text = None if form.write is None or kwargs else form.write(node.args, form.sign, scope)
+        if text is None:
+            text = f"{scope.name_of(node.target)}({arguments(node.args, kwargs, scope)})"
     else:
         text = _EXPRESSIONS[node.op](node, scope, root)
     if not node.users:
@@ -147,7 +150,11 @@ def _called(node: Node, form: Form, scope: Scope) -> str:
 
 
 def _binary(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
-    return f"{operand(args[0], scope)} {sign} {operand(args[1], scope)}" if len(args) == 2 else None
+    if len(args) != 2:
+        return None
+    left, right = args
+    first = left.name if type(left) is Node and left not in scope.special else operand(left, scope)
+    return f"{first} {sign} {operand(right, scope)}"
 
 
 def _unary(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
@@ -207,9 +214,10 @@ _EXPRESSIONS: dict[str, Callable[[Node, Scope, str], str]] = {
 def operand(value: Any, scope: Scope) -> str:
     """An operand of an operator, in parentheses unless it is a name or a plain literal."""
     kind = type(value)
-    if isinstance(value, Node) and value not in scope.special:
-        return value.name
-    if kind is int and 0 <= value < _LARGE:
+    if kind is Node:
+        if value not in scope.special:
+            return value.name  # type: ignore[no-any-return]
+    elif kind is int and 0 <= value < _LARGE:
         return repr(value)
     value = scope.resolve(value)
     text = scope.spell(value)

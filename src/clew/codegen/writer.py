@@ -17,7 +17,7 @@ from clew.codegen.blocks import Blocks
 from clew.codegen.checks import inlined_into, is_check, write_check
 from clew.codegen.control import ControlWriter, among
 from clew.codegen.finish import Finish, Return, Returning
-from clew.codegen.lines import Draft, Line
+from clew.codegen.lines import Draft, Line, line_of
 from clew.codegen.raises import is_raise
 from clew.codegen.statements import expression, statement
 from clew.errors import CodegenError
@@ -114,9 +114,10 @@ class Writer(ControlWriter):
 
     def _plain(self, node: Node, draft: Draft | None, finish: Finish, roots: set[Node]) -> Iterable[Line]:
         """A statement on its own, with the locals that it sets free: all but the ``roots``, which have no locals."""
-        if node.op == "output":
+        op = node.op
+        if op == "output":
             return self.end(node, finish)
-        if node.op == "placeholder":
+        if op == "placeholder":
             assert draft is not None
             text = self._parameter(node, draft)
             if text is None:
@@ -129,11 +130,11 @@ class Writer(ControlWriter):
             if self.left.get(local) is None and local in self.left:
                 return self.free(node, [used for used in freed or [] if used is not node.args[0]])
             freed = self._leaving(node, local, freed or [])
-        if freed and not is_raise(node):
+        if freed and (node.users or not is_raise(node)):
             text += self.freeing([used for used in freed if used not in roots] if roots else freed)
         if self.comments.verbose or "\n" in text:
             return self.lines_of(node, text)
-        return (Line(text, node, node),)
+        return (line_of(text, node),)
 
     def _head_of_block(self, node: Node, blocks: Blocks) -> Iterator[Line]:
         """The ``with`` for a call of ``__enter__``."""

@@ -206,8 +206,11 @@ def last_uses(nodes: Any) -> dict[Node, list[Node]]:
     seen: set[Node] = set()
     frees: dict[Node, list[Node]] = {}
     for node in reversed(nodes):
-        last = [used for used in node._inputs if used not in seen]
-        if last:
-            seen.update(last)
-            frees[node] = last
+        for used in node._inputs:
+            if used not in seen:
+                seen.add(used)
+                if node in frees:
+                    frees[node].append(used)
+                else:
+                    frees[node] = [used]
     return frees

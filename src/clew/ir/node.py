@@ -286,9 +286,12 @@ class Node(NodeFields, FreeAttributes):
                     fixes=["clear it first, or copy the keys you want yourself"],
                 )
             replace_with.meta.update(self.meta)
-        changed = [user for user in self.users if delete_user_cb is None or delete_user_cb(user)]
+        changed = list(self.users) if delete_user_cb is None else [user for user in self.users if delete_user_cb(user)]
+        watchers = self.graph._watchers
+        is_watched = watchers is not None and watchers.replaced
+        exchange = _exchange_told if is_watched or not isinstance(replace_with, Node) else swap_input
         for user in changed:
-            user.replace_input_with(self, replace_with)
+            exchange(user, self, replace_with)
         return changed
 
     def is_impure(self, impure_random: bool = True) -> bool:
@@ -422,6 +425,10 @@ def swap_input(node: Node, old: Node, new: Node) -> None:
     old.users.pop(node, None)
     if new.graph is node.graph:
         new.users[node] = None
+
+
+def _exchange_told(node: Node, old: Node, new: Node) -> None:
+    node.replace_input_with(old, new)
 
 
 def _swapped(value: Any, old: Node, new: Node) -> Any:
