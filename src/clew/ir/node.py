@@ -357,7 +357,7 @@ def _node_at(graph: Graph, index: int) -> Node:
 
 
 def freeze_tuple(args: Any, inputs: dict[Node, None], graph: Graph) -> tuple[Any, ...]:
-    """The positional arguments made immutable; nodes among them are noted in ``inputs``, graphs told to ``graph``."""
+    """The positional arguments made immutable; their nodes are noted in ``inputs``, graphs are told to ``graph``."""
     for item in args:
         kind = type(item)
         if kind is Node:
@@ -435,9 +435,8 @@ def _swapped(value: Any, old: Node, new: Node) -> Any:
     """The frozen nest with one node exchanged for another."""
     kind = type(value)
     if kind is tuple:
-        return tuple(
-            [new if item is old else item if type(item) in FLAT else _swapped(item, old, new) for item in value]
-        )
+        items = [new if item is old else item if type(item) in FLAT else _swapped(item, old, new) for item in value]
+        return tuple(items)
     if kind is Node:
         return new if value is old else value
     if kind in _PLAIN:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from clew.ir.graph import Graph
 
 _FEW = 16
+_SMALL = 32
+"""Graphs with fewer nodes are walked along the links always, because to begin a walk along a list costs more."""
 
 
 class NodeList:
@@ -33,8 +35,11 @@ class NodeList:
         return self.graph._len
 
     def __iter__(self) -> Iterator[Node]:
-        order = self.graph._order
-        return order.walk() if order is not None and order.is_whole else _first_walk(self.graph)
+        graph = self.graph
+        if graph._len < _SMALL:
+            return _along(graph._root)
+        order = graph._order
+        return order.walk() if order is not None and order.is_whole else _first_walk(graph)
 
     def __reversed__(self) -> Iterator[Node]:
         root = self.graph._root
@@ -137,12 +142,15 @@ def _first_walk(graph: Graph) -> Iterator[Node]:
 
 def _onward(mark: _Mark) -> Iterator[Node]:
     """Along the links from where a walk stood when its list was over; nothing if it came to the end before."""
-    node = mark.stands_on
-    if node is None:
-        return
+    if mark.stands_on is not None:
+        yield from _along(mark.stands_on)
+
+
+def _along(node: Node) -> Iterator[Node]:
+    """The nodes behind ``node``, or all if it is the root, whatever happens to them meanwhile."""
     root = node.graph._root
     node = node._next
     while node is not root:
-        if node._position:
+        if node._position:  # else it was erased while somebody stood on the node before it
             yield node
         node = node._next
