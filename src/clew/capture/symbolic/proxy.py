@@ -74,7 +74,7 @@ class TracerBase:
         set_source(node, user_source())
         if self.module_stack:
             if self._stack_snapshot != self.module_stack:
-                self._stack_snapshot = copy.copy(self.module_stack)
+                self._stack_snapshot = self.module_stack.copy()
             node.meta["nn_module_stack"] = self._stack_snapshot
         if self.record_stack_traces:
             node.meta["stack_trace"] = stack_trace()

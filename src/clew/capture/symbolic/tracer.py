@@ -288,7 +288,7 @@ class Tracer(TracerBase):
             run = _Run(self, patches)
             for guest in present():
                 if guest.module_class is not None:
-                    patches.on_class(guest.module_class, "__getattr__", _reporting_getattr)
+                    patches.on_method(guest.module_class, "__getattr__", _reporting_getattr)
                     patches.on_class(guest.module_class, "__call__", _reporting_call)
             install(patches)
             run.wrap_in(names)

@@ -11,13 +11,14 @@ import functools
 import sys
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 
 from clew import tree
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.proxy import Proxy
 from clew.ir.arguments import leaves
+from clew.ir.memo import Memo
 
 WrappedT = TypeVar("WrappedT", bound="str | Callable[..., Any]")
 
@@ -103,8 +104,10 @@ def install(patches: Patches) -> None:
 
 def install_for(patches: Patches, names: dict[str, Any], functions: Iterable[Any], beside: str = "_") -> None:
     """Put recorders in the place of those ``functions`` that the globals ``names`` hold, ``beside`` some names."""
-    wanted = {id(function) for function in functions}
-    for name, value in list(names.items()):
+    wanted = set(map(id, functions))
+    found = [name for name, value in names.items() if id(value) in wanted or type(value) is FunctionType]
+    for name in found:
+        value = names[name]
         if not name.startswith(beside) and id(original_of(value)) in wanted and callable(value):
             patches.in_dict(names, name, _recorder_once)
 
@@ -115,4 +118,10 @@ def original_of(value: Any) -> Any:
 
 
 def _recorder_once(function: Any) -> Any:
+    if type(function) is BuiltinFunctionType:
+        return _recorders[function]
     return function if hasattr(function, "__clew_original__") else recorder(function)
+
+
+_recorders: Memo[Any, Callable[..., Any]] = Memo(recorder, 1024)
+"""Recorders of functions in C, above all those of ``math``, which every trace needs again."""
