@@ -96,19 +96,23 @@ def compiled(kind: Any, graph: Any) -> Any:
 
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000
+MOST_FOR_PEERS = 100_000
+"""At this size torch.fx takes some 45 seconds for one turn of all works; larger graphs are Clew's alone, in one turn."""
 
 
 def rows(sizes: tuple[int, ...] = SIZES, only: Iterable[str] = ()) -> Iterator[Row]:
     """All measurements of this section, or those that are named."""
     chosen = set(only)
     for size in sizes:
-        works = _works(size)
-        for what, contestants in _contests(works, size).items():
+        names = tuple(GRAPHS) if size <= MOST_FOR_PEERS else ("clew",)
+        works = _works(size, names)
+        for what, contestants in _contests(works, size, names).items():
             if not chosen or what in chosen:
-                yield _with_all(compare("graph work", what, size, contestants, turns=3))
+                yield _with_all(compare("graph work", what, size, contestants, turns=3 if len(names) > 1 else 1))
         del works  # a million nodes of each kind are enough at a time
         if not chosen or "bytes" in chosen:
-            yield Row("graph work", "bytes", size, {name: bytes_per_node(kind, size) for name, kind in GRAPHS.items()})
+            room = {name: bytes_per_node(GRAPHS[name], size) for name in names}
+            yield _with_all(Row("graph work", "bytes", size, room))
 
 
 def slopes(found: Iterable[Row]) -> dict[str, dict[str, float]]:
@@ -129,11 +133,13 @@ def _slope(whole: dict[int, float]) -> float:
     return math.log(whole[largest] / whole[least]) / math.log(largest / least)
 
 
-def _contests(works: dict[str, Callable[[str], Any]], size: int) -> dict[str, dict[str, Callable[[], Any]]]:
+def _contests(
+    works: dict[str, Callable[[str], Any]], size: int, names: tuple[str, ...]
+) -> dict[str, dict[str, Callable[[], Any]]]:
     """Who takes part in what: torch.fx has no parser, and its matcher is not given large graphs."""
     left_out = {"parse"} | ({"replace pattern"} if size > MOST_TO_MATCH else set())
     return {
-        what: {name: partial(work, name) for name in GRAPHS if name == "clew" or what not in left_out}
+        what: {name: partial(work, name) for name in names if name == "clew" or what not in left_out}
         for what, work in works.items()
     }
 
@@ -143,9 +149,9 @@ def _with_all(row: Row) -> Row:
     return Row(row.section, row.what, row.size, {name: row.times.get(name, math.nan) for name in GRAPHS})
 
 
-def _works(size: int) -> dict[str, Callable[[str], Any]]:
+def _works(size: int, names: tuple[str, ...]) -> dict[str, Callable[[str], Any]]:
     """What is measured at one size: functions of the contestant's name."""
-    graphs = {name: chain(kind, size) for name, kind in GRAPHS.items()}
+    graphs = {name: chain(GRAPHS[name], size) for name in names}
     modules = {name: MODULES[name]({}, graph) for name, graph in graphs.items()}
     pickles = {name: pickle.dumps(module) for name, module in modules.items()}
     runners = {name: INTERPRETERS[name](module) for name, module in modules.items()}
@@ -173,10 +179,11 @@ def main() -> None:
     """Print the rows, and how the times grow."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.graph_work", description=__doc__)
     parser.add_argument("only", nargs="*", help="what to measure; all by default")
-    parser.add_argument("--million", action="store_true", help="also graphs of a million nodes")
+    parser.add_argument("--million", action="store_true", help="also graphs of a million nodes: Clew alone, one turn")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of nodes")
     chosen = parser.parse_args()
     found = []
-    for row in rows((*SIZES, MILLION) if chosen.million else SIZES, chosen.only):
+    for row in rows((*chosen.sizes, *([MILLION] if chosen.million else [])), chosen.only):
         found.append(row)
         times = "  ".join(f"{name} {time:9.3f}" for name, time in row.times.items())
         print(f"{row.what:24} {row.size:9,}  {times}  {row.ratio():6.2f}x", flush=True)

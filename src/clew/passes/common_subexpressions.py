@@ -15,6 +15,7 @@ import operator
 from typing import Any
 
 from clew.ir.arguments import is_leaf
+from clew.ir.collector import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.nested import bodies_of, nested_graphs
@@ -33,8 +34,9 @@ _BY_VALUE = frozenset({int, bool, str, bytes, type(None), type(...)})
 
 def common_subexpressions(graph: Graph) -> Graph:
     """The graph in which equal calls are made once; it is changed in place and returned."""
-    for each in (graph, *nested_graphs(graph)):
-        _Sharing(each).run()
+    with CollectorPaused():
+        for each in (graph, *nested_graphs(graph)):
+            _Sharing(each).run()
     return graph
 
 
@@ -69,7 +71,7 @@ class _Sharing:
 
     def _share(self, node: Node) -> None:
         """Use an equal call in the place of this one, or remember this one for later."""
-        key = (node.op, _target_key(node), _key(node.args), _key(node.kwargs))
+        key = (node.op, _target_key(node), _key(node.args), _key(node.kwargs) if node.kwargs else None)
         earlier = self.first.setdefault(key, node)
         if earlier is node or earlier.type != node.type:
             return
@@ -94,7 +96,9 @@ class _Sharing:
             return False
         if node.op == "call_function" and not self._is_repeatable(node.target):
             return False
-        if bodies_of(node) or any(user.target in _IDENTITY for user in node.users if user.op == "call_function"):
+        if any(user.target in _IDENTITY for user in node.users if user.op == "call_function"):
+            return False
+        if self.graph._may_nest and bodies_of(node):
             return False
         return self.memory.find(node) not in self.written
 
@@ -122,6 +126,8 @@ def _key(value: Any) -> Any:
         return kind, value
     if kind is float:
         return kind, value.hex()
+    if kind is tuple:
+        return kind, tuple([item if type(item) is Node else _key(item) for item in value])
     if is_leaf(value):
         return kind, id(value)  # the node that has it keeps it alive
     if isinstance(value, dict):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from clew.capture.symbolic.tracer import Tracer
 from clew.errors import PatternError, ReplacementMismatch
 from clew.ir.arguments import is_leaf, leaves, map_arg
+from clew.ir.collector import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.nested import nested_graphs
 from clew.ir.node import Node
@@ -82,7 +83,7 @@ def replace_pattern_with_filters(
     matcher = SubgraphMatcher(_graph_of(pattern), ignore_literals=ignore_literals)
     make = replacement_callback or _always(_checked(matcher, replacement))
     adopter = Adopter(gm, matcher.pattern)
-    with _owned_by(gm):
+    with _owned_by(gm), CollectorPaused():
         rewritings = [_Rewriting(gm, graph, matcher, adopter) for graph in (gm.graph, *nested_graphs(gm.graph))]
         plans = []
         for rewriting in rewritings:
@@ -221,6 +222,16 @@ def _is_returned_input(matcher: SubgraphMatcher, replacement: Graph, node: Node,
 # ---- the rewriting ---------------------------------------------------------------------------------------------------
 
 
+class _Form:
+    """A replacement taken apart: its inputs, its operations, and what it puts in the place of which result."""
+
+    def __init__(self, replacement: Graph, matcher: SubgraphMatcher) -> None:
+        self.replacement = replacement  # kept, so that its identity stays its own
+        self.inputs = [node for node in replacement.nodes if node.op == "placeholder"]
+        self.steps = [node for node in replacement.nodes if node.op not in ("placeholder", "output")]
+        self.results = _paired_results(matcher, replacement)
+
+
 class _Rewriting:
     """All replacements in one graph: they are inserted one by one, and then old values give way to new ones at once."""
 
@@ -233,6 +244,8 @@ class _Rewriting:
         self.new_value: dict[Node, Any] = {}
         self.doomed: dict[Node, None] = {}
         self.places: list[ReplacedPatterns] = []
+        self.forms: dict[int, _Form] = {}
+        """What replacements consist of, by their identity; most often one replacement stands for all matches."""
 
     def find(self, filters: list[MatchFilter], node_name_match: str) -> list[InternalMatch]:
         """The matches to replace, each gathered in one place."""
@@ -255,18 +268,18 @@ class _Rewriting:
 
     def insert(self, match: InternalMatch, end: Node, replacement: Graph, paths: dict[Node, str]) -> None:
         """Add the nodes of the replacement before ``end``, the last node of the match; nobody uses them yet."""
-        inputs = [node for node in replacement.nodes if node.op == "placeholder"]
-        values: dict[Node, Any] = dict(zip(inputs, match.placeholder_nodes, strict=True))
+        form = self.forms.get(id(replacement))
+        if form is None:
+            form = self.forms[id(replacement)] = _Form(replacement, self.matcher)
+        values: dict[Node, Any] = dict(zip(form.inputs, match.placeholder_nodes, strict=True))
         added = []
         with self.graph.inserting_before(end):
-            for node in replacement.nodes:
-                if node.op in ("placeholder", "output"):
-                    continue
+            for node in form.steps:
                 twin = values[node] = self.graph.node_copy(node, values.__getitem__)
                 if node in paths:
                     twin.target = paths[node]
                 added.append(twin)
-        for returned, value in _paired_results(self.matcher, replacement).items():
+        for returned, value in form.results.items():
             self.new_value[match.nodes_map[returned]] = map_arg(value, values.__getitem__)
         old = [found for node, found in match.nodes_map.items() if node.op not in ("placeholder", "output")]
         self.doomed.update(dict.fromkeys(old))
