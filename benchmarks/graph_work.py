@@ -97,7 +97,7 @@ def compiled(kind: Any, graph: Any) -> Any:
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000
 MOST_FOR_PEERS = 100_000
-"""At this size torch.fx takes some 45 seconds for one turn of all works; larger graphs are Clew's alone, in one turn."""
+"""At this size torch.fx takes some 45 seconds for one turn of all works; larger graphs are Clew's alone."""
 
 
 def rows(sizes: tuple[int, ...] = SIZES, only: Iterable[str] = ()) -> Iterator[Row]:

@@ -28,7 +28,7 @@ from clew.capture.example.territory import state_behind
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.numpy.caches import past
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import leaves
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect

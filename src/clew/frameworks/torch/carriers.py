@@ -15,7 +15,7 @@ import torch
 
 from clew.capture.example.contents import SIMPLE
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 from clew.ir.effects import pure
 
 Current = Callable[[], Any]

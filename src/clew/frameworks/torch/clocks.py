@@ -24,7 +24,7 @@ from clew.capture.example.statements import is_only_shown
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.streams import make_stream
 from clew.frameworks.torch.by_name import noted
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.scalars import DRAWS
 from clew.ir.effects import pure
 from clew.ir.source import user_frame

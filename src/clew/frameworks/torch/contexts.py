@@ -15,7 +15,7 @@ import torch
 from clew.capture.example.islands import CannotFollow
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 from clew.ir.node import Node
 
 Current = Callable[[], Any]

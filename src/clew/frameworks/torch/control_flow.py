@@ -18,10 +18,10 @@ from clew.frameworks.torch.higher_order import (
     RecordedBody,
     closed,
     operands_of,
-    refusal,
     result_of,
     run_plainly,
 )
+from clew.frameworks.torch.refusals import refusal
 from clew.ir.effects import effect_of, pure
 from clew.ir.guests import Effect
 

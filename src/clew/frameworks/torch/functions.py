@@ -13,7 +13,7 @@ import torch
 from torch.autograd.function import FunctionCtx, _SingleLevelFunction
 
 from clew.capture.example.recorder import Scalar
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import leaves
 
 _PLAIN = (torch.Tensor, int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size)

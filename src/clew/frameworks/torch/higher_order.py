@@ -17,11 +17,10 @@ from torch.overrides import TorchFunctionMode
 
 from clew.capture.example.outputs import Outputs
 from clew.capture.example.recorder import Pending, Scalar
-from clew.errors import CaptureError
+from clew.frameworks.torch.refusals import refusal
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.nested import all_nodes
-from clew.ir.source import user_source
 
 Current = Callable[[], Any]
 
@@ -141,18 +140,6 @@ def _name_of(function: Any, place: int) -> str:
     code = getattr(getattr(function, "forward", function), "__code__", None)
     names = [name for name in code.co_varnames[: code.co_argcount] if name != "self"] if code is not None else []
     return names[place] if place < len(names) else f"arg{place}"
-
-
-def refusal(
-    what: str,
-    why: str = "the capture cannot follow it, and guessing could be wrong",
-    kind: type[CaptureError] = CaptureError,
-) -> CaptureError:
-    """The error for what cannot be captured, with the line of the user."""
-    source = user_source(3)
-    fix = 'keep the function that does it as one call: clew.wrap("its_name") at module level'
-    where = "" if source is None else source.describe()
-    return kind(f"{what} cannot be captured", where=where, why=why, fixes=(fix,))
 
 
 def record(recorder: Any, head: tuple[Any, ...], function: Any, run: Any, args: Any, kwargs: Any) -> Any:

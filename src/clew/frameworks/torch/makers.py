@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 
 Current = Callable[[], Any]
 

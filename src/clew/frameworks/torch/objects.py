@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 
 MAY_GIVE_BACK = frozenset(
     "contiguous to type type_as float double half bfloat16 int long short char byte bool cpu cuda cfloat cdouble conj "

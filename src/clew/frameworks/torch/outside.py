@@ -24,7 +24,7 @@ from clew.capture.example.contents import ACTING
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.clocks import is_importing
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 
 Current = Callable[[], Any]
 

@@ -17,7 +17,7 @@ from clew.capture.example.recorder import Scalar
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.scalars import DRAWS
 
 Current = Callable[[], Any]

@@ -34,6 +34,7 @@ from clew.frameworks.torch.carriers import Carriers
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
+from clew.frameworks.torch.refusals import not_followed, where
 from clew.frameworks.torch.scalars import TracedSize, is_data, is_decided, traced
 from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.training import Trainers
@@ -150,7 +151,7 @@ class TorchRecorder(Recorder):
         if self.finishing:  # by now the program may have put there what a call made that nobody looks into
             held = self.state.had(value)
         if not held:
-            raise _refusal(
+            raise not_followed(
                 "a tensor that was made by means that the capture does not see",
                 "it may depend on the inputs (torch.func, torch.from_numpy, a constructor of torch's C library)",
                 Unseen,
@@ -195,7 +196,7 @@ class TorchRecorder(Recorder):
             return self.border().result(value, place)
         raise CannotFollow(
             f"a call gave a {kind.__name__}, which cannot be followed",
-            where=_where(),
+            where=where(),
             fixes=("keep the function as one call: clew.wrap",),
         )
 
@@ -218,9 +219,9 @@ class TorchRecorder(Recorder):
         if name == "numpy" and self.follows_arrays and len(args) == 1:
             return self.border().taken(args[0], kwargs)
         if name in ESCAPES:
-            raise _refusal(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
+            raise not_followed(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
         if name in REFUSED:
-            raise _refusal(f"{name} inside the captured program")
+            raise not_followed(f"{name} inside the captured program")
         if name in FACT_METHODS and len(args) == 1 and not kwargs:
             for fact in ("dtype", "device", "layout"):
                 self.rely(fact)
@@ -299,7 +300,7 @@ class TorchRecorder(Recorder):
         """The tensors that caches give must not be written to: the next one who asks the cache would see it."""
         for value in leaves(written) if self.frozen else ():
             if isinstance(value, torch.Tensor) and any(objects.share_memory(value, frozen) for frozen in self.frozen):
-                raise _refusal("a write to a tensor that a function with a cache has given")
+                raise not_followed("a write to a tensor that a function with a cache has given")
 
     def twin_of(self, value: Any) -> Any:
         """For a generator of random numbers one that stands where it stands; the given one is left alone."""
@@ -310,10 +311,14 @@ class TorchRecorder(Recorder):
         if self.known(generator) is not None:
             return
         if self.surroundings is not None and not self.surroundings.holds(generator):
-            raise _refusal("a torch.Generator that is made inside the program", "the graph would use one for all calls")
+            raise not_followed(
+                "a torch.Generator that is made inside the program", "the graph would use one for all calls"
+            )
         self.save_generator(generator)
         if self.generators.moved_unseen():
-            raise _refusal("a torch.Generator that is seeded, or drawn from, by means that the capture does not see")
+            raise not_followed(
+                "a torch.Generator that is seeded, or drawn from, by means that the capture does not see"
+            )
 
     def _guard_lengths(self, place: Any, value: list[Any]) -> None:
         """The lengths of nested lists that came out of a tensor: the program may walk them."""
@@ -395,7 +400,7 @@ class TorchRecorder(Recorder):
         if name in ("is_leaf", "grad_fn"):
             self.rely("is_leaf")
             return objects.ask_history(self, tensor, name, func)
-        raise _refusal(f"reading the property {name} of a tensor")
+        raise not_followed(f"reading the property {name} of a tensor")
 
     def shape(self, tensor: Any) -> Any:
         """The shape of a tensor, its sizes traced; made once for each tensor."""
@@ -444,7 +449,7 @@ class TorchRecorder(Recorder):
         if self.paths is not None and self.open and not known and type(answer) is int:
             before_guard(self, self.dynamic or is_data(self.resolve(place), self))
         if self._no_return and not known:
-            raise _refusal(f"a program that {self._no_return} an argument, and then asks for a value,")
+            raise not_followed(f"a program that {self._no_return} an argument, and then asks for a value,")
         super().guard(place, answer, why)
 
     def is_outside(self, tensor: Any) -> bool:
@@ -456,7 +461,7 @@ class TorchRecorder(Recorder):
         if self.refuses_opaque:
             name = getattr(target, "__qualname__", None) or getattr(target, "__name__", str(target))
             fixes = ('let it be a call of the graph: opaque="call"',)
-            raise CaptureError(f"{name} would stay one call of the graph", where=_where(), why=why, fixes=fixes)
+            raise CaptureError(f"{name} would stay one call of the graph", where=where(), why=why, fixes=fixes)
 
     def rely(self, fact: str) -> None:
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
@@ -466,20 +471,6 @@ class TorchRecorder(Recorder):
 
 def _has_number(arguments: Any) -> bool:
     return any(issubclass(type(leaf), Scalar) for leaf in leaves(arguments))
-
-
-def _where() -> str:
-    source = user_source()
-    return "" if source is None else source.describe()
-
-
-def _refusal(
-    what: str,
-    why: str = "the capture cannot follow it, and guessing could be wrong",
-    kind: type[CannotFollow] = CannotFollow,
-) -> CaptureError:
-    fix = 'keep the function that does it as one call: clew.wrap("its_name") at module level'
-    return kind(f"{what} cannot be captured", where=_where(), why=why, fixes=(fix,))
 
 
 class RecordingMode(TorchFunctionMode):

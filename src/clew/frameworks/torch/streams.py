@@ -21,8 +21,8 @@ from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
-from clew.frameworks.torch.higher_order import refusal
 from clew.frameworks.torch.makers import twin_of
+from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.scalars import DRAWS
 from clew.ir.arguments import leaves
 

@@ -18,7 +18,8 @@ from clew.capture.example.guards import CHECKS
 from clew.capture.example.recorder import Scalar
 from clew.errors import CaptureError
 from clew.frameworks.torch.effects import function_effect
-from clew.frameworks.torch.higher_order import RecordedBody, refusal, run_plainly
+from clew.frameworks.torch.higher_order import RecordedBody, run_plainly
+from clew.frameworks.torch.refusals import refusal
 from clew.ir.guests import Effect
 
 _PLAIN = (int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size)

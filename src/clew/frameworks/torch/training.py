@@ -23,7 +23,7 @@ from clew.capture.example.reach import attribute_names
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 from clew.ir.effects import pure
 
 Current = Callable[[], Any]

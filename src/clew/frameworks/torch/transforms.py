@@ -21,7 +21,8 @@ from clew.capture.example.attempts import PASSING
 from clew.capture.example.islands import CannotFollow
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
-from clew.frameworks.torch.higher_order import Current, call_with, record, refusal, transform_with
+from clew.frameworks.torch.higher_order import Current, call_with, record, transform_with
+from clew.frameworks.torch.refusals import refusal
 
 PASSING.add(torch.utils.checkpoint._StopRecomputationError)
 _checkpoint: Any = torch.utils.checkpoint.checkpoint

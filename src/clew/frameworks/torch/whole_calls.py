@@ -17,7 +17,7 @@ from clew.capture.example.given import changed_one, copies_of
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.territory import WholeCall
 from clew.frameworks.torch.arrays import guard_kinds
-from clew.frameworks.torch.higher_order import refusal
+from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.scalars import TracedBool
 from clew.frameworks.torch.training import TRAINERS
 from clew.ir.arguments import leaves
