@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from clew.errors import MissingAttribute, MissingInput
@@ -48,6 +49,18 @@ class Interpreter:
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
         self.args_iter = iter(args)
+        with self._protection(args, kwargs) if enable_io_processing else nullcontext():
+            value = self._run_all()
+        return self.graph.process_outputs(value) if enable_io_processing else value
+
+    def _protection(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
+        """What a captured module puts around its calls, so that one whose guard fails leaves no mark."""
+        find = getattr(type(self.module), "_protection", None)
+        protection = find(self.module) if find is not None and self.graph is self.module.graph else None
+        return nullcontext() if protection is None else protection(args, kwargs)
+
+    def _run_all(self) -> Any:
+        """What the output is given, after all nodes before it."""
         for node in self.graph.nodes:
             if node in self.env:
                 continue
@@ -60,7 +73,7 @@ class Interpreter:
                 for used in self.user_to_last_uses[node]:
                     self.env.pop(used, None)
             if node.op == "output":
-                return self.graph.process_outputs(value) if enable_io_processing else value
+                return value
         return None
 
     def _named(self, count: int, kwargs: dict[str, Any]) -> dict[Node, Any]:
@@ -154,9 +167,9 @@ class Interpreter:
     # ---- helpers for those who override --------------------------------------------------------------------------
 
     def fetch_attr(self, target: str) -> Any:
-        """The attribute of the module at a dotted path."""
-        found = self.module
+        """The attribute of the module at a dotted path; a captured function keeps its attributes in its root."""
         atoms = target.split(".")
+        found = self.module if hasattr(self.module, atoms[0]) else getattr(self.module, "root", self.module)
         for depth, atom in enumerate(atoms):
             if not hasattr(found, atom):
                 raise MissingAttribute(
