@@ -147,7 +147,8 @@ class Snapshot:
                 continue
             if kind in _CONTAINERS:  # most are of these kinds, which need no further question
                 self._seen[id(value)] = value
-                waiting += value if kind is tuple else self._read(value)
+                parts = value if kind is tuple else self._read(value)
+                waiting += [part for part in parts if type(part) not in _SIMPLE]
                 continue
             if self._is_array(value):
                 self._seen[id(value)] = value
