@@ -97,7 +97,9 @@ def _settles(node: Node, place: Settling) -> bool:
 
 def _is_the_same(node: Node, other: Node, names: dict[Node, str]) -> bool:
     same = node.op == other.op and (node.target == other.target or node.op == "placeholder")
-    return same and _spelled((node.args, node.kwargs), names) == _spelled((other.args, other.kwargs), names)
+    counts = slice(3) if node.target in CHECKS else slice(None)  # which line asked first is no matter
+    ours, theirs = (node.args[counts], node.kwargs), (other.args[counts], other.kwargs)
+    return same and _spelled(ours, names) == _spelled(theirs, names)
 
 
 def _spelled(nest: Any, names: dict[Node, str]) -> str:
