@@ -7,6 +7,7 @@ generated code the call stands behind a cheap test.
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from typing import Any
 
 from clew.capture.example import inline
 from clew.capture.example.contents import SIMPLE, attributes_of, same_part
+from clew.capture.example.elsewhere import Saved, address_of, holder_at, saved
 from clew.capture.example.likeness import require_alike
-from clew.capture.example.memory import Memory
+from clew.capture.example.memory import Memory, below
 from clew.codegen.checks import written_as_test
 from clew.errors import GuardError
 from clew.ir.effects import pure
@@ -192,12 +194,36 @@ class Variable:
     def __repr__(self) -> str:
         return self.name
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        holder, expected, held = (copy.deepcopy(part, memo) for part in (self.holder, self.expected, self.held))
+        return Variable(holder, self.name, expected, held)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Saved are the way to the variable, and what its value is like: in another process it is another object."""
+        expected = self.expected if type(self.expected) in (*SIMPLE, Saved) else saved(self.expected)
+        return _loaded, (*address_of(self.holder, self.name), self.name, expected)
+
     def is_as_before(self) -> bool:
         """True when the variable still has this value: the same object, or an equal plain one."""
         now = self.get()
+        if type(self.expected) is Saved:
+            if saved(now) != self.expected:
+                return False
+            if self.expected.has_arrays:  # the graph has copies of them, so what they hold is looked at each time
+                return True
+            self.expected, self.held = now, below(now, _is_no_end)
         if now is not self.expected:
             return type(now) in SIMPLE and same_answer(now, self.expected)
         return self.held is None or _is_read_by_compiler() or not self.held.has_changed()
+
+
+def _loaded(kind: str, place: Any, name: str, expected: Any) -> Variable:
+    """A variable of a graph that was saved."""
+    return Variable(holder_at(kind, place), name, expected)
+
+
+def _is_no_end(value: Any) -> bool:
+    return False
 
 
 def _is_read_by_compiler() -> bool:

@@ -1,0 +1,91 @@
+"""Captured programs that rely on variables around them are saved; where they are loaded, these must be alike."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import clew
+
+from . import saved_programs
+
+ROOT = Path(__file__).parents[2]
+X = torch.tensor([-1.0, 2.0])
+LOADING = """
+import pickle, sys, torch, clew
+from tests.runtime import saved_programs
+exec(sys.argv[2])
+captured = pickle.load(open(sys.argv[1], "rb"))
+x = torch.tensor([3.0, -4.0])
+try:
+    print(torch.equal(captured(x), saved_programs.scaled(x)))
+except clew.GuardError as error:
+    print("guarded", error)
+"""
+
+
+def loaded_elsewhere(path: Path, before: str) -> str:
+    command = [sys.executable, "-c", LOADING, str(path), before]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": "src", "PATH": ""})
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "name"),
+    [
+        ("", None),
+        ("saved_programs.SCALES[0] = 5.0", "SCALES"),
+        ("saved_programs.SHIFT = saved_programs.SHIFT + 1", "SHIFT"),
+        ("saved_programs.TABLE['abs'] = torch.neg", "TABLE"),
+        ("saved_programs.scaled.__closure__[1].cell_contents = 7", "times"),
+    ],
+)
+def test_variables_in_another_process(tmp_path: Path, before: str, name: str | None) -> None:
+    captured = clew.trace(saved_programs.scaled, (X,))
+    path = tmp_path / "captured"
+    path.write_bytes(pickle.dumps(captured))
+    told = loaded_elsewhere(path, before)
+    assert told == "True\n" if name is None else told.startswith("guarded") and name in told
+
+
+def test_what_changes_after_loading_is_guarded() -> None:
+    loaded = pickle.loads(pickle.dumps(clew.trace(saved_programs.scaled, (X,))))
+    assert torch.equal(loaded(X), saved_programs.scaled(X))
+    assert torch.equal(pickle.loads(pickle.dumps(loaded))(X), saved_programs.scaled(X))
+    saved_programs.SCALES.append(4.0)
+    with pytest.raises(clew.GuardError, match="SCALES"):
+        loaded(X)
+    saved_programs.SCALES.pop()
+    assert torch.equal(loaded(X), saved_programs.scaled(X))
+    saved_programs.SHIFT.add_(1.0)
+    with pytest.raises(clew.GuardError, match="SHIFT"):
+        loaded(X)
+    saved_programs.SHIFT.sub_(1.0)
+
+
+def test_a_closure_without_a_name_is_told() -> None:
+    factors = [2.0]
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x * factors[0]
+
+    captured = clew.trace(program, (X,))
+    with pytest.raises(pickle.PicklingError, match="factors"):
+        pickle.dumps(captured)
+
+
+def test_a_transformer_is_saved_whole(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = transformers.BertModel(transformers.BertConfig(**sizes, intermediate_size=16)).eval()
+    captured = clew.trace(model, kwargs={"input_ids": torch.arange(6).view(2, 3)})
+    torch.save(captured, tmp_path / "captured")
+    loaded = torch.load(tmp_path / "captured", weights_only=False)
+    ids = torch.randint(0, 30, (3, 4))
+    assert torch.equal(loaded(input_ids=ids)[0], model(input_ids=ids)[0])
