@@ -18,8 +18,6 @@ import threading
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
-import numpy
-
 from clew.capture.example.contents import LOGGERS, SIMPLE, contents, follows, look_up
 
 _MOST = 20_000
@@ -180,4 +178,4 @@ def _digest(array: Any) -> tuple[str, ...]:
     plain = array.detach().cpu() if hasattr(array, "detach") else array
     if str(array.dtype) == "torch.bfloat16":
         plain = plain.float()
-    return *facts, hashlib.sha256(numpy.ascontiguousarray(plain).tobytes()).hexdigest()
+    return *facts, hashlib.sha256(plain.__array__().tobytes()).hexdigest()
