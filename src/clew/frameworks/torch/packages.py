@@ -12,6 +12,7 @@ import dis
 import functools
 import random
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
@@ -26,6 +27,7 @@ from clew.frameworks.numpy.libraries import is_package
 from clew.frameworks.numpy.recording import STREAMS
 
 _INSTALLED = "-packages"
+_STANDARD = sysconfig.get_path("stdlib")
 _STREAMS = (*STREAMS, random.Random)
 _LOADS = frozenset(dis.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_NAME"))
 
@@ -89,7 +91,8 @@ class Packages:
 
 def used_by(functions: Iterable[FunctionType]) -> frozenset[str]:
     """The packages that some of the user's functions name something of."""
-    users = [function for function in functions if _INSTALLED not in function.__code__.co_filename]
+    files = [(function, function.__code__.co_filename) for function in functions]
+    users = [function for function, file in files if _INSTALLED not in file and not file.startswith(_STANDARD)]
     values = [value for function in users for _, _, value in variables(function)]
     named = [value if isinstance(value, (FunctionType, type, ModuleType)) else type(value) for value in values]
     return frozenset(name for name in {package_of(value) for value in named} if is_package(name))
@@ -99,7 +102,8 @@ def streams_of(names: Iterable[str]) -> list[tuple[str, Any]]:
     """The generators of random numbers that packages keep, in variables of their modules or in objects there."""
     found = []
     for package in names:
-        held = [(name, holder.get(name)) for holder, name in _may_hold_streams(package, *_standing(package))]
+        now = [(name, holder.get(name)) for holder, name in _may_hold_streams(package, *_standing(package))]
+        held = [(name, value) for name, value in now if value is not None]
         objects = [(name, value) for name, value in held if _is_object_of(value, package)]
         held += [(name, part) for name, value in objects for part in list(vars(value).values())]
         found += [(name, value) for name, value in held if isinstance(value, _STREAMS)]
