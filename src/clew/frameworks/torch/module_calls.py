@@ -25,25 +25,23 @@ from clew.ir.guests import Effect
 
 
 class ModuleCalls:
-    """The calls of modules in one run; ``places`` are the parts of the captured module by path, ``islands`` what the
-    capture cannot follow."""
+    """The calls of modules in one run; ``paths`` has the parts of the captured module, which itself has none, and
+    ``islands`` what the capture cannot follow."""
 
     def __init__(
         self,
         recorder: TorchRecorder,
-        root: Any,
-        places: list[tuple[str, torch.nn.Module]],
+        state: State,
+        modules: Modules | None,
+        paths: dict[Any, str],
         is_leaf: Leaves,
         islands: list[Any],
     ) -> None:
         self.recorder = recorder
-        self.paths: dict[Any, str] = {}
-        for path, part in places:
-            self.paths.setdefault(part, path)
+        self.state = state
+        self.modules = modules
+        self.paths = paths
         self.islands = islands
-        self.modules: Modules | None = None
-        self.state: State | None = None
-        self._root = root
         self._is_leaf = is_leaf
         self._leaves: dict[torch.nn.Module, bool] = {}
         self._plain: set[torch.nn.Module] = set()  # leaves that hold no tensors of classes of their own
@@ -75,7 +73,7 @@ class ModuleCalls:
         """Whether a part of the captured module is a leaf."""
         known = self._leaves.get(module)
         if known is None:
-            known = self._leaves[module] = module is not self._root and self._is_leaf(module, path)
+            known = self._leaves[module] = bool(path) and self._is_leaf(module, path)
             if known and not module._modules and all(is_plain_tensor(one) for _, one in tensors_in(module)):
                 self._plain.add(module)
         return known
@@ -87,7 +85,7 @@ class ModuleCalls:
         parts = list(module.modules()) if module._modules else [module]
         if self.recorder.touched and self.modules is not None and self.modules.must_enter(parts, self.recorder.touched):
             return True
-        return any(map(has_own_hooks, parts)) or (self.state is not None and self.state.changes(parts))
+        return any(map(has_own_hooks, parts)) or self.state.changes(parts)
 
     def _is_lent(self, module: torch.nn.Module) -> bool:
         """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""

@@ -6,6 +6,8 @@ from clew.capture.example.islands import CannotFollow
 from clew.errors import CaptureError
 from clew.ir.source import user_source
 
+_GUESSING = "the capture cannot follow it, and guessing could be wrong"
+
 
 def where() -> str:
     """The line of the user that is being run."""
@@ -15,7 +17,7 @@ def where() -> str:
 
 def refusal(
     what: str,
-    why: str = "the capture cannot follow it, and guessing could be wrong",
+    why: str = _GUESSING,
     kind: type[CaptureError] = CaptureError,
 ) -> CaptureError:
     """The error for something that cannot be captured."""
@@ -25,7 +27,7 @@ def refusal(
 
 def not_followed(
     what: str,
-    why: str = "the capture cannot follow it, and guessing could be wrong",
+    why: str = _GUESSING,
     kind: type[CannotFollow] = CannotFollow,
 ) -> CaptureError:
     """The error for what may be captured if a function or module around it stays one call."""

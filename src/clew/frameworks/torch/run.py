@@ -103,8 +103,9 @@ class Run(ExampleRun):
         self.nests.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
         self.rollback = Rollback(self.recorder)
         self.places = [] if self.module is None else all_places(self.module)
-        self.module_calls = ModuleCalls(self.recorder, self.module, self.places, self.leaves, islands)
-        self.paths = findings.paths = self.module_calls.paths
+        self.paths = findings.paths = {}
+        for path, part in self.places:
+            self.paths.setdefault(part, path)
         self.parts = list(self.paths)
         if paths is not None:
             paths.looks_into_libraries = findings.looks_into_libraries and len(self.parts) <= _MOST_PARTS
@@ -112,7 +113,7 @@ class Run(ExampleRun):
         self._look_around(programs, functions_behind(programs))
         tensors = {part: tensors_in(part) for part in self.parts}
         self.modules = None if self.module is None else Modules(self.module, self.places, self.leaves, tensors)
-        self.module_calls.modules, self.module_calls.state = self.modules, self.state
+        self.module_calls = ModuleCalls(self.recorder, self.state, self.modules, self.paths, self.leaves, islands)
         self._follow_control_flow(TorchSupport(self.recorder), programs)
         self.accesses = Accesses(settings.stateful_arguments)
         self.plain_kinds: tuple[type, ...] = ()
