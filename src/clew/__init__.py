@@ -24,6 +24,7 @@ from clew.ir.control import cond, for_loop, while_loop
 from clew.ir.effects import has_side_effect, pure
 from clew.ir.equality import difference, same_graph
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard, guard
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node
 from clew.ir.opcodes import Opcode
@@ -81,6 +82,7 @@ __all__ = [
     "GraphError",
     "GraphFunction",
     "GraphModule",
+    "Guard",
     "GuardError",
     "Interpreter",
     "Match",
@@ -106,6 +108,7 @@ __all__ = [
     "from_jaxpr",
     "from_torchscript",
     "from_tf",
+    "guard",
     "has_side_effect",
     "map_aggregate",
     "map_arg",

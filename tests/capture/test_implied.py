@@ -78,7 +78,12 @@ def test_what_is_read_after_a_write_is_another_value():
     graph.call_function(guards.require_length, (x, 1, "len(x) == 1 again"))
     graph.output(x)
     drop_implied(graph)
-    assert [str(guard) for guard in guards.guards_of(graph)] == ["x", "len(x) == 1", "x again", "len(x) == 1 again"]
+    assert texts(graph) == ["x", "len(x) == 1", "x again", "len(x) == 1 again"]
+
+
+def texts(graph):
+    """What the guards of a recorded graph say."""
+    return [node.args[2] for node in graph.nodes if node.target in guards.CHECKS]
 
 
 def test_types_are_told_apart():
@@ -90,7 +95,7 @@ def test_types_are_told_apart():
         graph.call_function(guards.require, (x, value, repr(value)))
     graph.output(x)
     drop_implied(graph)
-    assert [str(guard) for guard in guards.guards_of(graph)] == ["int", "bool", "1", "True", "1.0"]
+    assert texts(graph) == ["int", "bool", "1", "True", "1.0"]
 
 
 @pytest.mark.parametrize("first", SIGNS)

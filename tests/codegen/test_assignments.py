@@ -134,7 +134,7 @@ def test_a_device_is_made_once():
         return x + 1 if x.device.type == "cpu" and cpu.device.type == "cpu" else x
 
     captured = clew.trace(program, (torch.ones(2), torch.ones(2)))
-    head, _, body = captured.code.partition("def forward")
+    head, _, body = captured.recompile().src.partition("def forward")
     assert head.count("cpu_1 = torch.device('cpu')") == 1 and "torch.device(" not in body
     assert "if x.device != cpu_1:" in body and "if cpu.device != cpu_1:" in body
     assert torch.equal(captured(torch.zeros(3), torch.zeros(1)), torch.ones(3))

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 
 import clew
-from clew.capture.example.guards import require
+from clew.ir.guards import guard
 from clew.ir.source import SourceLine
 
 from .blocks import peaks, step
@@ -262,7 +262,7 @@ def guarded():
     """A loop over a branch with a check and a ``with`` inside, and a check on its result."""
     side, x = new_graph("x")
     size = side.call_function(operator.getitem, (side.call_function(getattr, (x, "shape")), 0))
-    side.call_function(require, (size, 2, "x.shape[0] == 2"))
+    side.call_function(guard, (size, 2))
     manager = side.call_function(torch.no_grad, ())
     side.call_method("__enter__", (manager,))
     y = side.call_function(torch.relu, (x,))
@@ -273,7 +273,7 @@ def guarded():
     body, x, _, flag = new_graph("x", "i", "flag")
     cond = body.call_function(clew.cond, (flag, side, other, (x,)))
     result = body.call_function(operator.getitem, (cond, 0))
-    body.call_function(require, (body.call_function(getattr, (result, "ndim")), 2, "two dimensions"))
+    body.call_function(guard, (body.call_function(getattr, (result, "ndim")), 2))
     body.output((result,))
     graph, x, flag = new_graph("x", "flag")
     loop = graph.call_function(clew.for_loop, (range(2), body, (x,), (flag,)))
@@ -287,11 +287,11 @@ def test_checks_and_with_blocks_inside():
         for i in range(0, 2):
             if flag:
                 if x.shape[0] != 2:
-                    require(x.shape[0], 2, 'x.shape[0] == 2')
+                    _guard(x.shape[0])
                 with torch.no_grad():
                     x = torch.relu(x)
             if x.ndim != 2:
-                require(x.ndim, 2, 'two dimensions')
+                _guard_1(x.ndim)
         flag = None
         return x
     """
@@ -299,7 +299,7 @@ def test_checks_and_with_blocks_inside():
     module = module_of(graph)
     assert not module(torch.ones(2, 2, requires_grad=True), True).requires_grad
     assert module(torch.ones(3, 2, requires_grad=True), False).requires_grad
-    for x, told in ((torch.ones(3, 2), "shape"), (torch.ones(2), "two dimensions")):
+    for x, told in ((torch.ones(3, 2), "shape"), (torch.ones(2), "ndim == 2")):
         with pytest.raises(clew.GuardError, match=told):
             module(x, True)
 

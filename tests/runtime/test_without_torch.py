@@ -27,7 +27,7 @@ PROGRAM = """
     assert type(traced).__name__ == "GraphFunction"
     expected = [7, 0, {"low": -math.inf, "part": 3}]
     assert traced(3) == f(3) == expected, traced(3)
-    assert "def forward(self, x, n = 2, *rest, flag = True, **more):" in traced.code
+    assert "def forward(self, x, n=2, *rest, flag=True, **more):" in traced.code
     for twin in (copy.deepcopy(traced), pickle.loads(pickle.dumps(traced)), copy.copy(traced)):
         assert twin(3) == expected and twin.code == traced.code
     traced.graph.find_nodes(op="call_function")[0].target = operator.add

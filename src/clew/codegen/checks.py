@@ -1,20 +1,22 @@
-"""Checks: calls that return nothing and raise unless a value is as expected, written as an ``if`` with a cheap test.
+"""Guards as code: an ``if`` with a cheap condition, and under it the call that raises.
 
-A function that checks its first argument may register a ``TestWriter``. The call is then written under an ``if``, so
-that it is made only where the test fails. The test may fail too often, since the function itself has the last word, but
-never too seldom. What is computed for the check alone, right before it, stands inside of the test and is computed once.
+The guards of a graph come in as data, those on computed values as nodes. The condition may be true too often, since the
+guard itself has the last word, but never too seldom. What is computed for a guard alone, right before it, stands inside
+of the condition and is computed once.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Any
 
+from clew.codegen.conditions import WRITERS, Condition, Subject, by_equality
 from clew.codegen.inline import is_item_of_control
 from clew.codegen.scope import Scope
 from clew.codegen.statements import COMPARING, expression, is_operator
+from clew.ir.graph import Graph
+from clew.ir.guards import TESTS, Attribute, Call, Expression, guard, guard_of, is_guard
 from clew.ir.node import Node
 
 _INTEGER_RESULT = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod})
@@ -25,61 +27,50 @@ _INTEGER_METHODS = frozenset({"dim", "numel", "nelement", "ndimension"})
 _INLINE_METHODS = frozenset({*_INTEGER_METHODS, "size", "item", "stride", "is_contiguous"})
 
 
-@dataclass(frozen=True)
-class Subject:
-    """The value that a check looks at, as a test may write it."""
-
-    text: str
-    """The whole expression, for a test that reads it once."""
-    first: str
-    """The same for a test that reads it several times, at the first place,"""
-    again: str
-    """and at all others."""
-    expected: str
-    is_integer: bool
-    is_truth: bool
-    name_of: Callable[[Any], str]
-    """How the code calls a builtin."""
-
-
-@dataclass(frozen=True)
-class Test:
-    """An expression that is true wherever the check could raise; ``known`` is the value then, if that is certain."""
-
-    condition: str
-    known: str = ""
-
-
-TestWriter = Callable[[Subject, Any], Test]
-"""Writes the test for a subject and the value that the check expects, its second argument."""
-
-_writers: dict[Any, TestWriter] = {}
-
-by_equality: set[type] = set()
-"""Classes, of a framework's devices say, whose values are made anew at each reading and equal only their own kind.
-
-The one that a check expects is made once, above the function.
-"""
-
-
-def written_as_test(check: Callable[..., Any], writer: TestWriter) -> None:
-    """Let calls of ``check(value, expected, ...)`` be made only where the test of ``writer`` is true."""
-    _writers[check] = writer
-
-
 def is_check(node: Node) -> bool:
-    """True for a call that is written with a test."""
-    if node.op != "call_function" or node.users or node.kwargs or len(node.args) < 2:
-        return False
-    try:
-        return node.target in _writers and isinstance(node.args[0], Node)
-    except TypeError:  # a callable without a hash cannot have been registered
-        return False
+    """True for a guard on a value."""
+    return is_guard(node) and not node.users
+
+
+def is_entry_check(node: Node) -> bool:
+    """True for a node that ``entry_checks`` has made."""
+    return _ENTRY in (node._meta or ())
+
+
+def entry_checks(graph: Graph) -> list[Node]:
+    """Nodes of their own, over the inputs of ``graph``, that check its guards; each guard's own come last of these."""
+    scratch = Graph()
+    for one in graph._guards:
+        value = _made(one.subject, scratch)
+        check = scratch.create_node("call_function", guard, (value, one.expected), {"test": one.test}, _NAME)
+        check.source = one.source
+        check.meta[_ENTRY] = one
+    return list(scratch.nodes)
+
+
+_NAME, _ENTRY = "_guarded", "entry guard"
+
+
+def _made(expression: Expression, scratch: Graph) -> Any:
+    """The node that computes an expression, or the value itself."""
+    if isinstance(expression, Attribute):
+        return scratch.create_node("get_attr", expression.path, name=_NAME)
+    if not isinstance(expression, Call):
+        return expression
+    args = tuple(_made(argument, scratch) for argument in expression.args)
+    op = "call_method" if isinstance(expression.function, str) else "call_function"
+    return scratch.create_node(op, expression.function, args, name=_NAME)
 
 
 def inlined_into(check: Node, bound: Collection[Node] = ()) -> list[Node]:
     """The nodes right before a check that are computed for it alone, the last one first; not those ``bound`` before."""
     found: list[Node] = []
+    if is_entry_check(check):  # all that stands before it, back to the one before
+        node = check._prev
+        while node.op != "root" and not is_guard(node):
+            found.append(node)
+            node = node._prev
+        return found
     users: set[Node] = {check}
     node = check._prev
     while _is_inline(node) and node not in bound and len(node.users) == 1 and next(iter(node.users)) in users:
@@ -103,19 +94,38 @@ def _is_inline(node: Node) -> bool:
     return node.op == "get_attr"
 
 
-def write_check(check: Node, inlined: list[Node], scope: Scope, root: str) -> tuple[str, str]:
-    """The test and the call under it; ``inlined`` are written inside of the test."""
+def write_check(check: Node, inlined: list[Node], scope: Scope, root: str, asking: bool = False) -> tuple[str, str]:
+    """The test and the call under it, or for ``asking`` the answer that the guard does not hold; ``inlined`` are
+    written inside of the test."""
     for node in reversed(inlined):
         scope.write_inline(node, expression(node, scope, root), is_operator(node))
-    value, expected = check.args[0], check.args[1]
-    text, name = scope.spell_bare(value), scope.locals.name(value)
-    may_repeat = _is_reading(value, inlined)
+    one = check.meta.get(_ENTRY) or guard_of(check)
+    value, expected = check.args[0], one.expected
+    text, name = _spelled(value, scope), scope.locals.name(value) if isinstance(value, Node) else ""
+    may_repeat = not isinstance(value, Node) or _is_reading(value, inlined)
     first, again = (text, text) if may_repeat else (f"({name} := {text})", name)
-    kinds = _is_integer(value), _is_truth(value)
+    kinds = (_is_integer(value), isinstance(value, Node) and _is_truth(value))
     wanted = scope.constant(expected) if type(expected) in by_equality else scope.spell(expected)
-    test = _writers[check.target](Subject(text, first, again, wanted, *kinds, scope.name_of), expected)
-    rest = "".join(f", {part}" for part in (wanted, *map(scope.spell, check.args[2:])))
-    return f"if {test.condition}:", f"{scope.name_of(check.target)}({test.known or again}{rest})"
+    writer = WRITERS.get(one.test)
+    subject = Subject(value, text, first, again, wanted, *kinds, scope.name_of, scope.bind)
+    condition = Condition("True") if writer is None else writer(subject, expected)
+    passed = condition.known or (text if condition.text == "True" else again)
+    if asking:
+        also = "" if condition.text == "True" else f"({condition.text}) and "
+        return f"if {also}not {scope.bind('_holds', one.holds)}({passed}):", "return False"
+    return f"if {condition.text}:", f"{scope.bind('_guard', one.require)}({passed})"
+
+
+def shown_check(check: Node, inlined: list[Node], scope: Scope, root: str) -> str:
+    """A guard on a computed value as one line for people: ``guard(n > 3)``."""
+    for node in reversed(inlined):
+        scope.write_inline(node, expression(node, scope, root), is_operator(node))
+    one = guard_of(check)
+    return f"{scope.name_of(guard)}({TESTS[one.test].text(_spelled(check.args[0], scope), one.expected)})"
+
+
+def _spelled(value: Any, scope: Scope) -> str:
+    return scope.spell_bare(value) if isinstance(value, Node) else scope.spell(value)
 
 
 def _is_reading(value: Any, inlined: list[Node]) -> bool:

@@ -5,6 +5,7 @@ Off by default; ``print_readable`` turns them on. All text that comes from outsi
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from clew.ir.node import Node
@@ -14,7 +15,11 @@ _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 
 class Commentator:
-    """Decides what is said around a statement; says nothing unless ``verbose``."""
+    """Decides what is said around a statement; says nothing unless ``verbose``.
+
+    ``shown`` if the code is for people, not for running, and ``inline`` if values are written there where they are
+    used; ``asking`` if it only asks whether guards hold.
+    """
 
     def __init__(
         self,
@@ -23,9 +28,18 @@ class Commentator:
         include_device: bool = False,
         colored: bool = False,
         expanded_def: bool = False,
+        shown: bool = False,
+        asking: bool = False,
+        inline: bool = False,
+        modules: bool | None = None,
         **others: Any,
     ) -> None:
         self.verbose = verbose
+        self.shown = shown
+        self.asking = asking
+        self.inline = inline
+        self.modules = inline if modules is None else modules
+        self._module = ""
         self.include_stride = include_stride
         self.include_device = include_device
         self.colored = colored
@@ -34,8 +48,8 @@ class Commentator:
     def around(self, node: Node, name: str, text: str) -> list[str]:
         """The lines of a statement, which may give the local ``name`` its value, with its comments."""
         if not self.verbose:
-            return [text]
-        lines = []
+            return [*self.heading(node), text]
+        lines = self.heading(node)
         place = "" if node.op in ("placeholder", "output") else self._place(node)
         if place and place != self._last:
             self._last = place
@@ -44,6 +58,14 @@ class Commentator:
         if described and text.startswith(f"{name} = "):
             text = f"{name}: {_quoted(described)} = {text[len(name) + 3 :]}"
         return [*lines, text]
+
+    def heading(self, node: Node) -> list[str]:
+        """A line that names the module whose inside begins here, where that is another one than before."""
+        path = module_path(node) if self.modules and node.op not in ("placeholder", "output", "get_attr") else None
+        if path is None or path == self._module:
+            return []
+        self._module = path
+        return [f"# {path}"] if path else []
 
     def parameter_annotation(self, node: Node) -> str:
         """The type of an input as an annotation."""
@@ -68,6 +90,18 @@ class Commentator:
         if source is None:
             return ""
         return _one_line(f"# File: {source.filename}:{source.lineno} in {source.function}, code: {source.text}")
+
+
+def module_path(node: Node) -> str | None:
+    """The path of the module inside of which a node was recorded, as code writes it; None where that is not known."""
+    stack = (node._meta or {}).get("nn_module_stack")
+    if not stack:
+        return None
+    path = next(reversed(stack.values()))[0]
+    return _NUMBER.sub(r"[\1]", path) if isinstance(path, str) else None
+
+
+_NUMBER = re.compile(r"\.(\d+)(?=\.|$)")
 
 
 def _one_line(text: str) -> str:

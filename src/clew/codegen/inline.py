@@ -28,14 +28,15 @@ def tree_before(user: Node, value: Any, bound: Collection[Node] = ()) -> list[No
     node = user._prev
     while waiting and len(found) < _MOST:
         wanted, reader = waiting.pop()
-        if wanted is node and node not in bound and _can_be_inside(node, reader):
+        if wanted is node and node not in bound and can_be_inside(node, reader):
             found.append(node)
             waiting += [(leaf, node) for leaf in leaves((node.args, node.kwargs)) if isinstance(leaf, Node)]
             node = node._prev
     return found
 
 
-def _can_be_inside(node: Node, user: Node) -> bool:
+def can_be_inside(node: Node, user: Node) -> bool:
+    """Whether a node can be written as a part of the statement of its only user."""
     if node.op in ("placeholder", "output", "root") or node.type is not None or list(node.users) != [user]:
         return False
     if sum(leaf is node for leaf in leaves((user.args, user.kwargs))) != 1 or bodies_of(node):

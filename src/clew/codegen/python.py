@@ -12,12 +12,13 @@ import functools
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clew import tree
+from clew.codegen.checks import entry_checks
 from clew.codegen.comments import Commentator
 from clew.codegen.layout import Planner
 from clew.codegen.lines import Draft, Line
@@ -27,9 +28,14 @@ from clew.codegen.scope import Scope
 from clew.codegen.writer import Writer
 from clew.ir.collector import CollectorPaused
 from clew.ir.graph import Graph
+from clew.ir.guards import is_guard
 from clew.ir.guests import present
 from clew.ir.names import Namespace
+from clew.ir.node import Node
 from clew.ir.source import SourceLine
+
+_WIDEST_DEFINITION = 90
+"""Parameters of more characters stand in lines of their own, in code for people."""
 
 Transformer = Callable[[list[str]], list[str]]
 
@@ -48,6 +54,8 @@ class PythonCode:
     """Where the lines of inner functions come from, by the same numbers as ``_lineno_map``."""
     _constants: tuple[str, ...] = field(default=(), init=False)
     """The lines above the function that make the globals which no import brings."""
+    _checks: slice = field(default_factory=lambda: slice(0, 0), init=False)
+    """Which of the first statements of the function are guards: an ``if`` each."""
 
 
 class CodeGen:
@@ -89,16 +97,35 @@ class CodeGen:
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def python_code(self, graph: Graph, root_module: str = "self", **options: Any) -> PythonCode:
-        """The whole function; ``verbose=True`` adds comments that tell types and source lines."""
-        with CollectorPaused():
-            return self._gen_python_code(graph.nodes, root_module, Namespace(), **options)
+        """The whole function, as it runs: guards first, locals set free at their last use.
 
-    def _gen_python_code(self, nodes: Any, root_module: str, namespace: Namespace, **options: Any) -> PythonCode:
-        nodes = list(nodes)
+        ``shown=True`` gives the program alone, for people; ``verbose=True`` adds types and source lines as comments.
+        """
+        with CollectorPaused():
+            checks = [] if options.get("shown") or not graph._guards else entry_checks(graph)
+            return self._gen_python_code(
+                graph.nodes, root_module, Namespace(), checks=checks, owner=graph.owning_module, **options
+            )
+
+    def check_code(self, graph: Graph, root_module: str = "self") -> PythonCode:
+        """A function of the same parameters that is true where all guards hold that are checked before the program."""
+        inputs = [node for node in graph.nodes if node.op == "placeholder"]
+        checks = [*entry_checks(graph), Graph().output(True)]
+        return self._gen_python_code(inputs, root_module, Namespace(), checks=checks, asking=True)
+
+    def _gen_python_code(
+        self, nodes: Any, root_module: str, namespace: Namespace, checks: Sequence[Node] = (), **options: Any
+    ) -> PythonCode:
+        own = list(nodes)
+        nodes = _after_inputs(own, checks)
         scope, plan = self._scope(nodes, root_module, namespace)
+        if options.get("shown"):
+            plan.frees.clear()
+            scope.owner, scope.equals, scope.is_shown = options.get("owner"), "=", True
         draft = self._draft(nodes, root_module, scope, plan, Commentator(**options))
         texts, owners = self._body(draft)
-        extra = _accepted(self.gen_fn_def, expanded_def=options.get("expanded_def", False))
+        is_long = bool(options.get("shown")) and sum(map(len, draft.signature())) > _WIDEST_DEFINITION
+        extra = _accepted(self.gen_fn_def, expanded_def=options.get("expanded_def", is_long))
         definition = self.gen_fn_def(draft.signature(), draft.returns, **extra)
         indented = "\n".join([f"    {text}" if text else "" for text in texts])
         constants = tuple(f"{name} = {made}" for name, made in scope.constants.items())
@@ -106,10 +133,12 @@ class CodeGen:
         head = "".join(f"{line}\n" for line in (*scope.imports, *blank, *constants)) + "\n\n"
         source = f"{head}{definition}\n{indented}\n"
         first = definition.count("\n") + 1
-        places = dict(zip(nodes, itertools.count()))
-        lines = {number: line and places[line[1]] for number, line in enumerate(owners, first)}
+        places: dict[Node | None, int] = dict(zip(own, itertools.count()))
+        lines = {number: places.get(line and line[1]) for number, line in enumerate(owners, first)}
         code = PythonCode(source, scope.globals, lines, head.count("\n") + 1, self._func_name, tuple(scope.imports))
         code._constants = constants
+        renames = sum(scope.locals.parameters[node][1] != scope.locals.name(node) for node in own[:_inputs(own)])
+        code._checks = slice(renames, renames + sum(map(is_guard, checks)))
         code._origins = {
             number: line.origin.source
             for number, line in enumerate(owners, first)
@@ -148,7 +177,7 @@ class CodeGen:
         return [(guest.package, sys.modules[guest.package]) for guest in present()]
 
     def _draft(self, nodes: Any, root: str, scope: Scope, plan: Plan, comments: Commentator) -> Draft:
-        extra = _accepted(self.generate_output, repr_fn=scope.spell)
+        extra = _accepted(self.generate_output, repr_fn=scope.spell_argument)
         return Writer(scope, root, plan, comments).function(nodes, lambda value: self.generate_output(value, **extra))
 
     def install_transformer(self, graph: Graph, make_transformer: Callable[[Any], Any]) -> Any:
@@ -165,6 +194,19 @@ class CodeGen:
                 graph._announce()
 
         return installed()
+
+
+def _after_inputs(nodes: list[Node], checks: Sequence[Node]) -> list[Node]:
+    """The nodes of a function with the checks of its guards behind its inputs."""
+    if not checks:
+        return nodes
+    first = _inputs(nodes)
+    return [*nodes[:first], *checks, *nodes[first:]]
+
+
+def _inputs(nodes: list[Node]) -> int:
+    """How many inputs stand at the beginning."""
+    return next((place for place, node in enumerate(nodes) if node.op != "placeholder"), len(nodes))
 
 
 def _owners_after(before: list[Line], after: list[str]) -> list[Line | None]:

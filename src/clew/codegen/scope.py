@@ -44,6 +44,11 @@ def can_stand_bare(name: str) -> bool:
     return is_plain_identifier(name) and not is_private(name)
 
 
+def _is_numbered(atom: str, holder: Any) -> bool:
+    """Whether a part of a holder can be had by its number."""
+    return atom.isdecimal() and str(int(atom)) == atom and hasattr(type(holder), "__getitem__")
+
+
 class Scope:
     """The globals and imports of one piece of generated code, over the locals that it has."""
 
@@ -55,6 +60,12 @@ class Scope:
         self.constants: dict[str, str] = {}
         shadowed = any(name in names for name in _SPELLED_WITH.values())
         self.speller = (_CarefulSpeller if shadowed else Speller)(self.name_of, self._value)
+        self.is_shown = False
+        """Whether the code is for people."""
+        self.equals = " = "
+        """What stands between a keyword and its value."""
+        self.owner: Any = None
+        """What attributes are read from, in code for people: numbered parts of it are written with their numbers."""
         self.special = local_names.special
         """All nodes whose value is perhaps not written as their name; every other one simply is."""
         self.forms: dict[int, Any] = {}
@@ -86,10 +97,19 @@ class Scope:
         if in_parentheses:
             self._enclosed.add(node)
 
+    def forget_inline(self, node: Node) -> None:
+        """Let the value of a node be written as its name again."""
+        self._inline.pop(node, None)
+        self._enclosed.discard(node)
+
     def spell_bare(self, node: Node) -> str:
         """The value of a node where no parentheses are needed around it."""
         text = self._value(node)
         return text[1:-1] if node in self._enclosed else text
+
+    def spell_argument(self, value: Any) -> str:
+        """An argument of a call, which needs no parentheses around it."""
+        return self.spell_bare(value) if type(value) is Node and value in self._enclosed else self.spell(value)
 
     def attribute(self, base: str, name: str) -> str:
         """``base.name``, or a ``getattr`` call for a name that cannot stand there."""
@@ -100,8 +120,10 @@ class Scope:
 
     def attribute_path(self, base: str, path: str) -> str:
         """The expression that walks a dotted path from ``base``."""
+        holder = self.owner
         for atom in plain(path).split("."):
-            base = self.attribute(base, atom)
+            base = f"{base}[{atom}]" if _is_numbered(atom, holder) else self.attribute(base, atom)
+            holder = getattr(holder, atom, None)
         return base
 
     def name_of(self, thing: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from clew.codegen.annotations import annotation
 from clew.codegen.assignments import assignment, can_assign, is_assignment
@@ -18,6 +18,8 @@ from clew.codegen.scope import Scope, can_stand_bare, quoted
 from clew.codegen.subscripts import subscript
 from clew.errors import CodegenError
 from clew.ir.node import Node
+
+ValueT = TypeVar("ValueT")
 
 _BINARY = {
     operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
@@ -98,7 +100,7 @@ def makes_statement(node: Node) -> bool:
     return is_assignment(node) or _lookup(_IN_PLACE, node.target) is not None
 
 
-def _lookup(signs: dict[Any, str], target: Any) -> str | None:
+def _lookup(signs: dict[Any, ValueT], target: Any) -> ValueT | None:
     try:
         return signs.get(target)
     except TypeError:  # a callable without a hash is no operator
@@ -187,8 +189,13 @@ def form_of(target: Any, scope: Scope) -> Form:
     """How calls of ``target`` are written, found out once for all its calls."""
     form: Form | None = scope.forms.get(id(target))
     if form is None:
-        form = scope.forms[id(target)] = _form(target)
+        shown = _lookup(SHOWN, target) if scope.is_shown else None
+        form = scope.forms[id(target)] = _form(target) if shown is None else Form(False, shown, "", target)
     return form
+
+
+SHOWN: dict[Any, Callable[[tuple[Any, ...], str, Scope], str | None]] = {}
+"""How calls of functions that only captures make are written in code for people."""
 
 
 def _form(target: Any) -> Form:
@@ -235,12 +242,12 @@ def owner(value: Any, scope: Scope) -> str:
 
 def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], scope: Scope) -> str:
     """The arguments of a call, in order; keywords that are no identifiers go through a dict."""
-    special, spell = scope.special, scope.spell
+    special, spell = scope.special, scope.spell_argument
     parts = [value.name if type(value) is Node and value not in special else spell(value) for value in args]
     for key, value in kwargs.items():
         key = plain(key)
         if can_stand_bare(key):
-            parts.append(f"{key} = {scope.spell(value)}")
+            parts.append(f"{key}{scope.equals}{spell(value)}")
         else:
             parts.append(f"**{{{quoted(key)}: {scope.spell(value)}}}")
     return ", ".join(parts)

@@ -14,11 +14,12 @@ from typing import Any
 from clew.codegen.annotations import annotation
 from clew.codegen.assignments import unread_roots
 from clew.codegen.blocks import Blocks
-from clew.codegen.checks import inlined_into, is_check, write_check
+from clew.codegen.checks import inlined_into, is_check, is_entry_check, shown_check, write_check
 from clew.codegen.control import ControlWriter, among
 from clew.codegen.finish import Finish, Return, Returning
 from clew.codegen.lines import Draft, Line, line_of
 from clew.codegen.raises import is_raise
+from clew.codegen.reading import inlined_for_reading, renamed_for_reading, wrapped
 from clew.codegen.statements import expression, statement
 from clew.errors import CodegenError
 from clew.ir.nested import bodies_of
@@ -27,6 +28,10 @@ from clew.ir.node import Node
 
 class Writer(ControlWriter):
     """Writes the functions of one piece of code, inner ones included; attributes are read from the name ``root``."""
+
+    def lines_of(self, node: Node, text: str) -> list[Line]:
+        """A statement with its comments; in code for people a long call stands in several lines."""
+        return super().lines_of(node, wrapped(text) if self.comments.shown else text)
 
     def function(self, nodes: Any, returning: Returning) -> Draft:
         """The parameters and the lines of the function over ``nodes``."""
@@ -46,6 +51,13 @@ class Writer(ControlWriter):
         skipped = self.skipped(nodes, finish).union(roots, *checks.values())
         around = (blocks.ends, blocks.closing, blocks.watched)
         special = among(nodes, *around, checks, self.plan.layouts, self.plan.handing, skipped)
+        if self.comments.inline:
+            ends = [node for node in nodes if node.op == "output" and draft is None]
+            inlined = inlined_for_reading(nodes, {*special, *ends}, self.scope, self.root)
+            skipped |= inlined
+            special |= inlined
+            if draft is not None and not self.plan.layouts:
+                renamed_for_reading(nodes, inlined, self.scope, self.root)
         lines: list[Line] = []
         outside: list[list[Line]] = []
         watched: list[Node] = []
@@ -106,9 +118,14 @@ class Writer(ControlWriter):
 
     def _check(self, node: Node, inlined: list[Node], frees: dict[Node, list[Node]]) -> Iterator[Line]:
         """An ``if`` with the call that raises, then the locals that the two were the last to use."""
-        test, call = write_check(node, inlined, self.scope, self.root)
+        if self.comments.shown:
+            yield from self.lines_of(node, shown_check(node, inlined, self.scope, self.root))
+            return
+        test, call = write_check(node, inlined, self.scope, self.root, self.comments.asking)
         yield from self.lines_of(node, test)
         yield Line(call, node, node).indented()
+        if is_entry_check(node):  # what it reads are inputs, which the caller holds
+            return
         used = [value for part in (*reversed(inlined), node) for value in frees.get(part, [])]
         yield from self.free(node, [value for value in used if value not in inlined])
 
@@ -132,7 +149,7 @@ class Writer(ControlWriter):
             freed = self._leaving(node, local, freed or [])
         if freed and (node.users or not is_raise(node)):
             text += self.freeing([used for used in freed if used not in roots] if roots else freed)
-        if self.comments.verbose or "\n" in text:
+        if self.comments.verbose or self.comments.modules or "\n" in text:
             return self.lines_of(node, text)
         return (line_of(text, node),)
 
@@ -152,9 +169,10 @@ class Writer(ControlWriter):
         if stars in draft.stars:
             raise CodegenError(f"node {node.name} is a second {stars}{name}", why="a Python function can have only one")
         draft.stars |= {stars} - {""}
-        default = "" if not node.args or stars else f" = {scope.spell(node.args[0])}"
         kind = "" if node.type is None else f" : {annotation(node.type, scope)}"
         kind = self.comments.parameter_annotation(node) or kind
+        equals = " = " if kind else scope.equals
+        default = "" if not node.args or stars else f"{equals}{scope.spell(node.args[0])}"
         draft.add_parameter(f"{stars}{name}{kind}", default, bool(node.kwargs.get("keyword_only")))
         if node.kwargs.get("positional_only"):
             draft.nameless = len(draft.parameters)

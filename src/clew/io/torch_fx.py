@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import inspect
 import keyword
 import re
 import warnings
@@ -26,6 +27,7 @@ from clew.io.torch_state import share_rest
 from clew.io.torch_trees import codegen_from_torch, codegen_to_torch
 from clew.ir.arguments import leaves, map_aggregate
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard, Input, attached, detached, evaluate
 from clew.ir.node import Node
 from clew.ir.opcodes import check_opcode
 from clew.ir.source import SourceLine
@@ -50,7 +52,7 @@ def from_fx(source: Any) -> Any:
         _refuse_export_hooks(source)
         module = GraphModule(source, graph_from_fx(source.graph), type(source).__name__)
         share_rest(source, module)
-        _drop_export_hooks(module)
+        _drop_checking_hooks(module)
         return module
     if isinstance(source, torch.fx.Graph):
         return graph_from_fx(source)
@@ -100,6 +102,9 @@ def graph_from_fx(source: torch.fx.Graph) -> Graph:
         args, kwargs = map_aggregate(node.args, translate), map_aggregate(node.kwargs, translate)
         twin = twins[node] = graph._append_exact(node.op, name, node.target, args, kwargs, node.type)
         _notes_from_fx(node, twin)
+        if node.op == "output" and "guards" in node.meta.get(META_KEY, ()):
+            inputs = {one.name: twins[one] for one in source.nodes if one.op == "placeholder"}
+            graph.guards = attached(node.meta[META_KEY]["guards"], inputs)
     return graph
 
 
@@ -183,10 +188,13 @@ def _refuse_export_hooks(source: torch.fx.GraphModule) -> None:
         )
 
 
-def _drop_export_hooks(module: torch.nn.Module) -> None:
+def _drop_checking_hooks(module: torch.nn.Module) -> None:
     for register in (module._forward_pre_hooks, module._forward_hooks):
-        for key in [key for key, hook in register.items() if _is_export_hook(hook)]:
+        for key in [key for key, hook in register.items() if _is_export_hook(hook) or isinstance(hook, GuardHook)]:
             del register[key]
+    with_names = module._forward_pre_hooks_with_kwargs
+    for key in [key for key in with_names if key not in module._forward_pre_hooks]:
+        del with_names[key]
 
 
 # ---- to torch.fx -------------------------------------------------------------------------------------------------
@@ -210,7 +218,31 @@ def _module_to_fx(root: torch.nn.Module, source: Graph, name: str) -> torch.fx.G
     vars(holder).update(vars(root) | held)
     module = torch.fx.GraphModule(holder, graph, name)
     share_rest(root, module)
+    if source.guards.entry:
+        inputs = {node.name: str(node.target) for node in source.find_nodes(op="placeholder")}
+        checks = GuardHook(detached(source.guards.entry), inputs)
+        module.register_forward_pre_hook(checks, with_kwargs=True)
     return module
+
+
+class GuardHook:
+    """Checks the guards of a capture before a call of its module of torch.fx, whose graph has no place for them."""
+
+    def __init__(self, guards: tuple[Guard, ...], inputs: dict[str, str]) -> None:
+        self.guards = guards
+        self.inputs = inputs
+        """The parameters by the names of their nodes."""
+
+    def __call__(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = {name: bound.arguments.get(target.lstrip("*")) for name, target in self.inputs.items()}
+        for one in self.guards:
+            one.require(evaluate(one.mapped(lambda leaf: _given(leaf, given)).subject, {}, module))
+
+
+def _given(leaf: Any, values: dict[str, Any]) -> Any:
+    return values[leaf.name] if isinstance(leaf, Input) else leaf
 
 
 def graph_to_fx(source: Graph, held: dict[str, Any] | None = None) -> torch.fx.Graph:
@@ -229,6 +261,8 @@ def graph_to_fx(source: Graph, held: dict[str, Any] | None = None) -> torch.fx.G
         twin = twins[node] = graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         _rename(graph, twin, (node._meta or {}).get(META_KEY, {}).get("name", node.name))
         _notes_to_fx(node, twin)
+        if node.op == "output" and source.guards.entry:  # torch.fx has no place for them
+            twin.meta.setdefault(META_KEY, {})["guards"] = detached(source.guards.entry)
     return graph
 
 
@@ -244,7 +278,7 @@ def _hold(graph: torch.fx.Graph, held: dict[str, Any], value: Any) -> torch.fx.N
 
 def _keep_effects(node: Node) -> None:
     """Let torch.fx's dead-code elimination keep Clew's own functions that are called for what they do, guards say."""
-    if node.op == "call_function" and str(node.target.__module__).startswith("clew.") and node.is_impure():
+    if node.op == "call_function" and str(node.target.__module__).partition(".")[0] == "clew" and node.is_impure():
         torch.fx.node.has_side_effect(node.target)
 
 

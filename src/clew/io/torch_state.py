@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from clew.runtime.parts import HOLDERS
+
 _FRESH = frozenset(vars(torch.nn.Module()))
 _HOOKS = tuple(name for name in _FRESH if "hooks" in name)
 # What a graph module keeps for itself, ours or torch's.
@@ -55,7 +57,7 @@ def _unregister_plain_tensors(source: torch.nn.Module, target: torch.nn.Module) 
 
 def _shared_child(child: Any, mine: Any) -> Any:
     """The child itself; where it only holds a path, a module of its own that holds the same."""
-    if child is None or type(child) is not torch.nn.Module:
+    if child is None or type(child) not in HOLDERS:
         return child
     if mine is None or mine is child:
         mine = torch.nn.Module()

@@ -14,6 +14,7 @@ from typing import Any
 
 from clew.ir.arguments import Reference
 from clew.ir.graph import Graph
+from clew.ir.guards import Call
 from clew.ir.guests import guest_of
 from clew.ir.lookup import is_same_object
 from clew.ir.node import Node
@@ -37,7 +38,31 @@ def difference(a: Graph, b: Graph) -> str | None:
         if found is not None:
             return f"node {place} (%{left.name}): {found}"
         pairs[left] = right
+    return _of_guards(a, b, pairs)
+
+
+def _of_guards(a: Graph, b: Graph, pairs: _Pairs) -> str | None:
+    """The first difference of what two graphs check before they run."""
+    for place, (left, right) in enumerate(zip_longest(a._guards, b._guards)):
+        if left is None or right is None:
+            extra, which = (left, "first") if right is None else (right, "second")
+            return f"guard {place}: only the {which} graph assumes {extra}"
+        parts = [(one.test, one.kind, one.reason, one.label, one.expected) for one in (left, right)]
+        found = _of_values(parts[0], parts[1], "test", pairs)
+        found = found or _of_expressions(left.subject, right.subject, pairs)
+        if found is not None:
+            return f"guard {place} ({left}): {found}"
     return None
+
+
+def _of_expressions(left: Any, right: Any, pairs: _Pairs) -> str | None:
+    if isinstance(left, Call) and isinstance(right, Call):
+        found = _of_values(left.function, right.function, "subject", pairs)
+        if found is not None or len(left.args) != len(right.args):
+            return found or _told("subject", left, right)
+        parts = zip(left.args, right.args, strict=True)
+        return next((found for one, other in parts if (found := _of_expressions(one, other, pairs))), None)
+    return _of_values(left, right, "subject", pairs)
 
 
 def _of_nodes(left: Node, right: Node, pairs: _Pairs) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from clew.errors import CodegenError, ErasedNode, ForeignNode, OutputCount, StillUsed
@@ -18,6 +18,7 @@ from clew.ir.arguments import Body, map_aggregate, map_arg
 from clew.ir.collector import CollectorPaused
 from clew.ir.editing import NO_DEFAULT, InsertPoint, Watchers
 from clew.ir.effects import is_impure, resolve
+from clew.ir.guards import Guard, Guards
 from clew.ir.memo import Memo
 from clew.ir.names import Namespace, snake_case
 from clew.ir.nested import FLAT, nested_graphs, with_bodies
@@ -45,6 +46,8 @@ class Graph(Body):
     default_codegen: ClassVar[Callable[[], Any] | None] = None
     _may_nest = False
     """True once a graph has stood among the arguments of a node."""
+    _guards: tuple[Guard, ...] = ()
+    """The assumptions that are checked before the program runs."""
 
     def __init__(
         self,
@@ -86,6 +89,20 @@ class Graph(Body):
     @property
     def _graph_namespace(self) -> Namespace:
         return self._names
+
+    @property
+    def guards(self) -> Guards:
+        """The assumptions of the graph: those checked before it runs, then those on values that it computes."""
+        return Guards(self)
+
+    @guards.setter
+    def guards(self, guards: Iterable[Guard]) -> None:
+        self.set_guards(tuple(guards))
+
+    def set_guards(self, guards: tuple[Guard, ...]) -> None:
+        """Let these be checked before the program runs, and no others."""
+        self._guards = guards
+        self._announce()
 
     def output_node(self) -> Node:
         """The output node; an error if there is none."""
@@ -216,6 +233,8 @@ class Graph(Body):
             )
         if to_erase.graph is not self:
             raise ForeignNode(f"node {to_erase.name} is of another graph: this is the wrong graph to erase it from")
+        if self._guards and to_erase.op == "placeholder":
+            self._check_unguarded(to_erase)
         if to_erase._erased:
             warnings.warn(f"node {to_erase.name} is already erased", stacklevel=2)
             return
@@ -233,6 +252,15 @@ class Graph(Body):
         if self._index is not None:
             self._index[to_erase.op].pop(to_erase, None)
         drop_inputs(to_erase)
+
+    def _check_unguarded(self, node: Node) -> None:
+        """Raise if a guard reads the input that is to be erased."""
+        reading = next((one for one in self._guards if node in one.inputs), None)
+        if reading is not None:
+            raise StillUsed(
+                f"Tried to erase the input {node.name}, which the guard {reading} reads",
+                fixes=[f"drop the guard first: graph.guards.drop(subject={node.name!r})"],
+            )
 
     def inserting_before(self, n: Node | None = None) -> InsertPoint:
         """From now on, or inside a ``with``, new nodes go before ``n`` (at the front of all without ``n``)."""
@@ -350,6 +378,7 @@ class Graph(Body):
                 memo[id(node)] = copied
                 _copy_notes(node, copied)
         twin._names = self._names.copy()
+        twin._guards = tuple(one.mapped(lambda leaf: twins.get(leaf, leaf)) for one in self._guards)
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 from clew.errors import MissingAttribute, MissingInput
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard, evaluate, guard, guard_of
 from clew.ir.nested import FLAT
 from clew.ir.node import Node
 
@@ -61,7 +62,11 @@ class Interpreter:
 
     def _run_all(self) -> Any:
         """What the output is given, after all nodes before it."""
+        guards = self.graph.guards.entry
         for node in self.graph.nodes:
+            if guards and node.op != "placeholder":
+                self._check(guards)
+                guards = ()
             if node in self.env:
                 continue
             try:
@@ -75,6 +80,13 @@ class Interpreter:
             if node.op == "output":
                 return value
         return None
+
+    def _check(self, guards: tuple[Guard, ...]) -> None:
+        """Raise unless the guards of the graph hold for the inputs."""
+        root = self.module if isinstance(getattr(self.module, "graph", None), Graph) else None
+        root = getattr(self.module, "root", self.module) if root is not None else self.module
+        for one in guards:
+            one.require(evaluate(one.subject, self.env, root))
 
     def _named(self, count: int, kwargs: dict[str, Any]) -> dict[Node, Any]:
         """The values of the inputs that are passed by name, behind ``count`` others; ``**`` gathers unknown names."""
@@ -111,6 +123,9 @@ class Interpreter:
     def run_node(self, n: Node) -> Any:
         """The value of one node: its arguments are fetched, then the method of its opcode is called."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)
+        if n.target is guard:
+            guard_of(n).require(args[0])
+            return None
         return getattr(self, n.op)(n.target, args, kwargs)
 
     # ---- the six methods -----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ The graph that comes out keeps the rules of ``verify``.
 from __future__ import annotations
 
 import keyword
+import operator
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from clew.errors import TextError, a_or_an
 from clew.ir.annotations import AnnotationReader
 from clew.ir.collector import CollectorPaused
 from clew.ir.graph import Graph
+from clew.ir.guards import KINDS, TESTS, Attribute, Call, Expression, Guard
 from clew.ir.literals import STRING
 from clew.ir.lookup import DOTTED
 from clew.ir.node import Node
@@ -44,6 +46,10 @@ _PLACE = rf"[^\s'\"]+|{STRING}"
 _SOURCE = re.compile(
     rf"[ \t]*# (?P<file>{_PLACE}):(?P<line>\d{{1,9}})(?: in (?P<function>{_PLACE}))?[ \t]*(?=\r?\n|$)", re.ASCII
 )
+_WHERE = re.compile(r"[ \t]*where[ \t]*\{")
+_SPOKEN = re.compile(r"(attr|function|method)[ \t]+")
+_MEMBER = re.compile(r"\.([A-Za-z_]\w*)", re.ASCII)
+_LATER_WORD = re.compile(r"[ \t]+([a-z]+)\b")
 _LINE_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")
 
 
@@ -85,6 +91,8 @@ class _GraphReader(AnnotationReader):
         self.header()
         self.expect("{")
         self.statements()
+        if self.match(_WHERE) is not None:
+            self.guards()
         found = self.graph
         self.graph, self.nodes = outside  # type: ignore[assignment]
         return found
@@ -227,6 +235,70 @@ class _GraphReader(AnnotationReader):
         match = self.take(pattern, expected)
         return match[1] if match[1] is not None else self.unquoted(match[2], match.start())
 
+    # ---- guards --------------------------------------------------------------------------------------------------
+
+    def guards(self) -> None:
+        """Guards up to the closing brace, one a line."""
+        found: list[Guard] = []
+        self.line_end("the end of the line behind '{'")
+        while not self.accept("}"):
+            self.skip()
+            found.append(self.guard())
+            self.line_end("the end of the line")
+        self.graph.guards = found
+
+    def guard(self) -> Guard:
+        kind = self.one_of(KINDS, "the kind of a guard")
+        subject = self.expression()
+        test = self.one_of(tuple(TESTS), "the test of a guard")
+        expected = self.value()
+        told = {word: self.worded(word) for word in ("because", "says")}
+        source = self.place_in_comment()
+        return Guard(subject, test, expected, kind, source, told["because"], told["says"])
+
+    def one_of(self, words: tuple[str, ...], expected: str) -> str:
+        self.skip()
+        match = self.take(_WORD, expected)
+        if match[0] not in words:
+            raise self.fault(f"{match[0]!r} is not {expected}: expected one of {', '.join(words)}", match.start())
+        return match[0]
+
+    def worded(self, word: str) -> str:
+        """A text behind a word, if the word is there."""
+        place = self.place
+        match = self.match(_LATER_WORD)
+        if match is None or match[1] != word:
+            self.place = place
+            return ""
+        self.skip()
+        return self.string()
+
+    def expression(self) -> Expression:
+        """What a guard looks at."""
+        self.skip()
+        word = self.match(_SPOKEN)
+        if word is None:
+            found = self.value()
+            while (after := self.match(_MEMBER)) is not None or self.text.startswith("[", self.place):
+                if after is not None:
+                    found = Call(getattr, (found, after[1]))
+                else:
+                    self.expect("[")
+                    found = Call(operator.getitem, (found, self.expression()))
+                    self.expect("]")
+            return found
+        if word[1] == "attr":
+            return Attribute(self.quoted_or_bare(_PATH, "a path"))
+        target = self.function() if word[1] == "function" else self.quoted_or_bare(_PATH, "the name of a method")
+        self.expect("(")
+        args: list[Expression] = []
+        while self.skip() != ")":
+            args.append(self.expression())
+            if not self.accept(","):
+                break
+        self.expect(")", "',' or ')'")
+        return Call(target, tuple(args))
+
     # ---- what is known of a node ---------------------------------------------------------------------------------
 
     def types(self) -> tuple[Type | None, Any]:
@@ -245,10 +317,16 @@ class _GraphReader(AnnotationReader):
 
     def source(self, node: Node) -> None:
         """The place in the user's program, if the comment that ends the line is one."""
+        found = self.place_in_comment()
+        if found is not None:
+            node.source = found
+
+    def place_in_comment(self) -> SourceLine | None:
         match = self.match(_SOURCE)
-        if match is not None:
-            filename, function = (self.plain(match[group] or "", match.start()) for group in ("file", "function"))
-            node.source = SourceLine(filename, int(match["line"]), function)
+        if match is None:
+            return None
+        filename, function = (self.plain(match[group] or "", match.start()) for group in ("file", "function"))
+        return SourceLine(filename, int(match["line"]), function)
 
     def plain(self, word: str, place: int) -> str:
         return self.unquoted(word, place) if word[:1] in ("'", '"') else word

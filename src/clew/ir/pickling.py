@@ -23,6 +23,7 @@ from clew.ir.node import Node, set_source, set_type
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
+    from clew.ir.guards import Guard
 
 
 class Index(int):
@@ -159,15 +160,25 @@ def pack(graph: Graph) -> tuple[Any, ...]:
     if tracer is not None and not _can_pickle(tracer):
         tracer = None
     columns = tuple(vars(packer.table).values())
-    return type(graph), columns, tracer, graph._tracer_extras, graph._chosen_codegen
+    guards = tuple(one.translated(packer.encode) for one in graph._guards)
+    return type(graph), columns, tracer, graph._tracer_extras, graph._chosen_codegen, guards
 
 
-def unpack(kind: type[Graph], columns: tuple[Any, ...], tracer: type | None, extras: Any, codegen: Any) -> Graph:
+def unpack(
+    kind: type[Graph],
+    columns: tuple[Any, ...],
+    tracer: type | None,
+    extras: Any,
+    codegen: Any,
+    guards: tuple[Guard, ...] = (),
+) -> Graph:
     """A graph from the columns that ``pack`` made."""
     graph = kind(tracer_cls=tracer, tracer_extras=extras)
     with CollectorPaused():
-        _Unpacker(graph, Table(*columns)).fill()
+        unpacker = _Unpacker(graph, Table(*columns))
+        unpacker.fill()
     graph._chosen_codegen = codegen
+    graph._guards = tuple(one.translated(unpacker.decode) for one in guards)
     return graph
 
 

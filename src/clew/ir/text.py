@@ -4,14 +4,18 @@
       %linear: f32[2, n, 4] = module layer1.0.linear(%x)
       %relu = function torch.nn.functional.relu(%linear, inplace=False)
       return (%relu, {'flag': %flag})
+    } where {
+      size %x.shape[1] equals 7
     }
 
-A graph comes in and is left as it is. No string in it can break out of its line. Objects that no name reaches print
-as ``@0``, ``@1`` and are listed in a comment at the top; ``text_and_objects`` hands them over for ``parse``.
+Behind ``where`` stand the guards that are checked before the graph runs. A graph comes in and is left as it is. No
+string in it can break out of its line. Objects that no name reaches print as ``@0``, ``@1`` and are listed in a comment
+at the top; ``text_and_objects`` hands them over for ``parse``.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +24,7 @@ from clew.errors import TextError
 from clew.ir.annotations import annotation_text
 from clew.ir.collector import CollectorPaused
 from clew.ir.graph import Graph
+from clew.ir.guards import Attribute, Call, Expression, Guard
 from clew.ir.literals import Speller
 from clew.ir.lookup import name_for
 from clew.ir.node import Node
@@ -122,8 +127,33 @@ class _Writer:
         lines = self.lines(nodes[count:])
         if self.sources:
             lines = [line + self.source(node) for line, node in zip(lines, nodes[count:], strict=True)]
+        checked = [f"{self._indent}{self.guard(one)}" for one in graph.guards.entry]
         self._indent = outside
-        return "\n".join([f"graph({header}) {{", *lines, f"{outside}}}"])
+        closing = ["}"] if not checked else ["} where {", *checked, f"{outside}}}"]
+        return "\n".join([f"graph({header}) {{", *lines, f"{outside}{closing[0]}", *closing[1:]])
+
+    def guard(self, one: Guard) -> str:
+        """A guard: its kind, the expression that it looks at, the test, and what that expects."""
+        reason = f" because {one.reason!r}" if one.reason else ""
+        label = f" says {one.label!r}" if one.label else ""
+        place = f"  # {_place(one.source)}" if self.sources and one.source is not None else ""
+        return f"{one.kind} {self.expression(one.subject)} {one.test} {self.spell(one.expected)}{reason}{label}{place}"
+
+    def expression(self, found: Expression) -> str:
+        """What a guard looks at: ``%x.shape[0]``, ``attr layer.training``, ``function operator.gt(%n, 1)``."""
+        if isinstance(found, Attribute):
+            return f"attr {_bare(_PATH, found.path)}"
+        if not isinstance(found, Call):
+            return self.spell(found)
+        of_input = bool(found.args) and isinstance(found.args[0], (Node, Call)) and not _is_spoken(found.args[0])
+        if of_input and found.function is getattr and len(found.args) == 2 and _NAME.fullmatch(str(found.args[1])):
+            return f"{self.expression(found.args[0])}.{found.args[1]}"
+        if of_input and found.function is operator.getitem and len(found.args) == 2:
+            return f"{self.expression(found.args[0])}[{self.expression(found.args[1])}]"
+        args = ", ".join(map(self.expression, found.args))
+        if isinstance(found.function, str):
+            return f"method {_bare(_PATH, found.function)}({args})"
+        return f"function {self.name_of(found.function)}({args})"
 
     def header(self, nodes: list[Node]) -> str:
         """The inputs: on one line where they fit, otherwise one a line, each with its source."""
@@ -210,6 +240,11 @@ class _Writer:
 
     def source(self, node: Node) -> str:
         return "" if not self.sources or node.source is None else f"  # {_place(node.source)}"
+
+
+def _is_spoken(found: Expression) -> bool:
+    """Whether an expression is written with a word before it, so that nothing can be hung on its end."""
+    return isinstance(found, Call) and found.function not in (getattr, operator.getitem)
 
 
 def _fits_header(node: Node) -> bool:

@@ -5,6 +5,7 @@ A graph comes in and is left as it is; the first broken rule is raised as an err
 1. Every opcode is one of the six and its target fits.          4. Names are unique.
 2. Arguments are nodes of this graph that come earlier.         5. At most one output, and it is the last node.
 3. ``users`` is exactly the reverse of the arguments.           6. Paths exist in the owning module, if there is one.
+7. Guards read inputs of this graph.
 
 Graphs inside a graph keep the same rules; those of branches and loops are in ``control_rules``.
 """
@@ -52,6 +53,7 @@ def verify(graph: Graph, root: Any = None) -> None:
     _check_output(nodes, [node for node in others if node.op == "output"])
     _check_uses(graph, nodes)
     _check_names(nodes)
+    _check_guards(graph)
     root = graph.owning_module if root is None else root
     for node, bodies in with_bodies(nodes) if graph._may_nest else ():
         for body in bodies:
@@ -86,6 +88,13 @@ def _check_uses(graph: Graph, nodes: list[Node]) -> None:
         see(node)
     if uses != sum(map(len, [node.users for node in nodes])):
         _raise_for_false_user(graph)
+
+
+def _check_guards(graph: Graph) -> None:
+    for one in graph._guards:
+        for node in one.inputs:
+            if node.graph is not graph or node._erased or node.op != "placeholder":
+                raise ForeignNode(f"the guard {one} reads {node.name}, which is no input of this graph")
 
 
 def _check_names(nodes: list[Node]) -> None:

@@ -82,10 +82,10 @@ def bind(
     names = function.__globals__ | binder.globals() | numbers.names | _surroundings()
     bound = compiled(definition, function.__code__.co_filename, names)
     if not binder.modules and own is not None:
-        return Bound(bound, _usual, Body(definition, names, UNUSUAL))
+        return Bound(bound, _usual, Body(definition, names, UNUSUAL, code._checks))
     ready = binder.ready(None if own is not None else function)
     names[f"{PREFIX}ready"] = ready
-    found = Bound(bound, ready, Body(definition, names, f"not {PREFIX}ready()"))
+    found = Bound(bound, ready, Body(definition, names, f"not {PREFIX}ready()", code._checks))
     return found if found.ready() is not False else None
 
 
@@ -97,7 +97,7 @@ def body_of(code: PythonCode, function: FunctionType, bound: Bound | None) -> Bo
         return bound.body
     definitions = [part for part in ast.parse(code.src).body if isinstance(part, ast.FunctionDef)]
     names = function.__globals__ | _surroundings()
-    return Body(definitions[0], names, LOOKED_AT) if len(definitions) == 1 else None
+    return Body(definitions[0], names, LOOKED_AT, code._checks) if len(definitions) == 1 else None
 
 
 def _surroundings() -> dict[str, Any]:

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from clew.capture.example.contents import contents, follows, refill
-from clew.capture.example.guards import Guard, guards_of
 from clew.capture.example.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
@@ -25,7 +24,7 @@ from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepa
 from clew.runtime.direct import Body
 from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
-from clew.runtime.parts import check_assignment, mark_parts
+from clew.runtime.parts import Part, check_assignment, mark_parts
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
 from clew.runtime.whole_state import complete
 
@@ -34,16 +33,12 @@ class Guarded:
     """What captured modules and captured functions have in common."""
 
     graph: Graph
+    _inlines = True
 
     @property
     def _self(self) -> Any:
         """The object that the graph writes its state to."""
         return self
-
-    @property
-    def guards(self) -> list[Guard]:
-        """The assumptions, in the order in which they are checked."""
-        return guards_of(self.graph)
 
     def _plan(self) -> Plan | None:
         """What the graph as it is now may do before its last guard."""
@@ -200,7 +195,7 @@ def _give(source: torch.nn.Module, module: torch.nn.Module, path: str, copies: d
     for atom in owner.split(".") if owner else ():
         original = original._modules[atom]
         if atom not in holder._modules:
-            holder.add_module(atom, torch.nn.Module())
+            holder.add_module(atom, Part())
             holder._modules[atom].training = original.training
         holder = holder._modules[atom]
     if holder is original:  # a module that stays one call belongs to both

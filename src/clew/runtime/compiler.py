@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from clew.capture.example.guards import Variable, require_variable
-from clew.ir.arguments import leaves
-from clew.ir.nested import all_nodes
+from clew.ir.guards import leaves_of
 
 is_compiling = torch.compiler.is_dynamo_compiling
 ALIVE: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -47,8 +46,8 @@ prepared._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 def _objects_outside(callee: Any) -> list[Variable]:
     """The variables outside of a program whose contents count too."""
-    found = [leaf for node in all_nodes(callee.graph) for leaf in leaves(node.args) if isinstance(leaf, Variable)]
-    return [variable for variable in found if variable.held is not None]
+    found = [leaf for one in callee.graph.guards.entry for leaf in leaves_of(one.subject)]
+    return [leaf for leaf in found if isinstance(leaf, Variable) and leaf.held is not None]
 
 
 @torch._disable_dynamo  # a captured program looks at objects outside of itself before each call

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from clew.capture.example import inline
-from clew.capture.example.guards import CHECKS, MISSING, Variable, require_variable
+from clew.capture.example.guards import attributes_of_arrays
 
 Part = TypeVar("Part", bound=ast.AST)
 PREFIX = "_direct_"
-_READS = ("shape", "ndim", "dtype", "device", "layout")
 _CONSTANT = ("dtype", "layout")
 _PROCESSOR = "device(type='cpu')"
 _NOTED = """
@@ -36,6 +34,8 @@ class Body(NamedTuple):
     definition: ast.FunctionDef
     names: dict[str, Any]
     unless: str = ""
+    checks: slice = slice(0, 0)
+    """Which of the first statements are guards; those before them give parameters other names."""
 
 
 def direct_call(
@@ -49,7 +49,7 @@ def direct_call(
 
     ``general`` is called with the same where this function does not know; ``note`` tells what is known of an error.
     """
-    definition, names, unless = body
+    definition, names, unless, _ = body
     parameters = definition.args
     first = (parameters.posonlyargs or parameters.args)[:1]
     if not first or first[0].arg != "self":
@@ -57,7 +57,8 @@ def direct_call(
     callee = f"{PREFIX}callee" if root else "self"
     names = names | {f"{PREFIX}general": general, f"{PREFIX}note": note, f"{PREFIX}Exception": Exception}
     way = _Entrance(names, f"return {PREFIX}general({callee}{_passed_on(parameters)})")
-    rest = way.taken_from(definition.body)
+    checks = [*definition.body[: body.checks.start], *map(way.written, definition.body[body.checks])]
+    rest = definition.body[body.checks.stop :] or _written("return None", definition)
     start = _written(f"if {unless}:\n    {way.leave}", definition) if unless else []
     if root and _reads_self(definition.body):
         start = _written(f"self = {callee}.{root}", definition) + start
@@ -66,7 +67,7 @@ def direct_call(
     if not parameters.posonlyargs:  # a keyword of that name is among the program's own
         parameters.posonlyargs, parameters.args = first, parameters.args[1:]
     first[0].arg = callee
-    made = ast.FunctionDef(definition.name, parameters, [*start, *way.statements, *noted], [], None)
+    made = ast.FunctionDef(definition.name, parameters, [*start, *checks, *noted], [], None)
     return compiled(ast.copy_location(made, definition), filename, names)
 
 
@@ -85,42 +86,21 @@ class _Entrance:
     def __init__(self, names: dict[str, Any], leave: str) -> None:
         self.names = names
         self.leave = leave
-        self.statements: list[ast.stmt] = []
-        self._shapes: set[str] = set()
         self._arrays: set[str] = set()
 
-    def taken_from(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """What is left of a body: values that are freed at the entrance are freed after it."""
-        freed: list[ast.stmt] = []
-        for place, statement in enumerate(body):
-            if _is_freeing(statement):
-                freed.append(statement)
-            elif (test := self._test(statement)) is not None:
-                (written,) = _written(f"if 0:\n    {self.leave}", statement)
-                written.test = _placed(self._looked_up(test), statement)  # type: ignore[attr-defined]
-                self.statements.append(written)
-            elif self._is_reading(statement):
-                self.statements.append(statement)
-            else:
-                return [*freed, *body[place:]]
-        return [*freed, *_written("return None", body[-1])]
-
-    def _test(self, statement: ast.stmt) -> ast.expr | None:
-        """The expression that is true where a guard could fail; None if the statement is no guard."""
-        if isinstance(statement, ast.If) and not statement.orelse and len(statement.body) == 1:
-            return self._read(statement.test) if self._check(statement.body[0]) is not None else None
-        check = self._check(statement)
-        if check is None or self.names.get(check.func.id) is not require_variable:  # type: ignore[attr-defined]
-            return None
-        variable = self.names.get(getattr(check.args[0], "id", ""))
-        return self._variable_test(variable) if isinstance(variable, Variable) else None
+    def written(self, check: ast.stmt) -> ast.stmt:
+        """The statement in the place of a guard, which is an ``if`` with the call that raises."""
+        assert isinstance(check, ast.If)
+        (written,) = _written(f"if 0:\n    {self.leave}", check)
+        written.test = _placed(self._looked_up(self._read(check.test)), check)  # type: ignore[attr-defined]
+        return written
 
     def _read(self, test: ast.expr) -> ast.expr:
         """A test that looks into arrays by itself: no compiler reads this code."""
         if isinstance(test, ast.BoolOp):
             test.values = [self._read(value) for value in test.values]
         function = self.names.get(getattr(test.func, "id", "")) if isinstance(test, ast.Call) else None
-        if isinstance(test, ast.Call) and any(function is told for told in inline.attributes_of_arrays.values()):
+        if isinstance(test, ast.Call) and any(function is told for told in attributes_of_arrays.values()):
             self._arrays.add(getattr(test.args[0], "id", ""))
             return ast.Attribute(test.args[0], "__dict__", ast.Load())
         return self._asked_on_processor(test)
@@ -155,42 +135,6 @@ class _Entrance:
             return test
         return ast.UnaryOp(ast.Not(), ast.Attribute(read.value, "is_cpu", ast.Load()))
 
-    def _is_reading(self, statement: ast.stmt) -> bool:
-        """A name for a fact about a value, or for what the dicts of a module hold: harmless if done twice."""
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            return False
-        value, items = statement.value, 0
-        while isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
-            value, items = value.value, items + 1
-        if isinstance(value, ast.Attribute) and value.attr in _READS and isinstance(value.value, ast.Name):
-            if not items and value.attr == "shape":
-                self._shapes.add(statement.targets[0].id)
-            return True
-        if not isinstance(value, ast.Name):
-            return False
-        return items == 0 or value.id in self._shapes or value.id.startswith("_bound_")
-
-    def _check(self, statement: ast.stmt) -> ast.Call | None:
-        call = statement.value if isinstance(statement, ast.Expr) else None
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            return None
-        function = self.names.get(call.func.id)
-        return call if any(function is check for check in CHECKS) else None
-
-    def _variable_test(self, variable: Variable) -> ast.expr:
-        """The test for a variable outside of the program: whether it holds another object, or one that has changed."""
-        name = f"{PREFIX}{len(self.names)}"
-        self.names[f"{name}_of"] = variable
-        if isinstance(variable.holder, CellType):
-            return ast.parse(f"not {name}_of.is_as_before()", mode="eval").body
-        self.names[f"{name}_in"] = variable.holder
-        self.names[f"{name}_is"] = variable.expected
-        self.names[f"{PREFIX}missing"] = MISSING
-        holder = f"{name}_in" if isinstance(variable.holder, dict) else f"{name}_in.__dict__"
-        test = f"{holder}.get({variable.name!r}, {PREFIX}missing) is not {name}_is"
-        return ast.parse(test if variable.held is None else f"{test} or {name}_of.held.has_changed()", mode="eval").body
-
-
 def _passed_on(parameters: ast.arguments) -> str:
     """The arguments of a call that passes on what a function was given."""
     places = [one.arg for one in (*parameters.posonlyargs, *parameters.args)][1:]
@@ -198,13 +142,6 @@ def _passed_on(parameters: ast.arguments) -> str:
     places += [f"{one.arg}={one.arg}" for one in parameters.kwonlyargs]
     places += [f"**{parameters.kwarg.arg}"] if parameters.kwarg is not None else []
     return "".join(f", {one}" for one in places)
-
-
-def _is_freeing(statement: ast.stmt) -> bool:
-    """``x = y = None``."""
-    if not isinstance(statement, ast.Assign) or not all(isinstance(target, ast.Name) for target in statement.targets):
-        return False
-    return isinstance(statement.value, ast.Constant) and statement.value.value is None
 
 
 def _reads_self(body: list[ast.stmt]) -> bool:

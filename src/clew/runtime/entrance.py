@@ -1,54 +1,49 @@
-"""The guards at the entrance of generated code, as a quick test of whether a call could fit.
+"""The guards of a graph asked before a call: which one fails, if any, without running anything of the program.
 
-Generated code comes in; out comes a function of the same arguments that is false where one of the guards before the
-first operation would be called. Such a guard may still be content; and true says nothing of the guards further down.
+``entrance_test`` gives a function of the graph's own arguments that is false where a guard does not hold. It is made of
+the guards, which are data, and raises nothing of its own. ``first_failing`` names the guard.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
+import inspect
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
-from clew.capture.example.guards import CHECKS
-from clew.capture.example.inline import attributes_of_arrays
-from clew.codegen.python import PythonCode
-
-_FREED = re.compile(r"    (\w+ = )+None")
-_TEST = re.compile(r"    if .*:")
-_ASKED = re.compile(r"(\w+)\((\w+)\)")
-_CHECK = re.compile(r"        (\w+)\(")
+from clew.codegen.python import CodeGen
+from clew.errors import ClewError
+from clew.ir.graph import Graph
+from clew.ir.guards import Guard, evaluate
 
 
-def entrance_test(code: PythonCode, function: FunctionType) -> Callable[..., bool] | None:
-    """The test of a graph's code; None if no guard stands at its entrance."""
-    lines = code.src.split("\n")
-    start = next((place for place, line in enumerate(lines) if line.startswith(f"def {code.name}(")), None)
-    if start is None or not lines[start].endswith(":"):
+def entrance_test(graph: Graph) -> Callable[..., bool] | None:
+    """The test of the guards of a graph; None if it has none, or if its inputs come by a way of their own."""
+    if not graph._guards or type(graph._codegen) is not CodeGen:
         return None
-    written = [lines[start]]
-    for line, following in itertools.pairwise(lines[start + 1 :]):
-        check = _CHECK.match(following)
-        if _TEST.fullmatch(line) and check is not None and function.__globals__.get(check[1]) in CHECKS:
-            written += [_read(line, function), "        return False"]
-        elif not (_FREED.fullmatch(line) or _CHECK.match(line)):
-            break
-    if len(written) == 1:
-        return None
-    names: dict[str, Any] = dict(function.__globals__)
-    source = "\n".join([*written, "    return True", ""])
-    exec(compile(source, "<clew entrance>", "exec", dont_inherit=True), names)
+    code = graph._codegen.check_code(graph)
+    names: dict[str, Any] = dict(code.globals)
+    exec(compile(code.src, "<clew check>", "exec", dont_inherit=True), names)
     found: Callable[..., bool] = names[code.name]
     return found
 
 
-def _read(line: str, function: FunctionType) -> str:
-    """A test that looks into arrays by itself: no compiler reads this code."""
-    told = attributes_of_arrays.values()
+def first_failing(
+    graph: Graph, signature: inspect.Signature, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Guard | None:
+    """The first guard of a graph that does not hold for these arguments."""
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    inputs = {node: bound.arguments[str(node.target).lstrip("*")] for node in graph.find_nodes(op="placeholder")}
+    for one in graph._guards:
+        if not _holds(one, inputs, root):
+            return one
+    return None
 
-    def written(call: re.Match[str]) -> str:
-        return f"{call[2]}.__dict__" if any(function.__globals__.get(call[1]) is one for one in told) else call[0]
 
-    return _ASKED.sub(written, line)
+def _holds(one: Guard, inputs: dict[Any, Any], root: Any) -> bool:
+    try:
+        return one.holds(evaluate(one.subject, inputs, root))
+    except ClewError:
+        raise
+    except Exception:  # a value of another kind has no such fact to tell
+        return False

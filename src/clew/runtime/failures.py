@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from clew.codegen.python import PythonCode
+from clew.errors import GuardError
 from clew.ir.graph import Graph
 
 
@@ -20,7 +21,7 @@ def note_origin(error: Exception, name: str, graph: Graph, code: PythonCode | No
     """
     filename = getattr(getattr(function, "__code__", None), "co_filename", None)
     line = _line_in(error.__traceback__, filename)
-    if code is None or line is None:
+    if code is None or line is None or isinstance(error, GuardError):  # which says all of that itself
         return
     text = code.src.split("\n")[line - 1].strip()
     note = f"In the generated {code.name} of {name}, line {line}: {text}"

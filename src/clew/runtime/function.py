@@ -17,9 +17,10 @@ from typing import Any
 from clew.codegen.python import PythonCode
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard, Guards
 from clew.runtime.build import compile_function
 from clew.runtime.direct import Body, direct_call
-from clew.runtime.entrance import entrance_test
+from clew.runtime.entrance import entrance_test, first_failing
 from clew.runtime.failures import note_origin
 
 Protection = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[None]]
@@ -51,6 +52,10 @@ class _OriginalSignature:
 class GraphFunction:
     """A captured function. Call it like the original; edit its ``graph``; read its ``code``."""
 
+    _inlines = False
+    """Whether the code that is shown writes short values where they are used: in captures, not in graphs of torch.fx's
+    kind, where people look for one line a node."""
+
     def __init__(self, root: Any, graph: Graph, name: str = "graph") -> None:
         self.root = root
         self._graph = graph
@@ -75,8 +80,18 @@ class GraphFunction:
 
     @property
     def code(self) -> str:
-        """The generated Python."""
-        return self.recompile().src
+        """The program as Python, for reading; what runs also checks the guards, and frees values early."""
+        return str(self._graph.python_code("self", shown=True, inline=self._inlines).src)
+
+    @property
+    def guards(self) -> Guards:
+        """The assumptions: those checked before the program runs, then those on values that it computes."""
+        return self._graph.guards
+
+    def check(self, /, *args: Any, **kwargs: Any) -> Guard | None:
+        """The first guard that does not hold for a call with these arguments, of those that are checked before the
+        program runs; None if all hold."""
+        return first_failing(self._graph, self.__signature__, self.root, args, kwargs)
 
     def recompile(self) -> PythonCode:
         """The code of the graph as it is now; made anew only if the graph has changed."""
@@ -125,7 +140,7 @@ class GraphFunction:
         """A quick look at the guards at the entrance: false where a call would probably fail, true where it may not."""
         entrance = self._entrance
         if entrance is None:
-            entrance = self._entrance = (entrance_test(*self._compile()),)
+            entrance = self._entrance = (entrance_test(self._graph),)
         test = entrance[0]
         try:
             return test is None or test(self.root, *args, **kwargs)

@@ -15,7 +15,7 @@ from clew.capture.example.captured import Captured
 from clew.capture.example.slots import ROOT
 from clew.errors import CaptureError
 from clew.ir.graph import Graph
-from clew.ir.nested import all_nodes
+from clew.ir.guards import rename_attributes
 from clew.runtime.captured import CapturedFunction, give_state
 from clew.runtime.module import put_attribute, referred_paths, take_over
 from clew.runtime.whole_state import complete
@@ -79,9 +79,7 @@ def methods_of(source: torch.nn.Module, captures: dict[str, Captured]) -> Captur
 def _rename_constants(captured: Captured, constants: dict[str, Any]) -> None:
     """Give the constants of one capture names of their own; one that another capture has too is shared."""
     names = {path: _name_of(value, constants) for path, value in captured.constants.items()}
-    for node in list(all_nodes(captured.graph)):
-        if node.op == "get_attr" and node.target in names:
-            node.target = names[node.target]
+    rename_attributes(captured.graph, lambda path: names.get(path, path))
 
 
 def _name_of(value: Any, constants: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ code. Importing this file imports torch.
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -21,14 +22,17 @@ from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.editing import Watchers
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard, Guards, attribute_paths
 from clew.ir.nested import all_nodes
 from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of, may_bind
 from clew.runtime.build import compile_function
 from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body, direct_call
+from clew.runtime.entrance import first_failing
 from clew.runtime.failures import note_origin
 from clew.runtime.folder import write_folder
 from clew.runtime.function import OWN, PATIENCE, REBINDINGS, Protection, Running, call_plainly, let_go
+from clew.runtime.parts import HOLDERS, Part
 
 GENERATED = "GraphModuleImpl"
 
@@ -57,7 +61,10 @@ OWN_ATTRIBUTES = frozenset({"meta", "_watchers", "_deepcopy_hooks", *_DERIVED})
 class GraphModule(torch.nn.Module):
     """A module generated from a graph."""
 
-    __jit_unused_properties__ = ["graph", "code", "_code", "_tracer_cls", "_lineno_map", "_prologue_start"]
+    _inlines = False
+    """As for a ``GraphFunction``."""
+
+    __jit_unused_properties__ = ["graph", "code", "guards", "_code", "_tracer_cls", "_lineno_map", "_prologue_start"]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """Each instance has a class of its own, because ``forward`` is a function of the class."""
@@ -118,8 +125,18 @@ class GraphModule(torch.nn.Module):
 
     @property
     def code(self) -> str:
-        """The generated Python of the graph as it is now."""
-        return self.recompile().src
+        """The program as Python, for reading; what runs also checks the guards, and frees values early."""
+        return str(self._graph.python_code("self", shown=True, inline=self._inlines).src)
+
+    @property
+    def guards(self) -> Guards:
+        """The assumptions: those checked before the program runs, then those on values that it computes."""
+        return self._graph.guards
+
+    def check(self, /, *args: Any, **kwargs: Any) -> Guard | None:
+        """The first guard that does not hold for a call with these arguments, of those that are checked before the
+        program runs; None if all hold."""
+        return first_failing(self._graph, inspect.signature(self.forward), self, args, kwargs)
 
     @property
     def _code(self) -> str:
@@ -305,7 +322,11 @@ class GraphModule(torch.nn.Module):
         colored: bool = False,
         **options: Any,
     ) -> str:
-        """The code as a class, with types and source lines as comments; also of nested graph modules."""
+        """The code as a class, with types and source lines as comments; also of nested graph modules.
+
+        ``guards=True`` lists the assumptions first; ``types=False`` leaves types and lines out, ``modules=False`` the
+        paths of modules.
+        """
         shown = {"include_stride": include_stride, "include_device": include_device, "colored": colored, **options}
         text = _readable(self, type(self).__name__, shown)
         if print_output:
@@ -385,8 +406,9 @@ def _own_class(kind: type) -> Any:
 
 
 def referred_paths(graph: Graph) -> list[str]:
-    """The paths that the nodes of a graph read or call, each once."""
-    return list(dict.fromkeys(node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")))
+    """The paths that the nodes and guards of a graph read or call, each once."""
+    called = [node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")]
+    return list(dict.fromkeys([*called, *attribute_paths(graph._guards)]))
 
 
 def take_over(source: Any, target: Any, paths: Iterable[str]) -> None:
@@ -400,7 +422,7 @@ def take_over(source: Any, target: Any, paths: Iterable[str]) -> None:
         value = _attribute(found, name, path)
         if path in reached:
             reached[path] = (value, value)
-        if type(holder) is torch.nn.Module and isinstance(value, torch.nn.Module) and not _registration_hooks:
+        if type(holder) in HOLDERS and isinstance(value, torch.nn.Module) and not _registration_hooks:
             vars(holder)["_modules"][name] = value  # all that is left to do for a module made here
             continue
         persistent = name in getattr(found, "_buffers", ()) and name not in found._non_persistent_buffers_set
@@ -417,7 +439,7 @@ def _reach(reached: dict[str, tuple[Any, Any]], path: str) -> tuple[Any, Any]:
         if holder is None:
             holder = getattr(outer, name, None)
         if holder is None:
-            holder = torch.nn.Module()
+            holder = Part()
             holder.training = getattr(found, "training", True)
             setattr(outer, name, holder)
     else:
@@ -447,7 +469,7 @@ def put_attribute(module: Any, path: str, value: Any, persistent: bool = True) -
     *atoms, name = path.split(".")
     for atom in atoms:
         if getattr(module, atom, None) is None:
-            setattr(module, atom, torch.nn.Module())
+            setattr(module, atom, Part())
         module = getattr(module, atom)
     if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
         if hasattr(module, name):
@@ -465,8 +487,10 @@ def _submodule(module: torch.nn.Module, path: str) -> torch.nn.Module | None:
 
 
 def _readable(module: GraphModule, name: str, options: dict[str, Any]) -> str:
-    code = module.graph.python_code("self", verbose=True, **options)
-    source = code.src.rstrip("\n").split("\n")[code._prologue_start - 1 :]
+    options = {"verbose": options.get("types", True), "shown": True, "inline": module._inlines, **options}
+    guards = [f"# {line}" for line in str(module.graph.guards).split("\n")] if options.pop("guards", False) else []
+    code = module.graph.python_code("self", **options)
+    source = [*guards, *code.src.rstrip("\n").split("\n")[code._prologue_start - 1 :]]
     lines = [f"class {name}(torch.nn.Module):", *(f"    {line}" if line else "" for line in source)]
     for child_name, child in module.named_children():
         if isinstance(child, GraphModule):

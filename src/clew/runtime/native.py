@@ -7,18 +7,15 @@ be dropped. Guards on values that are computed stay where they are, and a compil
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType, MethodType
 from typing import Any
 
-from clew.capture.example.guards import CHECKS
 from clew.errors import CaptureError
-from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
-from clew.ir.guests import Effect
-from clew.ir.node import Node
 from clew.runtime.build import compile_function
 from clew.runtime.function import GraphFunction
 
@@ -27,14 +24,8 @@ COMPILERS = {"torch": "compile", "jax": "jit", "tensorflow": "function"}
 
 _DECIDES = frozenset({"torch"})
 """Frameworks whose compiler goes on where Python decides by the value of an array."""
-_READINGS = frozenset({"_operator", "operator", "builtins"})
 _STAGED = frozenset({"tensorflow"})
 """Frameworks whose captures run by other means in the compiler, with its own control flow."""
-_FACTS = frozenset(
-    {"clew.frameworks.jax.kinds", "clew.frameworks.jax.entry_guards", "clew.frameworks.tensorflow.entry_guards"}
-)
-"""Files of frameworks whose functions only tell facts about values and settings."""
-_SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size"})
 
 
 class NativeFunction:
@@ -43,11 +34,10 @@ class NativeFunction:
     def __init__(self, package: str, captured: Any, static: Iterable[str] = ()) -> None:
         self.captured = captured
         self.__name__ = getattr(captured, "__name__", type(captured).__name__)
-        first, rest = _taken_apart(captured.graph)
+        rest = _without_guards(captured.graph)
         if package not in _DECIDES:
             _refuse_guards(package, rest)
         self._root = captured.root if isinstance(captured, GraphFunction) else captured
-        self._checks = _function(first, f"{self.__name__}.checks")
         if package in _STAGED:
             program = type(captured)(self._root, rest, self.__name__)
         else:
@@ -56,7 +46,9 @@ class NativeFunction:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         with self._undoing(args, kwargs):
-            self._checks(self._root, *args, **kwargs)
+            failing = self.captured.check(*args, **kwargs)
+            if failing is not None:
+                return self.captured(*args, **kwargs)  # which says what is wrong
             return self.compiled(*args, **kwargs)
 
     def _undoing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
@@ -95,62 +87,18 @@ def _function(graph: Graph, name: str) -> FunctionType:
     return compile_function(graph.python_code("self"), name)
 
 
-def _taken_apart(graph: Graph) -> tuple[Graph, Graph]:
-    """Two graphs that do what one does: its guards on inputs, and all else."""
-    moved = _guards_on_inputs(graph)
-    needed = set(moved)
-    waiting = list(moved)
-    while waiting:
-        found = [node for node in waiting.pop().all_input_nodes if node not in needed]
-        needed.update(found)
-        waiting += found
-    kept = [node for node in graph.nodes if node.op == "placeholder" or node in needed]
-    rest = [node for node in graph.nodes if node not in set(moved)]
-    first, second = _copied(graph, kept), _copied(graph, rest)
-    first.output(None)
-    second.eliminate_dead_code()
-    return first, second
-
-
-def _guards_on_inputs(graph: Graph) -> list[Node]:
-    """Guards that only read facts about inputs and attributes, and stand before the first effect."""
-    found: list[Node] = []
-    readable: set[Node] = set()
-    for node in graph.nodes:
-        is_guard = node.op == "call_function" and node.target in CHECKS
-        if not is_guard and node.op != "placeholder" and effect_of(node) is not Effect.NONE:
-            break
-        if all(used in readable for used in node.all_input_nodes):
-            if is_guard:
-                found.append(node)
-            elif _is_reading(node):
-                readable.add(node)
-    return found
-
-
-def _is_reading(node: Node) -> bool:
-    if node.op in ("placeholder", "get_attr"):
-        return True
-    if node.op == "call_method":
-        return node.target in _SIZES
-    module = getattr(node.target, "__module__", "") or ""
-    is_own = module.startswith("clew.capture.example.") or module in _FACTS
-    return node.op == "call_function" and (module in _READINGS or is_own)
-
-
-def _copied(graph: Graph, nodes: list[Node]) -> Graph:
-    copied = Graph(tracer_cls=graph._tracer_cls)
-    twins: dict[Node, Node] = {}
-    for node in nodes:
-        twins[node] = copied.node_copy(node, twins.__getitem__)
-    return copied
+def _without_guards(graph: Graph) -> Graph:
+    """The program alone."""
+    program = copy.deepcopy(graph)
+    program.guards = ()
+    return program
 
 
 def _refuse_guards(package: str, graph: Graph) -> None:
-    left = next((node for node in graph.nodes if node.op == "call_function" and node.target in CHECKS), None)
+    left = next(iter(graph.guards), None)
     if left is not None:
         raise CaptureError(
-            f"the captured program decides by a value that it computes: {left.args[2]}",
+            f"the captured program decides by a value that it computes: {left}",
             where="" if left.source is None else left.source.describe(),
             why=f"{package}.{COMPILERS[package]} cannot raise an error that depends on the value of an array",
             fixes=("leave return_backend_traced_fn out", f"write the decision with functions of {package}"),

@@ -30,11 +30,24 @@ def check_assignment(part: torch.nn.Module, name: str) -> None:
         _refuse(f"{name!r} is set in a captured module, whose graph has the value of the capture")
 
 
-class CapturedPart(torch.nn.Module):
-    """Holds parts of a captured module under the name that the original has for them."""
+class Part(torch.nn.Module):
+    """Holds modules and tensors under the names that the original has for them; numbered ones by their numbers too."""
+
+    def __getitem__(self, place: int) -> torch.nn.Module:
+        found = self._modules[str(place)]
+        assert found is not None
+        return found
 
     def _get_name(self) -> str:
         return "Module"
+
+
+HOLDERS = frozenset({torch.nn.Module, Part})
+"""Classes of modules that only hold others."""
+
+
+class CapturedPart(Part):
+    """Holds parts of a captured module."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         check_assignment(self, name)
@@ -58,7 +71,7 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
         part.__dict__[BAKED] = original.__dict__.keys() - OWN - part.__dict__.keys() - _FORWARD
         for name, child in part._modules.items():
             twin = original._modules.get(name)
-            if type(child) is torch.nn.Module and twin is not None and twin is not child:
+            if type(child) in HOLDERS and twin is not None and twin is not child:
                 object.__setattr__(child, "__class__", CapturedPart)
                 waiting.append((twin, child))
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from clew.capture.example.guards import Guard, guards_of
 from clew.ir.graph import Graph
 from clew.runtime.function import GraphFunction
 
@@ -14,10 +13,7 @@ from clew.runtime.function import GraphFunction
 class PlainCapture(GraphFunction):
     """A function captured from an example."""
 
-    @property
-    def guards(self) -> list[Guard]:
-        """The assumptions, in the order in which they are checked."""
-        return guards_of(self.graph)
+    _inlines = True
 
 
 def callable_of(

@@ -15,8 +15,9 @@ from typing import Any
 import torch
 
 from clew.errors import CodegenError
+from clew.ir.guards import attribute_paths
 from clew.ir.nested import all_nodes
-from clew.runtime.parts import CapturedPart
+from clew.runtime.parts import HOLDERS, CapturedPart
 
 _HOOKS = (
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks",
@@ -62,7 +63,7 @@ class Rebuilder:
             self._before.append(f"{put}self.get_submodule({home!r}))")
         elif constructor is not None:
             self._before.append(f"{put}{constructor}{'' if child.training else '.eval()'})")
-        elif type(child) in (torch.nn.Module, CapturedPart) and not has_hooks(child):
+        elif type(child) in (*HOLDERS, CapturedPart) and not has_hooks(child):
             self._before.append(f"{put}torch.nn.Module())")
             self._container(child, path)
         else:
@@ -85,8 +86,9 @@ class Rebuilder:
 
     def _plain_attributes(self) -> None:
         """Attributes that the graph reads and that are neither modules nor parameters nor buffers."""
-        paths = dict.fromkeys(node.target for node in all_nodes(self.module.graph) if node.op == "get_attr")
-        for path in paths:
+        graph = self.module.graph
+        read = [node.target for node in all_nodes(graph) if node.op == "get_attr"]
+        for path in dict.fromkeys([*read, *attribute_paths(graph.guards.entry)]):
             parent, _, name = path.rpartition(".")
             holder = self.module.get_submodule(parent) if self._is_plain(parent) else None
             if holder is not None and name in vars(holder):
@@ -98,7 +100,7 @@ class Rebuilder:
         found = self.module
         for atom in parent.split(".") if parent else ():
             found = found._modules.get(atom)
-            if type(found) is not torch.nn.Module or has_hooks(found):
+            if type(found) not in HOLDERS or has_hooks(found):
                 return False
         return True
 

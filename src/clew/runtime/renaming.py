@@ -15,6 +15,7 @@ import torch
 
 from clew.errors import CaptureError
 from clew.ir.graph import Graph
+from clew.ir.guards import attribute_paths, rename_attributes
 from clew.ir.nested import all_nodes
 
 _KINDS = ("_modules", "_parameters", "_buffers")
@@ -22,8 +23,8 @@ _KINDS = ("_modules", "_parameters", "_buffers")
 
 def renamed(source: torch.nn.Module, graph: Graph, state: Iterable[str], taken: frozenset[str]) -> dict[str, str]:
     """Give parts of ``source`` whose names are ``taken`` other ones in the graph; the new names by the old."""
-    nodes = [node for node in all_nodes(graph) if node.op in ("get_attr", "call_module")]
-    first = {node.target.partition(".")[0] for node in nodes}
+    named = [node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")]
+    first = {path.partition(".")[0] for path in (*named, *attribute_paths(graph.guards.entry))}
     wanted = taken & (first | {path.partition(".")[0] for path in state})
     if not wanted:
         return {}
@@ -34,11 +35,13 @@ def renamed(source: torch.nn.Module, graph: Graph, state: Iterable[str], taken: 
             f"{type(source).__name__} has an attribute {name!r}, which a captured module needs for itself",
             fixes=[f"give the attribute another name, {names[name]!r} say"],
         )
-    for node in nodes:
-        head, dot, rest = node.target.partition(".")
-        if head in names:
-            node.target = f"{names[head]}{dot}{rest}"
+    rename_attributes(graph, functools.partial(_with_new_head, names))
     return names
+
+
+def _with_new_head(names: dict[str, str], path: str) -> str:
+    head, dot, rest = path.partition(".")
+    return f"{names.get(head, head)}{dot}{rest}"
 
 
 def _free_name(source: torch.nn.Module, name: str, taken: frozenset[str]) -> str:

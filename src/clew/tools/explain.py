@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clew.capture.example.attempts import attempt, attempt_method
-from clew.capture.example.guards import CHECKS, guards_of
+from clew.capture.example.guards import CHECKS
 from clew.capture.example.named import static_names
 from clew.capture.example.options import Options, check_callable, given
 from clew.errors import ClewError
@@ -31,7 +31,7 @@ from clew.ir.source import SourceLine, is_hidden
 from clew.ir.types import type_of
 from clew.runtime.choose import framework_of, make_captured
 from clew.runtime.lazy import LazyGraph
-from clew.tools.hints import advice_for, is_entry, kind_of, reason_of
+from clew.tools.hints import advice_for, kind_of
 
 Row = dict[str, Any]
 _WAYS_OUT = ("take that part out of the captured program",)
@@ -148,9 +148,9 @@ def _explained(name: str, graph: Graph) -> Explanation:
     working = [node for node in graph.nodes if node not in aside]
     tried = [node for node in working if node.target in (attempt, attempt_method)]
     found = [(node, effect_of(node)) for node in working if node not in tried]
-    guards = [(guard, "" if is_entry(guard) else _line(guard.source)) for guard in guards_of(graph)]
+    guards = [(guard, _line(guard.source)) for guard in graph.guards]
     hints = [
-        {"guard": str(guard), "why": reason_of(guard), "what to do": advice_for(guard), "line": line}
+        {"guard": str(guard), "why": guard.reason, "what to do": advice_for(guard), "line": line}
         for guard, line in guards
     ]
     kinds = (Effect.WRITE, Effect.RANDOM)

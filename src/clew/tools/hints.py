@@ -1,30 +1,19 @@
-"""What kind of assumption a guard is, and what a user can change so that the capture needs it no more.
+"""What a user can change so that a capture needs a guard no more.
 
-A guard comes in as data of the graph; its kind is read from the nodes that it checks, never from its text.
+A guard comes in as data of the graph; what it is about is read from its kind and subject, never from its text.
 """
 
 from __future__ import annotations
 
-from clew.capture.example import guards
-from clew.capture.example.guards import Guard
+from clew.ir.guards import Guard
 from clew.ir.node import Node
-
-SIZE, VALUE, FACT, ARGUMENT, STRUCTURE, MODE, VARIABLE = (
-    "size",
-    "value",
-    "fact",
-    "argument",
-    "structure",
-    "mode",
-    "variable",
-)
 
 _OTHERWISE = "or use clew.trace(fn), which captures each way"
 _ADVICE = {
-    SIZE: f"do without this size here, {_OTHERWISE}",
-    VALUE: f"choose with the framework's where, {_OTHERWISE}",
-    ARGUMENT: f"do without this number here, {_OTHERWISE}",
-    VARIABLE: "pass it as an argument",
+    "size": f"leave sizes free with dynamic=True, do without this size here, {_OTHERWISE}",
+    "computed": f"choose with the framework's where, {_OTHERWISE}",
+    "value": f"do without this number here, {_OTHERWISE}",
+    "variable": "pass it as an argument",
 }
 _CHANGES = {
     "is set on one way only": "set the variable on both ways, or before the branch",
@@ -47,45 +36,28 @@ _CHANGES = {
 """What to change, by a part of the reason why a branch or loop was not captured."""
 _DEFAULT_ADVICE = "pass it in the example: numbers stay inputs of the graph"
 _SIZES = frozenset({"shape", "size", "numel", "nelement", "ndimension", "dim"})
-_FACTS = frozenset({"dtype", "device", "layout", "ndim", "requires_grad", "is_leaf"})
-_STRUCTURAL = (guards.require_type, guards.require_length, guards.require_keys, guards.require_array)
 
 
 def kind_of(guard: Guard) -> str:
-    """What the guard is about."""
-    target = guard.node.target
-    if target is guards.require_way:
-        return VALUE
-    if target is guards.require_variable:
-        return VARIABLE
-    if target in _STRUCTURAL:
-        return STRUCTURE
-    checked = guard.node.args[0]
-    if not isinstance(checked, Node):
-        return FACT
-    if checked.op == "placeholder":
-        return ARGUMENT
-    return _kind_of_value(checked)
+    """What the guard is about; one on a size that the program computes is about a size."""
+    if guard.kind == "computed" and isinstance(guard.subject, Node) and _follows_from_size(guard.subject):
+        return "size"
+    return guard.kind
 
 
-def _kind_of_value(checked: Node) -> str:
-    """A value that follows from data, a size, or a plain fact; what is nearest to the guard decides."""
+def _follows_from_size(checked: Node) -> bool:
+    """Whether a number comes from sizes, and not from what arrays hold; what is nearest to the guard decides."""
     waiting, seen = [checked], {checked}
     while waiting:
         node = waiting.pop(0)
-        name = _name(node)
-        if name in ("training", "getEffectiveLevel"):
-            return MODE
-        if name in _FACTS:
-            return FACT
-        if name in _SIZES or node.target is len:
-            return SIZE
+        if _name(node) in _SIZES or node.target is len:
+            return True
         if node.op in ("call_method", "call_module"):
-            return VALUE
+            return False
         inputs = [used for used in node.all_input_nodes if used not in seen]
         seen.update(inputs)
         waiting += inputs
-    return ARGUMENT if any(node.op == "placeholder" for node in seen) else FACT
+    return False
 
 
 def _name(node: Node) -> str:
@@ -95,27 +67,14 @@ def _name(node: Node) -> str:
     return node.target if isinstance(node.target, str) and node.op != "placeholder" else ""
 
 
-def is_entry(guard: Guard) -> bool:
-    """Whether the guard is about an argument as it came in, before any line of the program had run."""
-    return len(guard.node.args) < 4
-
-
-def reason_of(guard: Guard) -> str:
-    """Why no branch or loop was captured in the place of the guard; empty where that is not known."""
-    args = guard.node.args
-    return str(args[4]) if len(args) > 4 else ""
-
-
 def advice_for(guard: Guard) -> str:
     """What would make the capture hold without this guard; empty where nothing need be done."""
-    kind, why = kind_of(guard), reason_of(guard)
-    change = next((change for phrase, change in _CHANGES.items() if phrase in why), "")
+    kind = kind_of(guard)
+    change = next((change for phrase, change in _CHANGES.items() if phrase in guard.reason), "")
     if change:
         return f"{change}, {_OTHERWISE}"
-    if kind == SIZE and guard.node.args[0] is not None and not is_entry(guard):
-        return f"leave sizes free with dynamic=True, {_ADVICE[SIZE]}"
-    if kind == ARGUMENT and is_entry(guard):
-        return _DEFAULT_ADVICE if type(guard.node.args[1]) in (int, float, bool) else ""
-    if kind == VARIABLE and callable(guard.node.args[0].expected):
+    if kind == "value" and guard.source is None:
+        return _DEFAULT_ADVICE if type(guard.expected) in (int, float, bool) else ""
+    if kind == "variable" and callable(getattr(guard.subject, "expected", None)):
         return ""
     return _ADVICE.get(kind, "")

@@ -1,157 +1,134 @@
-"""Guards: the assumptions of a capture, as data that print as Python.
+"""How a recorder notes what a program relied on, and the variables around a program.
 
-A guard says which value of the graph was asked for, what the answer was in the example, and on which line of the user
-it was asked. In the graph it is a call of ``require``; where the answer is another, the call raises ``GuardError``. In
-generated code the call stands behind a cheap test.
+While a program runs, a guard is a call of one of the ``require`` functions in the growing graph: the value that was
+asked for, what the answer was, the assumption as text, the user's line and the reason. ``lifting`` turns them into data
+(``clew.ir.guards``) when the graph is complete. The tests that only captures need are registered here.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
 from types import CellType
 from typing import Any
 
-from clew.capture.example import inline
 from clew.capture.example.contents import SIMPLE, attributes_of, same_part
 from clew.capture.example.elsewhere import Saved, address_of, holder_at, saved
-from clew.capture.example.likeness import require_alike
+from clew.capture.example.likeness import Likeness, has_likeness
 from clew.capture.example.memory import Memory, below
-from clew.codegen.checks import written_as_test
-from clew.errors import GuardError
+from clew.codegen.conditions import WRITERS, Condition, Subject, type_test
 from clew.ir.effects import pure
-from clew.ir.graph import Graph
-from clew.ir.nested import all_nodes
-from clew.ir.node import Node
-from clew.ir.source import SourceLine
+from clew.ir.guards import TYPE, Guard, Test, guard, register, same_answer
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 """Stands where a variable or an attribute has no value."""
 
 
-@dataclass(frozen=True)
-class Guard:
-    """One assumption: ``expression`` in Python's notation, and where it was made."""
-
-    expression: str
-    source: SourceLine | None
-    node: Node
-
-    def __str__(self) -> str:
-        return self.expression
-
-
-def guards_of(graph: Graph) -> list[Guard]:
-    """The guards of a graph, in the order in which they are checked."""
-    return [
-        Guard(str(node.args[2]), node.source, node)
-        for node in all_nodes(graph)
-        if node.op == "call_function" and node.target in CHECKS
-    ]
-
-
 def require(value: Any, expected: Any, assumption: str, place: str = "", why: str = "") -> None:
-    """Raise unless ``value`` is what it was during the capture; ``why`` no other way was captured, if that is known."""
-    if not same_answer(value, expected):
-        raise GuardError(
-            f"the graph assumed {assumption}, but the value is {value!r}",
-            where=place,
-            why=why or "the captured program took a way that depends on it",
-            fixes=("capture again with this input", "clew.trace(fn) without an example captures again by itself"),
-        )
+    """The program relied on ``value`` being this; ``why`` no other way was captured, if that is known."""
+    _require("equals", value, expected, assumption)
 
 
 def require_either(value: Any, expected: tuple[Any, ...], assumption: str, place: str = "", why: str = "") -> None:
-    """Raise unless ``value`` is one of several that the program does the same with."""
-    if not any(same_answer(value, one) for one in expected):
-        require(value, expected[0], assumption, place, why)
+    """On ``value`` being one of several that the program does the same with."""
+    _require("either", value, expected, assumption)
 
 
 def require_way(value: bool, expected: bool, assumption: str, place: str = "", why: str = "") -> None:
-    """Raise, in the place of a way that was not captured: there ``value`` is the truth that is not ``expected``."""
-    require(value, expected, assumption, place, why)
-
-
-def same_answer(value: Any, expected: Any) -> bool:
-    """Equality of kinds as well as values, in which nan equals nan."""
-    if type(value) is not type(expected):
-        return False
-    if isinstance(value, float):
-        if math.isnan(value):
-            return math.isnan(expected)
-        return value == expected and math.copysign(1.0, value) == math.copysign(1.0, expected)
-    if type(value) is tuple:
-        return len(value) == len(expected) and all(map(same_answer, value, expected))
-    return bool(value == expected)
+    """On the way that was captured: in the place of another one, ``value`` is the truth that is not ``expected``."""
+    _require("equals", value, expected, assumption)
 
 
 def require_same(value: Any, expected: Any, assumption: str, place: str = "") -> None:
-    """Raise unless ``value`` is the very object that it was during the capture."""
-    if value is not expected:
-        raise GuardError(
-            f"the graph assumed {assumption}, but it is another object of type {type(value).__name__}",
-            where=place,
-            fixes=("pass the same object", "capture again with this input"),
-        )
+    """On ``value`` being the very object."""
+    _require("is", value, expected, assumption)
 
 
 def require_length(value: Any, expected: int, assumption: str, place: str = "") -> None:
-    """Raise unless a container has as many items as during the capture."""
-    require(len(value), expected, assumption, place)
+    """On a container having as many items."""
+    _require("length", value, expected, assumption)
 
 
 def require_keys(value: Any, expected: tuple[Any, ...], assumption: str, place: str = "") -> None:
-    """Raise unless a dict has the same keys in the same order."""
-    require(tuple(value), expected, assumption, place)
+    """On a dict having the same keys in the same order."""
+    _require("keys", value, expected, assumption)
 
 
 def require_attributes(value: Any, expected: tuple[str, ...], assumption: str, place: str = "") -> None:
-    """Raise unless an object has the same attributes in the same order."""
-    require(tuple(attributes_of(value)), expected, assumption, place)
+    """On an object having the same attributes in the same order."""
+    _require("attributes", value, expected, assumption)
 
 
 def require_other_attributes(value: Any, expected: Any, assumption: str, place: str = "") -> None:
-    """Raise unless an object has the same attributes, apart from those that the program sets by itself."""
-    names, fresh = expected
-    found = tuple(name for name in attributes_of(value) if name not in fresh)
-    if found != tuple(names):
-        raise GuardError(
-            f"the graph assumed {assumption}, but it has {found}",
-            where=place,
-            fixes=("pass an object with the same attributes", "capture again with this input"),
-        )
+    """On an object having the same attributes, apart from those that the program sets by itself."""
+    _require("other_attributes", value, expected, assumption)
 
 
 def require_type(value: Any, expected: type, assumption: str, place: str = "") -> None:
-    """Raise unless a value is of the same class."""
-    if type(value) is not expected:
-        raise GuardError(
-            f"the graph assumed {assumption}, but it is of type {type(value).__name__}",
-            where=place,
-            why="the captured program was run on a value of that type",
-            fixes=("pass the same type", "capture again with this input"),
-        )
+    """On a value being of the same class."""
+    _require("type", value, expected, assumption)
+
+
+def require_array(value: Any, expected: type, assumption: str, place: str = "") -> None:
+    """On an array being of the same class and carrying no attributes of its own."""
+    _require("array", value, expected, assumption)
+
+
+def _require(test: str, value: Any, expected: Any, assumption: str) -> None:
+    Guard("the value", test, expected, "computed", label=assumption).require(value)
 
 
 _WITHOUT_MEMORY = "torch._subclasses."
 
 
-def require_array(value: Any, expected: type, assumption: str, place: str = "") -> None:
-    """Raise unless an array is of the same class and carries no attributes of its own.
-
-    Arrays without memory, which a framework's own tracer passes through the code, stand for arrays of that class.
-    """
+def _is_array_of(value: Any, expected: type) -> bool:
+    """Whether an array is of this class and carries no attributes of its own. Arrays without memory, which a
+    framework's own tracer passes through the code, stand for arrays of that class."""
     if issubclass(type(value), expected) and type(value).__module__.startswith(_WITHOUT_MEMORY):
-        return
-    require_type(value, expected, assumption, place)
-    if getattr(value, "__dict__", None):
-        raise GuardError(
-            f"the graph assumed {assumption} without attributes, but it has {sorted(value.__dict__)}",
-            where=place,
-            fixes=("capture again with this input",),
-        )
+        return True
+    return type(value) is expected and not getattr(value, "__dict__", None)
+
+
+def _has_other_attributes(value: Any, expected: tuple[tuple[str, ...], tuple[str, ...]]) -> bool:
+    names, fresh = expected
+    return tuple(name for name in attributes_of(value) if name not in fresh) == tuple(names)
+
+
+def _attributes_told(value: Any) -> str:
+    return f"it has {tuple(attributes_of(value))}"
+
+
+attributes_of_arrays: dict[type, Callable[[Any], bool]] = {}
+"""What tells of an array of a class whether it carries attributes, where a framework's compiler cannot read the code
+that looks into ``__dict__``."""
+
+
+def _array_condition(subject: Subject, expected: Any) -> Condition:
+    """For an array that must be of a class and carry no attributes of its own."""
+    told = attributes_of_arrays.get(expected)
+    attributes = f"{subject.again}.__dict__" if told is None else f"{subject.name_of(told)}({subject.again})"
+    return Condition(f"{type_test(subject, expected).text} or {attributes}")
+
+
+register(Test("array", _is_array_of, lambda subject, expected: f"type({subject}) is {expected.__name__}", TYPE.told))
+register(
+    Test(
+        "attributes",
+        lambda value, expected: same_answer(tuple(attributes_of(value)), expected),
+        lambda subject, expected: f"tuple(vars({subject})) == {expected!r}",
+        _attributes_told,
+    )
+)
+register(Test("other_attributes", _has_other_attributes, lambda subject, expected: subject, _attributes_told))
+register(
+    Test(
+        "alike",
+        lambda value, expected: has_likeness(value) and expected.of(value) == expected.picture,
+        lambda subject, expected: f"{subject} does what was done by {expected!r}",
+        lambda value: "it is another one",
+    )
+)
 
 
 class Variable:
@@ -233,13 +210,33 @@ def _is_read_by_compiler() -> bool:
 
 
 def require_variable(variable: Variable, name: str, assumption: str) -> None:
-    """Raise unless a variable outside of the program is what it was during the capture."""
-    if not variable.is_as_before():
-        raise GuardError(
-            f"the graph assumed {assumption}, but the variable has changed",
-            why="the captured program has used its value",
-            fixes=("capture again",),
-        )
+    """On a variable outside of the program being what it was."""
+    _require("variable", variable, None, assumption)
+
+
+register(
+    Test(
+        "variable",
+        lambda variable, expected: bool(variable.is_as_before()),
+        lambda subject, expected: f"{subject} is what it was",
+        lambda variable: "the variable has changed",
+    )
+)
+
+
+def _variable_condition(subject: Subject, expected: Any) -> Condition:
+    """For a variable outside of the program: whether it holds another object, or one that has changed."""
+    variable = subject.value
+    if isinstance(variable.holder, CellType):
+        return Condition(f"not {subject.text}.is_as_before()")
+    holder = subject.bind("_holder", variable.holder) + ("" if isinstance(variable.holder, dict) else ".__dict__")
+    now = f"{holder}.get({variable.name!r}, {subject.bind('_missing', MISSING)})"
+    test = f"{now} is not {subject.bind('_expected', variable.expected)}"
+    return Condition(test if variable.held is None else f"{test} or {subject.text}.held.has_changed()")
+
+
+WRITERS["array"] = _array_condition
+WRITERS["variable"] = _variable_condition
 
 
 class Remembered:
@@ -278,16 +275,24 @@ def remember(territory: Any, *objects: Any) -> Remembered:
 
 
 def require_untouched(before: Remembered, name: str, assumption: str, place: str = "") -> None:
-    """Raise if a call has changed what it shares with the program, after taking that back."""
+    """On a call not changing what it shares with the program; what it has changed is taken back."""
+    _require("untouched", before, name, assumption)
+
+
+def _untouched_told(before: Remembered) -> str:
     changed = before.changed()
-    if changed:
-        before.put_back()
-        raise GuardError(
-            f"the graph assumed {assumption}, but it changes {changed}",
-            where=place,
-            why=f"{name} stays one call of the graph, and did not do so in the example",
-            fixes=("capture again with this input", "call the original with it"),
-        )
+    before.put_back()
+    return f"it changes {changed}"
+
+
+register(
+    Test(
+        "untouched",
+        lambda before, name: not before.changed(),
+        lambda subject, name: f"that {name} changes none of the objects that it shares with the program",
+        _untouched_told,
+    )
+)
 
 
 @pure
@@ -307,15 +312,15 @@ def write_variable(variable: Variable, value: Any) -> None:
     variable.put(value)
 
 
-CHECKS = (
-    require, require_same, require_type, require_length, require_keys, require_attributes, require_other_attributes,
-    require_array, require_alike, require_variable, require_untouched, require_way, require_either,
-)  # fmt: skip
-"""The functions that a guard may be in a graph."""
+def require_alike(value: Any, expected: Likeness, assumption: str, place: str = "") -> None:
+    """On a function doing what the one of the capture did."""
+    _require("alike", value, expected, assumption)
 
-written_as_test(require, inline.value_test)
-written_as_test(require_same, inline.same_test)
-written_as_test(require_type, inline.type_test)
-written_as_test(require_array, inline.array_test)
-written_as_test(require_length, inline.length_test)
-written_as_test(require_keys, inline.keys_test)
+
+CHECKS = (
+    guard, require, require_same, require_type, require_length, require_keys, require_attributes,
+    require_other_attributes, require_array, require_alike, require_variable, require_untouched, require_way,
+    require_either,
+)  # fmt: skip
+"""The functions that a guard may be in a graph: ``guard``, and those by which a recorder notes one until the capture
+is complete (see ``lifting``)."""

@@ -13,7 +13,6 @@ from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from clew.capture.example.contents import SIMPLE
-from clew.errors import GuardError
 
 _DEPTH = 4
 
@@ -69,16 +68,6 @@ def cells_of(value: Any, depth: int = _DEPTH) -> Iterator[CellType]:
         parts = value
     for part in parts if depth else ():
         yield from cells_of(part, depth - 1)
-
-
-def require_alike(value: Any, expected: Likeness, assumption: str, place: str = "") -> None:
-    """Raise unless ``value`` is a function that does what the one of the capture did."""
-    if not has_likeness(value) or expected.of(value) != expected.picture:
-        raise GuardError(
-            f"the graph assumed that {assumption}, but it is another one",
-            where=place,
-            fixes=("pass the same function", "capture again with this input"),
-        )
 
 
 def _picture(value: Any, depth: int) -> Any:

@@ -33,7 +33,7 @@ from clew.capture.example.contents import (
 )
 from clew.capture.example.histories import History
 from clew.capture.example.identities import Identities
-from clew.capture.example.likeness import Likeness, cells_of, has_likeness, require_alike
+from clew.capture.example.likeness import Likeness, cells_of, has_likeness
 from clew.capture.example.recorder import Pending, Recorder, expression_of
 from clew.errors import CaptureError, a_or_an
 from clew.ir.guests import guest_of
@@ -266,7 +266,7 @@ class Nests:
     def _function(self, value: Any, place: Any) -> None:
         """A function may be made anew for each call: what it does must be the same, and it is given on as it comes."""
         entered = isinstance(value, MethodType) and self._enters_owner(value)
-        self.checks.append((require_alike, place, Likeness(value, entered)))
+        self.checks.append((guards.require_alike, place, Likeness(value, entered)))
         self.recorder.objects[id(value)] = (value, place)
         self.callables.append(value)
 
@@ -352,7 +352,7 @@ def _cannot_follow(name: str, value: Any) -> CaptureError:
 _WORDS = {
     guards.require: "{} ==",
     guards.require_same: "{} is",
-    require_alike: "{} does what was done by",
+    guards.require_alike: "{} does what was done by",
     guards.require_type: "type({}) is",
     guards.require_length: "len({}) ==",
     guards.require_keys: "tuple({}) ==",

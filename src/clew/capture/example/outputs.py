@@ -20,6 +20,8 @@ from clew.capture.example.contents import CODE, attributes_of, follows, has_attr
 from clew.capture.example.drained import Drained
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Recorder, Scalar
+from clew.codegen.scope import Scope
+from clew.codegen.statements import SHOWN
 from clew.errors import CaptureError, a_or_an
 from clew.ir.effects import pure
 
@@ -44,6 +46,21 @@ def rebuild_mapping(kind: type, items: dict[Any, Any], state: dict[str, Any]) ->
     if state:
         made.__dict__.update(state)
     return made
+
+
+def _shown(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
+    """An object that is made anew, for people: its class with what it holds; what is None is left out."""
+    kind, *parts = args
+    held: dict[Any, Any] = {}
+    for part in parts:
+        held |= part if isinstance(part, dict) else {}
+    if not all(isinstance(name, str) and name.isidentifier() for name in held):
+        return None
+    fields = ", ".join(f"{name}={scope.spell(value)}" for name, value in held.items() if value is not None)
+    return f"{scope.spell(kind)}({fields})"
+
+
+SHOWN[rebuild] = SHOWN[rebuild_mapping] = _shown
 
 
 def plain(recorder: Recorder, value: Any) -> Any:

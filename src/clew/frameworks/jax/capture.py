@@ -21,6 +21,7 @@ from clew.capture.example.contents import attributes_of, contents, follows
 from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
+from clew.capture.example.lifting import lift_guards
 from clew.capture.example.options import Options
 from clew.capture.example.programs import behind, signature_of
 from clew.capture.example.reach import asks_for_identity, compares_objects, global_names
@@ -49,6 +50,7 @@ from clew.frameworks.jax.refusals import (
 )
 from clew.frameworks.jax.scalars import Standing, teach_jax
 from clew.frameworks.jax.staging import this_trace, whole_calls
+from clew.ir.guards import attribute_paths
 from clew.ir.interpreter import Interpreter
 
 assert HANDLERS and control
@@ -325,9 +327,11 @@ class _Capture:
         return self.recorder.create(jax.numpy.asarray, (self.recorder.resolve(standing.place),))
 
     def _captured(self) -> Captured:
-        used = {node.target for node in self.recorder.graph.find_nodes(op="get_attr")}
+        graph = self.recorder.graph
+        lift_guards(graph)
+        used = {*(node.target for node in graph.find_nodes(op="get_attr")), *attribute_paths(graph.guards.entry)}
         constants = {path: value for path, value in self.recorder.constants.items() if path in used}
-        return Captured(None, constants, self.recorder.graph)
+        return Captured(None, constants, graph)
 
 
 def _is_jax(owner: Any) -> bool:

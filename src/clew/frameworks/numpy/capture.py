@@ -12,6 +12,7 @@ from clew.capture.control.paths import Paths
 from clew.capture.control.runs import Findings
 from clew.capture.example.captured import Captured
 from clew.capture.example.islands import CannotFollow
+from clew.capture.example.lifting import lift_guards
 from clew.capture.example.options import Options
 from clew.errors import CaptureError
 from clew.frameworks.numpy.islands import find_island
@@ -46,4 +47,6 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     def island_for(error: CannotFollow) -> Any:
         return None if options.refuses_opaque else find_island(error, fn, findings.islands)
 
-    return capture_until_known(explore, findings, options.control_flow, island_for)
+    captured = capture_until_known(explore, findings, options.control_flow, island_for)
+    lift_guards(captured.graph)
+    return captured

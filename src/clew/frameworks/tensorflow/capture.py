@@ -18,6 +18,7 @@ from clew.capture.example.captured import Captured
 from clew.capture.example.contents import SIMPLE, contents, follows, same_contents
 from clew.capture.example.guards import Variable
 from clew.capture.example.inputs import bind
+from clew.capture.example.lifting import lift_guards
 from clew.capture.example.options import Options
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.state import State
@@ -82,6 +83,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
         raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
     if options.keep and not unbuilt:
         result = fn(*args, **kwargs)
+    lift_guards(graph)
     return Captured(None, root.attributes, graph, result)
 
 

@@ -15,6 +15,7 @@ from clew.capture.control.exploring import capture_until_known, explore_ways
 from clew.capture.control.paths import Paths
 from clew.capture.example.captured import Captured
 from clew.capture.example.islands import CannotFollow, Unseen
+from clew.capture.example.lifting import lift_guards
 from clew.capture.example.options import Options
 from clew.capture.example.settled import settled, widen
 from clew.capture.example.slots import places_in
@@ -48,6 +49,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
         with settled(findings.settling), suppress(ClewError):
             twin = _capture(fn, args, kwargs, settings, Findings(dict(findings.lifted)))
             widen(captured.graph, twin.graph, findings.settling)
+    lift_guards(captured.graph)
     return captured
 
 

@@ -18,7 +18,6 @@ import torch
 
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows
-from clew.capture.example.inline import attributes_of_arrays
 from clew.capture.example.memory import below
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import compares_objects
@@ -26,7 +25,7 @@ from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.slots import ROOT
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
-from clew.codegen.checks import by_equality
+from clew.codegen.conditions import by_equality
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described
 from clew.frameworks.torch.modes import MODE, asked_for_mode, parts_in_mode
@@ -57,7 +56,7 @@ def has_attributes(tensor: torch.Tensor) -> bool:
     return not torch.compiler.is_dynamo_compiling() and bool(tensor.__dict__)
 
 
-attributes_of_arrays[torch.Tensor] = has_attributes
+guards.attributes_of_arrays[torch.Tensor] = has_attributes
 
 _FACTS = {
     "dtype": "dtype",

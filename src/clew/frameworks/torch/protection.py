@@ -16,7 +16,7 @@ import torch
 
 from clew import tree
 from clew.capture.example.attempts import attempt, attempt_method
-from clew.capture.example.guards import CHECKS, Variable, read_variable, require_type
+from clew.capture.example.guards import CHECKS, Variable, read_variable
 from clew.capture.example.memory import Memory
 from clew.capture.example.writes import FIRST_WRITE, refused
 from clew.codegen.blocks import blocks_of
@@ -75,7 +75,7 @@ def plan_of(graph: Graph) -> Plan | None:
 def _of_numpy(graph: Graph) -> tuple[str, ...] | None:
     """The constants of a graph that has to do with NumPy; None for all others."""
     constants = [node for node in graph.nodes if node.op == "get_attr" and str(node.target).startswith("_constant")]
-    checked = [node.args[1] for node in graph.nodes if node.target is require_type]
+    checked = [one.expected for one in graph.guards.entry if one.test == "type"]
     is_given = any(isinstance(kind, type) and kind.__module__.startswith("numpy") for kind in checked)
     return tuple(str(node.target) for node in constants) if constants or is_given else None
 

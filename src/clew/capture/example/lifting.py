@@ -1,0 +1,253 @@
+"""Guards leave the graph: what a finished capture checks becomes data beside the program.
+
+While a program runs, the recorder writes each guard as a node where it was asked. A finished graph comes in and is
+changed in place: a guard that reads nothing but inputs, attributes of the root and variables is lifted into
+``graph.guards``, because it says the same before the program as at its place; a guard on a value that the program
+computes, or on something that it has changed by then, stays a node, ``guard(value)``, with its reason in ``meta``.
+"""
+
+from __future__ import annotations
+
+import operator
+from types import FunctionType
+from typing import Any
+
+from clew.capture.example import guards
+from clew.ir.effects import effect_of, is_impure
+from clew.ir.graph import Graph
+from clew.ir.guards import Attribute, Call, Expression, Guard, guard
+from clew.ir.guests import Effect
+from clew.ir.nested import nested_graphs
+from clew.ir.node import Node
+from clew.ir.types import ArrayType
+
+_COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+_ARITHMETIC = (
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.pow,
+    operator.neg, operator.and_, operator.or_, operator.not_, min, max, abs, int, float, bool,
+)  # fmt: skip
+_OF_ARRAYS = (getattr, len, type, isinstance, operator.is_, operator.is_not)
+"""Functions that tell facts about an array, and do not compute with what it holds."""
+_READINGS = frozenset({*_COMPARISONS, *_ARITHMETIC, *_OF_ARRAYS, operator.getitem, operator.contains, tuple, hasattr})
+_SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size", "stride", "is_contiguous", "is_floating_point",
+                    "is_complex", "element_size", "storage_offset", "data_ptr"})  # fmt: skip
+_LASTING = frozenset({"shape", "ndim", "dtype", "device"})
+"""Facts about an array that no write changes, but for those that give it another shape or memory."""
+_RESHAPING = frozenset(
+    "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ set_ as_strided_ set_data".split()
+)
+_TESTS = {
+    guards.require: "equals",
+    guards.require_way: "equals",
+    guards.require_same: "is",
+    guards.require_type: "type",
+    guards.require_array: "array",
+    guards.require_length: "length",
+    guards.require_keys: "keys",
+    guards.require_attributes: "attributes",
+    guards.require_other_attributes: "other_attributes",
+    guards.require_alike: "alike",
+    guards.require_variable: "variable",
+    guards.require_untouched: "untouched",
+    guards.require_either: "either",
+}
+_WORDED = frozenset({"variable", "either", "alike", "untouched", "other_attributes"})
+"""Tests whose guards are told in the words that the recorder chose."""
+_STRUCTURAL = frozenset({"length", "keys", "attributes", "other_attributes", "alike", "is"})
+
+
+def lift_guards(graph: Graph) -> None:
+    """Turn the recorded guards of a finished graph into data, and those that must stay into nodes of one kind."""
+    lifter = _Lifter(graph)
+    for node in list(graph.nodes):
+        lifter.see(node)
+    lifter.drop_unread()
+    if lifter.found:
+        graph.set_guards((*graph._guards, *lifter.found))
+    for body in nested_graphs(graph):
+        for node in [node for node in body.nodes if _is_recorded(node)]:
+            _settle(node)
+
+
+def _is_recorded(node: Node) -> bool:
+    return node.op == "call_function" and type(node.target) is FunctionType and node.target in _TESTS
+
+
+class _Lifter:
+    """Looks at the nodes of a graph in order, and lifts the guards among them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.found: list[Guard] = []
+        self._has_acted = False
+        self._has_reshaped = False
+        self._served: list[Node] = []
+
+    def see(self, node: Node) -> None:
+        """Lift a guard, or note what a call may have changed by the time of the next one."""
+        if not _is_recorded(node):
+            self._note(node)
+            return
+        subject = expression_of(node.args[0])
+        if subject is None or not self._still_says_the_same(subject):
+            _settle(node)
+            return
+        self.found.append(_lifted(node, subject))
+        self._served += node.all_input_nodes
+        self.graph.erase_node(node)
+
+    def _note(self, node: Node) -> None:
+        if self._has_reshaped or node.op in ("placeholder", "get_attr", "output"):
+            return
+        effect = effect_of(node)
+        self._has_acted = self._has_acted or effect in (Effect.WRITE, Effect.UNKNOWN)
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        self._has_reshaped = effect is Effect.UNKNOWN or name in _RESHAPING
+
+    def _still_says_the_same(self, subject: Expression) -> bool:
+        """Whether the subject has the same value before the program as at the place of the guard."""
+        return not self._has_acted or (not self._has_reshaped and _lasts(subject))
+
+    def drop_unread(self) -> None:
+        """Erase what was computed for lifted guards alone."""
+        waiting = self._served
+        while waiting:
+            node = waiting.pop()
+            if not node.users and not node._erased and not is_impure(node):
+                waiting += node.all_input_nodes
+                self.graph.erase_node(node)
+
+
+def _lasts(subject: Expression) -> bool:
+    """Whether nothing that a program writes changes a value: numbers among the inputs, and lasting facts of arrays."""
+    if isinstance(subject, Node):
+        return not isinstance(subject.value_type, ArrayType)
+    if not isinstance(subject, Call):
+        return not isinstance(subject, (Attribute, guards.Variable))
+    if subject.function is getattr and isinstance(subject.args[0], Node):
+        is_array = isinstance(subject.args[0].value_type, ArrayType)
+        return is_array and subject.args[1] in _LASTING
+    is_item = subject.function is operator.getitem
+    is_arithmetic = subject.function in _COMPARISONS or subject.function in _ARITHMETIC
+    return (is_item or is_arithmetic) and all(map(_lasts, subject.args))
+
+
+def expression_of(value: Any) -> Expression | None:
+    """What a value of a graph is in terms of inputs, attributes and variables; None if the program computes it."""
+    if not isinstance(value, Node):
+        return value
+    if value.op == "placeholder":
+        return value
+    if value.op == "get_attr":
+        return Attribute(str(value.target))
+    if value.kwargs or value.op not in ("call_function", "call_method") or not _is_reading(value):
+        return None
+    args = []
+    for argument in value.args:
+        found = expression_of(argument)
+        if found is None and argument is not None:
+            return None
+        args.append(found)
+    return Call(value.target, tuple(args))
+
+
+def _is_reading(node: Node) -> bool:
+    """Whether a call tells a fact about what it is given, or computes with plain numbers."""
+    if isinstance(node.value_type, ArrayType) or any(_holds_nodes(argument) for argument in node.args):
+        return False
+    if node.op == "call_method":
+        return node.target in _SIZES
+    if _is_own(node.target):
+        return effect_of(node) is Effect.NONE
+    if _is_one_of(node.target, _READINGS):
+        of_array = any(isinstance(used.value_type, ArrayType) for used in node.all_input_nodes)
+        return not of_array or node.target in _OF_ARRAYS
+    are_attributes = all(used.op == "get_attr" for used in node.all_input_nodes)
+    return are_attributes and effect_of(node) is Effect.NONE
+
+
+def _is_own(function: Any) -> bool:
+    """Whether a function is one of Clew's own, which tell facts about the surroundings of a program."""
+    return str(getattr(function, "__module__", "")).startswith("clew.")
+
+
+def _is_one_of(function: Any, functions: frozenset[Any]) -> bool:
+    try:
+        return function in functions
+    except TypeError:  # a callable without a hash
+        return False
+
+
+def _holds_nodes(argument: Any) -> bool:
+    """Whether nodes stand inside of a container among the arguments."""
+    if isinstance(argument, dict):
+        return any(isinstance(part, Node) or _holds_nodes(part) for part in argument.values())
+    if isinstance(argument, (tuple, list)):
+        return any(isinstance(part, Node) or _holds_nodes(part) for part in argument)
+    return isinstance(argument, slice) and any(isinstance(one, Node) for one in (argument.start, argument.stop))
+
+
+def _lifted(node: Node, subject: Expression) -> Guard:
+    """The guard that a recorded node becomes."""
+    test, expected = _TESTS[node.target], node.args[1]
+    if test == "variable":
+        expected = None
+    reason = str(node.args[4]) if len(node.args) > 4 else ""
+    is_worded = test in _WORDED or _has_own_function(subject)
+    label = str(node.args[2]) if is_worded and len(node.args) > 2 else ""
+    return Guard(subject, test, expected, kind_of(test, subject), node.source, reason, label)
+
+
+def _settle(node: Node) -> None:
+    """Let a guard on a computed value be a call of ``guard``; what it says of itself goes to the notes."""
+    test, (value, expected, *told) = _TESTS[node.target], node.args
+    notes = {"text": str(told[0]) if told else ""}
+    if len(told) > 2:
+        notes["reason"] = str(told[2])
+    node.meta = {**(node._meta or {}), "guard": notes}
+    node.target = guard
+    node.name = node.graph._names.create_name("guard")
+    node.args = (value,) if expected is True and test == "equals" else (value, expected)
+    if test != "equals":
+        node.kwargs = {"test": test}
+
+
+def _has_own_function(subject: Expression) -> bool:
+    if not isinstance(subject, Call):
+        return False
+    return _is_own(subject.function) or any(map(_has_own_function, subject.args))
+
+
+# ---- kinds -----------------------------------------------------------------------------------------------------------
+
+_KIND_OF_WORD = {
+    **dict.fromkeys(("shape", "ndim", "size", "numel", "nelement", "dim", "ndimension", "len", "stride"), "size"),
+    **dict.fromkeys(("dtype", "device", "layout", "requires_grad", "is_leaf", "is_nested", "names", "type"), "type"),
+    **dict.fromkeys(("training", "is_grad_enabled", "parts_in_mode", "level_of", "defaults"), "mode"),
+    **dict.fromkeys(("read_variable", "environment", "are_as_they_were", "settings_of"), "variable"),
+    **dict.fromkeys(("is_", "are_distinct"), "structure"),
+}
+
+
+def kind_of(test: str, subject: Expression) -> str:
+    """What a lifted guard is about."""
+    if test == "variable":
+        return "variable"
+    if test in ("type", "array"):
+        return "type"
+    if test in _STRUCTURAL:
+        return "structure"
+    return next((_KIND_OF_WORD[word] for word in _words(subject) if word in _KIND_OF_WORD), "value")
+
+
+def _words(subject: Expression) -> list[str]:
+    """The names of functions and attributes in an expression, the outermost first."""
+    if isinstance(subject, Attribute):
+        return [subject.path.rpartition(".")[2]]
+    if isinstance(subject, guards.Variable):
+        return ["read_variable"]
+    if not isinstance(subject, Call):
+        return []
+    name = subject.function if isinstance(subject.function, str) else getattr(subject.function, "__name__", "")
+    own = [str(subject.args[1])] if subject.function is getattr else [name]
+    return own + [word for argument in subject.args for word in _words(argument)]
