@@ -46,9 +46,9 @@ prepared._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _objects_outside(callee: Any) -> list[Variable]:
-    """The variables outside of a program whose contents count too."""
+    """The variables outside of a program whose contents, or some item of these, count too."""
     found = [leaf for node in all_nodes(callee.graph) for leaf in leaves(node.args) if isinstance(leaf, Variable)]
-    return [variable for variable in found if variable.held is not None]
+    return [variable for variable in found if variable.held is not None or type(variable) is not Variable]
 
 
 @torch._disable_dynamo  # a captured program looks at objects outside of itself before each call

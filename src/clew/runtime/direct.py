@@ -14,6 +14,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.example import inline
+from clew.capture.example.elsewhere import Place
 from clew.capture.example.guards import CHECKS, MISSING, Variable, require_variable
 
 Part = TypeVar("Part", bound=ast.AST)
@@ -181,7 +182,7 @@ class _Entrance:
         """The test for a variable outside of the program: whether it holds another object, or one that has changed."""
         name = f"{PREFIX}{len(self.names)}"
         self.names[f"{name}_of"] = variable
-        if isinstance(variable.holder, CellType):
+        if isinstance(variable.holder, (CellType, Place)) or type(variable) is not Variable:
             return ast.parse(f"not {name}_of.is_as_before()", mode="eval").body
         self.names[f"{name}_in"] = variable.holder
         self.names[f"{name}_is"] = variable.expected

@@ -15,8 +15,8 @@ from types import CellType
 from typing import Any
 
 from clew.capture.example import inline
-from clew.capture.example.contents import SIMPLE, attributes_of, same_part
-from clew.capture.example.elsewhere import Saved, address_of, holder_at, saved
+from clew.capture.example.contents import SIMPLE, attributes_of, is_of_library, same_part
+from clew.capture.example.elsewhere import ABSENT, Place, Saved, place_of, saved
 from clew.capture.example.likeness import require_alike
 from clew.capture.example.memory import Memory, below
 from clew.codegen.checks import written_as_test
@@ -29,6 +29,8 @@ from clew.ir.source import SourceLine
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 """Stands where a variable or an attribute has no value."""
+STANDING: set[type] = set()
+"""Classes of what stands in a variable for its value while a program is captured."""
 
 
 @dataclass(frozen=True)
@@ -165,9 +167,28 @@ class Variable:
         self.expected = expected
         self.held = held
 
+    @property
+    def root(self) -> Variable:
+        """The variable in whose value this one is found: itself, unless it is an item."""
+        return self
+
+    @property
+    def is_library(self) -> bool:
+        """Whether the variable is one of an installed package."""
+        return is_of_library(self.holder)
+
     def get(self) -> Any:
-        """The value now; ``MISSING`` if there is none."""
+        """The value now; ``MISSING`` if there is none, ``ABSENT`` if its place does not exist in this process."""
+        value = self._value()
+        return value._original if type(value) in STANDING else value
+
+    def _value(self) -> Any:
         holder = self.holder
+        if type(holder) is Place:
+            holder = holder.find()
+            if holder is None:
+                return ABSENT
+            self.holder = holder
         if isinstance(holder, dict):
             return holder.get(self.name, MISSING)
         if not isinstance(holder, CellType):
@@ -179,6 +200,8 @@ class Variable:
 
     def put(self, value: Any) -> None:
         """Set the variable; ``MISSING`` takes it away."""
+        if self._value() is ABSENT:
+            raise GuardError(f"the graph sets the variable {self.name}, which does not exist in this process")
         if isinstance(self.holder, dict):
             self.holder.update({self.name: value}) if value is not MISSING else self.holder.pop(self.name, None)
         elif isinstance(self.holder, CellType):
@@ -192,7 +215,7 @@ class Variable:
             delattr(self.holder, self.name)
 
     def __repr__(self) -> str:
-        return self.name
+        return f"{self.holder.__name__}.{self.name}" if isinstance(self.holder, type) else self.name
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         holder, expected, held = (copy.deepcopy(part, memo) for part in (self.holder, self.expected, self.held))
@@ -200,33 +223,35 @@ class Variable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Saved are the way to the variable, and what its value is like: in another process it is another object."""
-        expected = self.expected if type(self.expected) in (*SIMPLE, Saved) else saved(self.expected)
-        return _loaded, (*address_of(self.holder, self.name), self.name, expected)
+        expected = self.expected if type(self.expected) in (*SIMPLE, Saved) else saved(self.expected, self.is_library)
+        return Variable, (place_of(self.holder, self.name), self.name, expected)
 
     def is_as_before(self) -> bool:
         """True when the variable still has this value: the same object, or an equal plain one."""
         now = self.get()
+        if now is ABSENT:
+            return True
         if type(self.expected) is Saved:
-            if saved(now) != self.expected:
-                return False
-            if self.expected.has_arrays:  # the graph has copies of them, so what they hold is looked at each time
-                return True
-            self.expected, self.held = now, below(now, _is_no_end)
+            return self._is_like(now)
         if now is not self.expected:
             return type(now) in SIMPLE and same_answer(now, self.expected)
-        return self.held is None or _is_read_by_compiler() or not self.held.has_changed()
+        return self.held is None or is_read_by_compiler() or not self.held.has_changed()
 
-
-def _loaded(kind: str, place: Any, name: str, expected: Any) -> Variable:
-    """A variable of a graph that was saved."""
-    return Variable(holder_at(kind, place), name, expected)
+    def _is_like(self, now: Any) -> bool:
+        """Whether a value is like the one that was saved; if so, it is the one that must stay."""
+        if now is MISSING or saved(now, self.expected.is_shallow) != self.expected:
+            return False
+        if not self.expected.has_arrays:  # the graph has copies of them, so what they hold is looked at each time
+            self.held = None if self.expected.is_shallow else below(now, _is_no_end)
+            self.expected = now
+        return True
 
 
 def _is_no_end(value: Any) -> bool:
     return False
 
 
-def _is_read_by_compiler() -> bool:
+def is_read_by_compiler() -> bool:
     """Whether torch's compiler reads this code, for which contents are looked at by a call of their own."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
@@ -299,7 +324,13 @@ def are_distinct(*values: Any) -> bool:
 @pure
 def read_variable(variable: Variable) -> Any:
     """The value of a variable outside of the program, as it is at this call."""
-    return variable.get()
+    value = variable.get()
+    if value is ABSENT:
+        raise GuardError(
+            f"the graph reads and sets the variable {variable.name}, which does not exist in this process",
+            fixes=("import the Python module that has it",),
+        )
+    return value
 
 
 def write_variable(variable: Variable, value: Any) -> None:

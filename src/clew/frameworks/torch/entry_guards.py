@@ -19,13 +19,14 @@ import torch
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.inline import attributes_of_arrays
-from clew.capture.example.memory import below
 from clew.capture.example.nests import Nests
-from clew.capture.example.reach import compares_objects
+from clew.capture.example.reach import compares_objects, is_installed
+from clew.capture.example.reads import Reads
 from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.slots import ROOT
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
+from clew.capture.example.variable_guards import VariableGuards
 from clew.codegen.checks import by_equality
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described
@@ -120,7 +121,14 @@ class EntryGuards:
     """Writes the entry guards of one capture into its graph."""
 
     def __init__(
-        self, recorder: TorchRecorder, module: Any, nests: Nests, surroundings: Surroundings, state: State
+        self,
+        recorder: TorchRecorder,
+        module: Any,
+        nests: Nests,
+        surroundings: Surroundings,
+        state: State,
+        reads: Reads | None = None,
+        watches_variables: bool = True,
     ) -> None:
         self.recorder = recorder
         self.graph = recorder.graph
@@ -128,6 +136,8 @@ class EntryGuards:
         self.inputs = nests
         self.state = state
         self.surroundings = surroundings
+        self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
+        self.watches_variables = watches_variables
 
     def write(self, after: Node, entered: Iterable[tuple[str, torch.nn.Module]] = ()) -> None:
         """Put all guards right after the node ``after``, the last of those that take the arguments apart.
@@ -140,10 +150,12 @@ class EntryGuards:
             ran = self.surroundings.ran(self.recorder.executed.values())
             codes = {*self.recorder.executed.values(), *(function.__code__ for function in ran)}
             names = self.surroundings.names(self.recorder.executed.values())
-            self._variables()
+            if self.watches_variables:
+                self.variables.write(self.recorder.executed.values())
+                self._classes(ran, names)
+                self._owners(names)
+            self._levels()
             self._environment()
-            self._classes(ran, names)
-            self._owners(names)
             self._modules_around(names)
             self._trainers(names)
             self._carried_around(names)
@@ -201,14 +213,15 @@ class EntryGuards:
             asked = self.graph.call_function(torch.is_grad_enabled)
             self._require(asked, mode, f"torch.is_grad_enabled() is {mode}", fact)
 
-    def _variables(self) -> None:
-        lifted = {entry.slot.key for entry in self.state.entries}
-        for holder, name, value in self.surroundings.variables(self.recorder.executed.values()):
-            if (id(holder), name) in lifted or (id(holder), name) in self.state.own:
-                continue
-            if isinstance(value, logging.Logger):
-                self._level(name, value)
-            self._variable(holder, name, value, f"{holder.__name__}.{name}" if isinstance(holder, type) else name)
+    def _levels(self) -> None:
+        """What is logged has no node, but a program may ask whether anything would be."""
+        own = [code for code in self.recorder.executed.values() if "-packages" not in code.co_filename]
+        if all(_ASKING.isdisjoint(code.co_names) for code in own):
+            return
+        for _, name, logger in self.surroundings.variables(own):
+            if isinstance(logger, logging.Logger):
+                level = self.graph.call_function(level_of, (logger,))
+                self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
 
     def _environment(self) -> None:
         for key in sorted(self.recorder.environment):
@@ -217,9 +230,7 @@ class EntryGuards:
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
         """A variable must be what it was, and hold what it held."""
-        held = below(value, self.recorder.is_end)
-        variable = guards.Variable(holder, name, value, held)
-        self.graph.call_function(guards.require_variable, (variable, name, f"{label or name} is what it was"))
+        self.variables.whole(guards.Variable(holder, name), value, label or name)
 
     def constants(self, sources: set[str], after: Node) -> None:
         """Constants that were computed in the capture hold while what they came from is the same."""
@@ -245,12 +256,6 @@ class EntryGuards:
             same = self.graph.call_function(same_items, (self.graph.get_attr(path), self.graph.get_attr(kept)))
             self._require(same, True, f"{path} holds what it held")
 
-    def _level(self, name: str, logger: logging.Logger) -> None:
-        """What is logged has no node, but a program may ask whether anything would be."""
-        if any(not _ASKING.isdisjoint(code.co_names) for code in self.recorder.executed.values()):
-            level = self.graph.call_function(level_of, (logger,))
-            self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
-
     def _classes(self, ran: dict[FunctionType, None], names: frozenset[str]) -> None:
         """Attributes that the program's own classes hold for all their instances."""
         lifted = {entry.slot.key for entry in self.state.entries}
@@ -266,7 +271,10 @@ class EntryGuards:
         """Attributes that the program names of the plain objects that it belongs to, tensors among them."""
         lifted = {entry.slot.key for entry in self.state.entries}
         for group in self.state._groups:
-            if group.owner is None or group.is_inner or isinstance(group.owner, torch.nn.Module):
+            owner, is_function = group.owner, isinstance(group.owner, FunctionType)
+            if owner is None or group.is_inner or isinstance(owner, torch.nn.Module):
+                continue
+            if is_function and is_installed(owner):
                 continue
             asked = group.before.keys() if names & {"getattr", "__dict__"} else names & group.before.keys()
             for name in sorted(asked):

@@ -25,7 +25,7 @@ from clew.capture.example.implied import drop_implied, drop_unused
 from clew.capture.example.inputs import bind
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.nests import Nests
-from clew.capture.example.options import Options
+from clew.capture.example.options import LEFT_OUT, Options
 from clew.capture.example.outputs import plain
 from clew.capture.example.reach import asks_for_identity
 from clew.capture.example.recorder import Recorder, Scalar
@@ -358,11 +358,12 @@ class Run(ExampleRun):
                     followed = self.findings.packages.functions()
                     mixed.install(patches, _current_arrays, _current_recorder, [*reached, *followed])
                 self.state.install(patches)
+                self._install_reads(patches)
                 replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
                 numbers.install_in(patches, _current_recorder, self.findings.met.functions)
                 regions = current_regions.set(self.regions)
                 try:
-                    with RecordingMode(self.recorder), self.accesses.watched(patches):
+                    with RecordingMode(self.recorder), self.accesses.watched(patches), self.reads.watching():
                         yield
                 finally:
                     current_regions.reset(regions)
@@ -400,7 +401,11 @@ class Run(ExampleRun):
         if self.findings.set_up is not None and self.module is None:
             with graph.inserting_before(self.after_inputs._next):
                 self.after_inputs = graph.call_function(set_up, (self.findings.set_up,))
-        entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state)
+        reads = self._join_reads(runs)
+        watches = self.settings.guards != "none"
+        if not watches:
+            graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
+        entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state, reads, watches)
         entry.write(self.after_inputs, () if self.modules is None else self.modules.entered)
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         if sources is not None:
