@@ -24,8 +24,9 @@ from clew.runtime.bound import Bound, bind, body_of, may_bind
 from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body
 from clew.runtime.function import STEPS, GraphFunction, Protection
-from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
+from clew.runtime.module import OWN_ATTRIBUTES, GraphModule, referred_paths
 from clew.runtime.parts import check_assignment, mark_parts
+from clew.runtime.saved_parts import saved_parts
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
 from clew.runtime.whole_state import complete
 
@@ -80,6 +81,9 @@ class CapturedModule(Guarded, GraphModule):
     def __setattr__(self, name: str, value: Any) -> None:
         check_assignment(self, name)
         super().__setattr__(name, value)
+
+    def _parts_to_save(self) -> dict[str, Any]:
+        return saved_parts(self, referred_paths(self.graph))
 
 
 _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_self"}) | OWN_ATTRIBUTES
