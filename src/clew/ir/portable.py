@@ -161,7 +161,7 @@ def record_class(module: str, name: str, kind: str, fields: tuple[str, ...]) -> 
     last = name.rpartition(".")[2]
     made: Any = None
     if kind == "tuple" and fields:
-        made = namedtuple(last, fields)  # type: ignore[misc]  # noqa: PYI024
+        made = namedtuple(last, fields)  # type: ignore[misc]
     else:
         base = {"mapping": MappingRecord, "tuple": tuple}.get(kind, Record)
         made = type(last, (base,), {"_record_fields": fields})

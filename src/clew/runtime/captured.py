@@ -26,8 +26,8 @@ from clew.runtime.direct import Body
 from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule, referred_paths
 from clew.runtime.parts import check_assignment, mark_parts
-from clew.runtime.saved_parts import saved_parts
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
+from clew.runtime.saved_parts import saved_parts
 from clew.runtime.whole_state import complete
 
 

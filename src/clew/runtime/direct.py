@@ -13,7 +13,6 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from clew.capture.example import inline
 from clew.capture.example.elsewhere import Place
 from clew.capture.example.guards import CHECKS, MISSING, Variable, require_variable
 
@@ -21,6 +20,7 @@ Part = TypeVar("Part", bound=ast.AST)
 PREFIX = "_direct_"
 _READS = ("shape", "ndim", "dtype", "device", "layout")
 _CONSTANT = ("dtype", "layout")
+_ARRAY = "torch.Tensor"
 _PROCESSOR = "device(type='cpu')"
 _NOTED = """
 try:
@@ -117,13 +117,9 @@ class _Entrance:
         return self._variable_test(variable) if isinstance(variable, Variable) else None
 
     def _read(self, test: ast.expr) -> ast.expr:
-        """A test that looks into arrays by itself: no compiler reads this code."""
-        if isinstance(test, ast.BoolOp):
-            test.values = [self._read(value) for value in test.values]
-        function = self.names.get(getattr(test.func, "id", "")) if isinstance(test, ast.Call) else None
-        if isinstance(test, ast.Call) and any(function is told for told in inline.attributes_of_arrays.values()):
-            self._arrays.add(getattr(test.args[0], "id", ""))
-            return ast.Attribute(test.args[0], "__dict__", ast.Load())
+        """A test that asks arrays for what they know without making an object."""
+        if isinstance(test, ast.Compare) and ast.unparse(test.comparators[0]) == _ARRAY:
+            self._arrays.update(getattr(one, "id", "") for one in getattr(test.left, "args", ()))
         return self._asked_on_processor(test)
 
     def _looked_up(self, test: ast.expr) -> ast.expr:

@@ -6,14 +6,9 @@ the guard could fail. It may be true too often: then the guard itself is called,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from clew.codegen.checks import Subject, Test, by_equality
-
-attributes_of_arrays: dict[type, Callable[[Any], bool]] = {}
-"""What tells of an array of a class whether it carries attributes, where a framework's compiler cannot read the code
-that looks into ``__dict__``."""
 
 _LITERALS = (int, float, str, bytes, complex, tuple)
 
@@ -42,13 +37,6 @@ def same_test(subject: Subject, expected: Any) -> Test:
 def type_test(subject: Subject, expected: Any, name: str = "") -> Test:
     """For a value that must be of a class."""
     return Test(f"{subject.name_of(type)}({subject.first}) is not {name or subject.expected}")
-
-
-def array_test(subject: Subject, expected: Any) -> Test:
-    """For an array that must be of a class and carry no attributes of its own."""
-    told = attributes_of_arrays.get(expected)
-    attributes = f"{subject.again}.__dict__" if told is None else f"{subject.name_of(told)}({subject.again})"
-    return Test(f"{type_test(subject, expected).condition} or {attributes}")
 
 
 def length_test(subject: Subject, expected: Any) -> Test:

@@ -67,9 +67,6 @@ from clew.ir.arguments import leaves
 from clew.ir.source import user_frame
 
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
-_CARRIED = (bool, int, str, type(None))
-"""What a tensor may carry as attributes of its own: values that a guard can compare."""
-
 
 _PASSING = (caches.CacheMet, PackageMet, SetUpMet, Diverged)
 """Errors that start a capture over for reasons of their own."""
@@ -255,8 +252,6 @@ class Run(ExampleRun):
         mixed.enter_arrays(self, [*self.parts, *self._plain_owners()])
         for value, _ in self.nests.arrays:
             if type(value) in PLAIN_TENSORS:
-                if any(type(part) not in _CARRIED for part in vars(value).values()):
-                    raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
                 self.rollback.watch_attributes(value)
             if isinstance(value, torch.Tensor):
                 self.rollback.watch_tensor(value)
@@ -395,6 +390,7 @@ class Run(ExampleRun):
             self.recorder.relied = run.recorder.relied | self.recorder.relied
             self.recorder.environment |= run.recorder.environment
             self.recorder.hashed |= run.recorder.hashed
+            self.recorder.carriers.asked |= run.recorder.carriers.asked
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
