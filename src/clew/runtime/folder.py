@@ -21,9 +21,11 @@ from typing import Any
 
 import torch
 
+from clew.capture.example.slots import ROOT
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import CodegenError
 from clew.ir.lookup import name_for
+from clew.ir.nested import all_nodes
 from clew.ir.portable import Kept, dumps, is_sure
 from clew.runtime.rebuild import Rebuilder, has_hooks
 
@@ -36,6 +38,8 @@ import torch
 {here} = pathlib.Path(__file__).resolve().parent
 '''
 _VALUES = "values.pt"
+_OWN_SELF = ("", "    @property", f"    def {ROOT}(self):", "        return self")
+"""What a module has whose graph looks at the module as such."""
 _OWN_NAMES = frozenset({"torch", "pathlib", "_HERE"})
 
 
@@ -118,6 +122,7 @@ def _module_text(module: Any, module_name: str, code: PythonCode, rebuilder: Reb
         *(f"        {line}" for line in ["super().__init__()", *before]),
         f"        self.load_state_dict({rebuilder.loading('state_dict.pt')})",
         *(f"        {line}" for line in after),
+        *(_OWN_SELF if any(node.target == ROOT for node in all_nodes(module.graph)) else ()),
         "",
         *(f"    {line}" if line else "" for line in function),
     ]

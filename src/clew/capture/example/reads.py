@@ -18,7 +18,7 @@ from clew.capture.example.contents import follows
 from clew.capture.example.guards import STANDING, Variable
 from clew.capture.example.items import ATTRIBUTE, CONTAINS, ITEM, KEYS, LENGTH, WHOLE, Item, current, is_plain_key
 from clew.capture.example.surroundings import Surroundings
-from clew.capture.example.uses import LOOKING, uses_of
+from clew.capture.example.uses import ANY_KEY, LOOKING, uses_of
 from clew.capture.symbolic.patches import Patches
 
 Key = tuple[int, str]
@@ -39,7 +39,7 @@ class Reads:
         """Something is read of a container."""
         if not is_plain_key(key):
             way, key = WHOLE, None
-        place = (id(base.root.holder), base.root.name, base.name, way, type(key), key)
+        place = (id(base.root.holder), base.root.name, repr(base), way, type(key), key)
         if place not in self._found:
             self._found[place] = Item(base, way, key)
 
@@ -71,8 +71,9 @@ class Reads:
                 continue
             is_library = around.is_of_library(holder, name)
             if type(value) in _KINDS and Variable(holder, name).get() is value:
-                if all(program.looks_into(one, is_library) for one in program.names_of(value, found)):
-                    self._put(patches, Variable(holder, name))
+                names = [name for _, name, other in found if other is value]
+                if all(program.looks_into(one, is_library) for one in names):
+                    self._put(patches, Variable(holder, name), program.items_handed_on(names))
             elif is_library and follows(value) and hasattr(value, "__dict__"):
                 self._inside(patches, Variable(holder, name), value, program)
 
@@ -86,8 +87,8 @@ class Reads:
                 if type(held) in _KINDS and not name.startswith("__") and program.looks_into(name, True):
                     patches.on_class(kind, name, partial(_standing, base=Variable(kind, name)))
 
-    def _put(self, patches: Patches, variable: Variable) -> None:
-        holder, make = variable.holder, partial(_standing, base=variable)
+    def _put(self, patches: Patches, variable: Variable, handed_on: frozenset[Any]) -> None:
+        holder, make = variable.holder, partial(_standing, base=variable, handed_on=handed_on)
         if isinstance(holder, CellType):
             patches.in_cell(holder, make)
         elif isinstance(holder, type):
@@ -105,6 +106,8 @@ class Program:
         own = [one for one in functions if "-packages" not in one.__code__.co_filename]
         self._handed_on = frozenset[str]().union(*(uses_of(one.__code__).handed_on for one in functions))
         self._fields = frozenset[Any]().union(*(uses_of(one.__code__).fields for one in functions))
+        items = [uses_of(one.__code__).items_handed_on for one in functions]
+        self._items = frozenset[Any]().union(*items)
         self._is_open = any(not _BY_TEXT.isdisjoint(one.__code__.co_names) for one in own)
         self._is_open = self._is_open or any(not LOOKING.isdisjoint(one.__globals__) for one in own)
 
@@ -112,19 +115,26 @@ class Program:
         """Whether all code only looks into what it finds under a name."""
         return name not in self._handed_on and (in_library or not self._is_open)
 
-    def names_of(self, value: Any, found: list[tuple[Any, str, Any]]) -> list[str]:
-        """All names under which the program finds a value."""
-        return [name for _, name, other in found if other is value]
+    def items_handed_on(self, names: list[str]) -> frozenset[Any]:
+        """The keys of items, of what is found under some names, that some code hands on."""
+        return frozenset(key for owner, key in self._items if owner in names)
 
     def fields_of(self, name: str) -> list[str] | None:
         """The attributes that are read of what is found under a name; None if something else is done with it."""
         return [field for owner, field in self._fields if owner == name] if self.looks_into(name) else None
 
 
-def _standing(original: Any, base: Variable) -> Any:
-    if type(original) is dict:
-        return RecordingDict(original, base)
-    return (RecordingList if type(original) is list else RecordingSet)(original, base)
+_ALL = frozenset({ANY_KEY})
+
+
+def _standing(original: Any, base: Variable, handed_on: frozenset[Any] = _ALL) -> Any:
+    kind: Any = {dict: RecordingDict, list: RecordingList, set: RecordingSet}[type(original)]
+    made = kind(original)
+    made._original, made._base, made._handed_on = original, base, handed_on
+    return made
+
+
+_HELD = ("_base", "_handed_on", "_original")
 
 
 class _Standing:
@@ -133,26 +143,31 @@ class _Standing:
     __slots__ = ()
     _base: Variable
     _original: Any
+    _handed_on: frozenset[Any]
 
     def _note(self, way: str, key: Any = None) -> None:
         reads = current.get()
         if reads is not None:
             reads.note(self._base, way, key)
 
+    def _item(self, key: Any) -> Any:
+        """An item; a container that the program only looks into tells what is read of it by itself."""
+        held = self._original[key]
+        if type(held) in _KINDS and is_plain_key(key) and self._handed_on.isdisjoint((key, ANY_KEY)):
+            return _standing(held, Item(self._base, ITEM, key))
+        self._note(ITEM, key)
+        return held
+
 
 class RecordingDict(_Standing, dict):  # type: ignore[type-arg]
     """A dict that notes what is read of it."""
 
-    __slots__ = ("_base", "_original")
-
-    def __init__(self, original: dict[Any, Any], base: Variable) -> None:
-        dict.__init__(self, original)
-        self._original = original
-        self._base = base
+    __slots__ = _HELD
 
     def __getitem__(self, key: Any) -> Any:
-        self._note(ITEM, key)
-        return self._original[key]
+        if key not in self._original:
+            self._note(ITEM, key)
+        return self._item(key)
 
     def get(self, key: Any, default: Any = None) -> Any:
         """An item, or the default."""
@@ -180,16 +195,13 @@ class RecordingDict(_Standing, dict):  # type: ignore[type-arg]
 class RecordingList(_Standing, list):  # type: ignore[type-arg]
     """A list that notes what is read of it."""
 
-    __slots__ = ("_base", "_original")
-
-    def __init__(self, original: list[Any], base: Variable) -> None:
-        list.__init__(self, original)
-        self._original = original
-        self._base = base
+    __slots__ = _HELD
 
     def __getitem__(self, key: Any) -> Any:
-        self._note(ITEM if type(key) is int else WHOLE, key if type(key) is int else None)
-        return self._original[key]
+        if type(key) is not int or not -len(self._original) <= key < len(self._original):
+            self._note(WHOLE)
+            return self._original[key]
+        return self._item(key)
 
     def __len__(self) -> int:
         self._note(LENGTH)
@@ -199,12 +211,7 @@ class RecordingList(_Standing, list):  # type: ignore[type-arg]
 class RecordingSet(_Standing, set):  # type: ignore[type-arg]
     """A set that notes what is read of it."""
 
-    __slots__ = ("_base", "_original")
-
-    def __init__(self, original: set[Any], base: Variable) -> None:
-        set.__init__(self, original)
-        self._original = original
-        self._base = base
+    __slots__ = _HELD
 
     def __contains__(self, key: Any) -> bool:
         self._note(CONTAINS, key)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dis
 import functools
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from clew.capture.example.bytecode import instructions_of
 
@@ -44,12 +44,18 @@ LOOKING = frozenset({"len", "bool", "list", "tuple", "dict", "sorted", "sum", "m
 """Builtins that look into a container and do not keep it."""
 
 
+_NEAR = 40
+ANY_KEY: Any = type("AnyKey", (), {"__repr__": lambda self: "<any>"})()
+
+
 class Uses(NamedTuple):
     """What some code does with what it loads by name."""
 
     handed_on: frozenset[str]
     fields: frozenset[tuple[str, str]]
     """A name, and that of an attribute which is read of its value."""
+    items_handed_on: frozenset[tuple[str, Any]]
+    """A name, and the key of an item of its value which is handed on; ``ANY_KEY`` where the code does not tell."""
 
 
 @functools.lru_cache(maxsize=16384)
@@ -57,6 +63,7 @@ def uses_of(code: CodeType) -> Uses:
     """How a function, and those inside it, use the names that they load."""
     handed_on: set[str] = set()
     fields: set[tuple[str, str]] = set()
+    items: set[tuple[str, Any]] = set()
     found = [one for one in instructions_of(code) if one.opname not in _SILENT]
     for place, one in enumerate(found):
         if one.opname in _OTHERS and not (one.opname == "STORE_ATTR" and code.co_name == "__init__"):
@@ -65,13 +72,28 @@ def uses_of(code: CodeType) -> Uses:
             field = _field(found, place)
             if field is not None:
                 fields.add((str(one.argval), field))
-            elif "NULL" in one.argrepr or not _is_looked_into(found, place):
+                continue
+            looking = None if "NULL" in one.argrepr else _looked_into(found, place)
+            if looking is None:
                 handed_on.add(str(one.argval))
+            elif found[looking].opname == "BINARY_SUBSCR" and _is_handed_on(found, looking):
+                items.add((str(one.argval), _key(found, place, looking)))
     for inner in [constant for constant in code.co_consts if isinstance(constant, CodeType)]:
         below = uses_of(inner)
         handed_on |= below.handed_on
         fields |= below.fields
-    return Uses(frozenset(handed_on), frozenset(fields))
+        items |= below.items_handed_on
+    return Uses(frozenset(handed_on), frozenset(fields), frozenset(items))
+
+
+def _is_handed_on(found: list[dis.Instruction], place: int) -> bool:
+    return _field(found, place) is None and _looked_into(found, place) is None
+
+
+def _key(found: list[dis.Instruction], place: int, looking: int) -> Any:
+    """The key of an item, if it is a constant."""
+    is_constant = looking == place + 2 and found[place + 1].opname == "LOAD_CONST"
+    return found[place + 1].argval if is_constant else ANY_KEY
 
 
 def _field(found: list[dis.Instruction], place: int) -> str | None:
@@ -81,19 +103,19 @@ def _field(found: list[dis.Instruction], place: int) -> str | None:
     return str(following.argval) if following is not None and is_read else None
 
 
-def _is_looked_into(found: list[dis.Instruction], place: int) -> bool:
-    """Whether the value that was loaded in a place is looked into and let go of."""
+def _looked_into(found: list[dis.Instruction], place: int) -> int | None:
+    """Where the value that an instruction has put on the stack is looked into and let go of; None if it is not."""
     above = 0
-    for one in found[place + 1 : place + 40]:
+    for number, one in enumerate(found[place + 1 : place + _NEAR], place + 1):
         if above == 0 and (one.opname in _ON_TOP or _is_given_to_builtin(found, place, one)):
-            return True
+            return number
         if above == 1 and one.opname in _UNDER_ONE:
-            return True
+            return number
         takes = _takes(one)
         if takes is None or takes > above:
-            return False
+            return None
         above += 1 - takes if one.opname == "CALL" else _effect(one)
-    return False
+    return None
 
 
 def _is_given_to_builtin(found: list[dis.Instruction], place: int, one: dis.Instruction) -> bool:
