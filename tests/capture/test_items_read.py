@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -205,3 +208,80 @@ def test_how_names_are_used() -> None:
     assert {"HERE", "G"} <= found.handed_on and found.handed_on.isdisjoint("ABCDEFH")
     assert ("C", "get") in found.fields
     assert found.items_handed_on == {("B", ANY_KEY)}
+
+
+LIBRARY = """
+import logging, threading
+
+logger = logging.getLogger("library")
+TABLE = {"a": 2.0}
+REGISTRY = {"scale": 2.0, "other": 1.0}
+CACHE = {}
+FLAG = True
+
+
+class Registry:
+    known = {"double": 2.0}
+
+    def __init__(self):
+        self.local = {}
+
+    def __getitem__(self, name):
+        return self.local[name] if name in self.local else self.known[name]
+
+
+REGISTRIES = Registry()
+
+
+def total(values):
+    return sum(values.values())
+
+
+def handed_on(x):
+    logger.debug("called")
+    return x * total(TABLE)
+
+
+def registered(x):
+    return x * REGISTRY["scale"] * REGISTRIES["double"] if FLAG else x
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "some_library.py").write_text(LIBRARY, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "some_library", raising=False)
+    return importlib.import_module("some_library")
+
+
+def test_what_libraries_keep_is_not_looked_into(library: Any) -> None:
+    captured = clew.trace(library.handed_on, (X,))
+    library.TABLE["a"] = 5.0
+    assert torch.equal(captured(X), X * 2.0)
+    watching = clew.trace(library.handed_on, (X,), guards="all")
+    library.TABLE["a"] = 6.0
+    with pytest.raises(clew.GuardError, match="TABLE"):
+        watching(X)
+
+
+@pytest.mark.parametrize(
+    ("change", "noticed"),
+    [
+        ("REGISTRY['other'] = 5.0", False),
+        ("REGISTRY['scale'] = 5.0", True),
+        ("REGISTRIES.known['other'] = 5.0", False),
+        ("REGISTRIES.known['double'] = 5.0", True),
+        ("REGISTRIES.local['other'] = 5.0", False),
+        ("REGISTRIES.local['double'] = 5.0", True),
+        ("FLAG = False", True),
+        ("CACHE[1] = 2; logger.setLevel('ERROR')", False),
+    ],
+)
+def test_what_was_read_of_a_library_counts(library: Any, change: str, noticed: bool) -> None:
+    captured = clew.trace(library.registered, (X,))
+    assert answer(library.registered, captured, X) == "equal"
+    exec(change, vars(library))
+    assert answer(library.registered, captured, X) == ("guarded" if noticed else "equal")

@@ -8,13 +8,14 @@ says so when it is called. Nothing else is run on loading than by pickle anywher
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import importlib
 import io
 import pickle
 import sys
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from types import FunctionType
 from typing import Any
 
@@ -24,6 +25,7 @@ from clew.ir.lookup import OPEN_PACKAGES
 _SURE = OPEN_PACKAGES | frozenset(sys.stdlib_module_names)
 """Packages that are there wherever a graph is loaded, or whose absence nothing helps."""
 _FRAMEWORKS = frozenset({"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras"})
+_namedtuple: Any = collections.namedtuple
 _HOLDING = ("__array__", "state_dict")
 """What arrays, modules and optimizers have."""
 
@@ -118,7 +120,8 @@ class _Pickler(pickle.Pickler):
         if isinstance(value, FunctionType):
             is_named = not is_sure(value) and _found(*_name_of(value)) is value
             return (function_at, _name_of(value)) if is_named else NotImplemented
-        if not _is_of_framework(type(value)):
+        kind: Any = type(value)
+        if not _is_of_framework(kind):
             return NotImplemented
         if id(value) not in self._places:
             self._places[id(value)] = len(self.beside)
@@ -159,12 +162,10 @@ def class_at(module: str, name: str, shape: tuple[str, tuple[str, ...]]) -> Any:
 def record_class(module: str, name: str, kind: str, fields: tuple[str, ...]) -> Any:
     """A class of records that bears the name of one that is not there."""
     last = name.rpartition(".")[2]
-    made: Any = None
-    if kind == "tuple" and fields:
-        made = namedtuple(last, fields)  # type: ignore[misc]
-    else:
-        base = {"mapping": MappingRecord, "tuple": tuple}.get(kind, Record)
-        made = type(last, (base,), {"_record_fields": fields})
+    base: Any = {"mapping": MappingRecord, "tuple": tuple}.get(kind, Record)
+    made: Any = type(last, (base,), {"_record_fields": fields})
+    if base is tuple and fields:
+        made = _namedtuple(last, fields)
     made.__module__, made.__qualname__ = module, name
     return made
 

@@ -128,12 +128,13 @@ _ALL = frozenset({ANY_KEY})
 
 
 def _standing(original: Any, base: Variable, handed_on: frozenset[Any] = _ALL) -> Any:
-    kind: Any = {dict: RecordingDict, list: RecordingList, set: RecordingSet}[type(original)]
-    made = kind(original)
+    made = next(kind for kind in _KINDS_OF if issubclass(kind, type(original)))(original)
     made._original, made._base, made._handed_on = original, base, handed_on
     return made
 
 
+_KINDS_OF: list[Any] = []
+"""The classes of stand-ins."""
 _HELD = ("_base", "_handed_on", "_original")
 
 
@@ -238,5 +239,6 @@ def _handing_on(kind: Any, name: str) -> Callable[..., Any]:
 
 for _kind, _builtin in ((RecordingDict, dict), (RecordingList, list), (RecordingSet, set)):
     STANDING.add(_kind)
+    _KINDS_OF.append(_kind)
     for _name in vars(_builtin).keys() - vars(_kind).keys() - _LEFT:
         setattr(_kind, _name, _handing_on(_builtin, _name))
