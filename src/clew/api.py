@@ -61,6 +61,7 @@ def trace(
     opaque: str = "call",
     control_flow: str = "capture",
     dynamic: bool = False,
+    guards: str = "read",
 ) -> Any:
     """Capture a program from an example: it is run once on ``args`` and ``kwargs``, and what it does is recorded.
 
@@ -75,7 +76,8 @@ def trace(
     backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them. Branches and loops on data are
     captured; with ``control_flow="guard"`` the graph relies on the way of the example, with ``"error"`` there are none.
     With ``dynamic`` conditions on sizes and on number arguments are captured too, and loops over them stay loops, which
-    those of PyTorch's programs do anyway.
+    those of PyTorch's programs do anyway. Of variables around the program the graph relies on what was read of them;
+    with ``guards="all"`` on all that they hold, with ``"none"`` they are not looked at again.
     """
     if fn is None:
         return functools.partial(trace, **{key: value for key, value in locals().items() if key != "fn"})
@@ -88,6 +90,7 @@ def trace(
         opaque=opaque,
         control_flow=control_flow,
         dynamic=dynamic,
+        guards=guards,
     )
     if args is None and kwargs is None:
         return LazyGraph(fn, functools.partial(_capture_again, options._replace(keep=True)), limit)
@@ -110,6 +113,7 @@ def trace_graph(
     to: str | None = None,
     include_generators: bool = True,
     array_caching: bool = True,
+    guards: str = "read",
     return_backend_traced_fn: bool = False,
     static_argnums: int | Iterable[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
@@ -134,10 +138,11 @@ def trace_graph(
     _check_wish(fn, to, args is not None or kwargs is not None)
     if isinstance(fn, ModuleType):
         return copy_with(fn, functools.partial(trace_graph, **asked))
-    options = Options(
+    options = Options.of(
         static=static_names(fn, static_argnames, "static_argnames", static_argnums),
         include_generators=include_generators,
         array_caching=array_caching,
+        guards=guards,
         stateful=stateful_objects(stateful),
     )
 
@@ -185,6 +190,7 @@ def trace_module(
     array_caching: bool = True,
     opaque: str = "call",
     control_flow: str = "capture",
+    guards: str = "read",
 ) -> Any:
     """Capture several methods of a module, each from an example: ``{"forward": args, "encode": args}``.
 
@@ -200,6 +206,7 @@ def trace_module(
         array_caching=array_caching,
         opaque=opaque,
         control_flow=control_flow,
+        guards=guards,
         lifted=lifted,
     )
     named = kwargs or {}

@@ -16,7 +16,7 @@ from clew.codegen.inline import is_item_of_control
 from clew.codegen.scope import Scope
 from clew.codegen.statements import COMPARING, expression, is_operator
 from clew.ir.graph import Graph
-from clew.ir.guards import TESTS, Attribute, Call, Expression, guard, guard_of, is_guard
+from clew.ir.guards import TESTS, Attribute, Call, Expression, detached, guard, guard_of, is_guard
 from clew.ir.node import Node
 
 _INTEGER_RESULT = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod})
@@ -106,6 +106,9 @@ def write_check(check: Node, inlined: list[Node], scope: Scope, root: str, askin
     first, again = (text, text) if may_repeat else (f"({name} := {text})", name)
     kinds = (_is_integer(value), isinstance(value, Node) and _is_truth(value))
     wanted = scope.constant(expected) if type(expected) in by_equality else scope.spell(expected)
+    if scope.is_portable:  # nothing but the guard itself, which finds what it needs where the code is loaded
+        (one,) = detached([one])
+        return "if True:", f"{scope.bind('_guard', one.require)}({text if isinstance(value, Node) else ''})"
     writer = WRITERS.get(one.test)
     subject = Subject(value, text, first, again, wanted, *kinds, scope.name_of, scope.bind)
     condition = Condition("True") if writer is None else writer(subject, expected)

@@ -99,7 +99,8 @@ class CodeGen:
     def python_code(self, graph: Graph, root_module: str = "self", **options: Any) -> PythonCode:
         """The whole function, as it runs: guards first, locals set free at their last use.
 
-        ``shown=True`` gives the program alone, for people; ``verbose=True`` adds types and source lines as comments.
+        ``shown=True`` gives the program alone, for people; ``verbose=True`` adds types and source lines as comments;
+        ``portable=True`` needs no object of this process but the guards, for code that is saved.
         """
         with CollectorPaused():
             checks = [] if options.get("shown") or not graph._guards else entry_checks(graph)
@@ -119,6 +120,7 @@ class CodeGen:
         own = list(nodes)
         nodes = _after_inputs(own, checks)
         scope, plan = self._scope(nodes, root_module, namespace)
+        scope.is_portable = bool(options.get("portable"))
         if options.get("shown"):
             plan.frees.clear()
             scope.owner, scope.equals, scope.is_shown = options.get("owner"), "=", True

@@ -60,6 +60,8 @@ class Scope:
         self.constants: dict[str, str] = {}
         shadowed = any(name in names for name in _SPELLED_WITH.values())
         self.speller = (_CarefulSpeller if shadowed else Speller)(self.name_of, self._value)
+        self.is_portable = False
+        """Whether the code is saved, so that it must need no object of this process."""
         self.is_shown = False
         """Whether the code is for people."""
         self.equals = " = "

@@ -283,6 +283,9 @@ _ADVICE = {
 _BATCH_OF_ONE = "capture with an example whose batch and lengths are larger than one"
 
 
+_SUBJECT: Any = object()
+
+
 @dataclass(frozen=True)
 class Guard:
     """One assumption. ``str(guard)`` is a Python expression that is true where it holds."""
@@ -310,8 +313,9 @@ class Guard:
         """Whether the subject may have this value."""
         return TESTS[self.test].holds(value, self.expected)
 
-    def require(self, value: Any) -> None:
-        """Raise unless the subject may have this value."""
+    def require(self, value: Any = _SUBJECT) -> None:
+        """Raise unless the subject may have this value; without one, the subject is no expression but an object."""
+        value = self.subject if value is _SUBJECT else value
         if not TESTS[self.test].holds(value, self.expected):
             raise self.error(value)
 
@@ -444,6 +448,12 @@ def attribute_paths(guards: Iterable[Guard]) -> list[str]:
     """The paths of the root's attributes that guards read."""
     found = (leaf.path for one in guards for leaf in leaves_of(one.subject) if isinstance(leaf, Attribute))
     return list(dict.fromkeys(found))
+
+
+def referred_paths(graph: Graph) -> list[str]:
+    """The paths that the nodes and guards of a graph read or call, each once."""
+    called = [node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")]
+    return list(dict.fromkeys([*called, *attribute_paths(graph._guards)]))
 
 
 def detached(guards: Iterable[Guard]) -> tuple[Guard, ...]:

@@ -3,8 +3,8 @@
 A node becomes a row of a table that is kept by columns. Arguments are written with holes where nodes stand, and the
 numbers of these nodes, in order, are a column of their own; so equal arguments are one object, and a large graph makes
 few objects for pickle. What most nodes do not have (keywords, annotations, notes) is kept by the number of the row.
-Functions travel by reference like everywhere in pickle; those that pickle cannot reach travel by their dotted name.
-Notes in ``meta`` that pickle refuses (fake tensors, local classes) stay behind; the program itself is always whole.
+Functions and classes travel by name (``portable``), those that bear no name of their own by the one that users know.
+Notes in ``meta`` that pickle refuses (fake tensors) stay behind, and classes there are names; the program is whole.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from clew.ir.arguments import Reference, map_aggregate
 from clew.ir.collector import CollectorPaused
-from clew.ir.lookup import find, name_for
-from clew.ir.nested import FLAT
+from clew.ir.lookup import NotFound, find, name_for
+from clew.ir.nested import FLAT, all_nodes
 from clew.ir.node import Node, set_source, set_type
+from clew.ir.portable import Missing, dumps, is_record_class, is_sure, loads, missing
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
-    from clew.ir.guards import Guard
 
 
 class Index(int):
@@ -128,6 +128,12 @@ class _Packer:
             return self.places.get(leaf)
         return self.target(leaf) if callable(leaf) and not isinstance(leaf, type) else leaf
 
+    def note(self, leaf: Any) -> Any:
+        """A leaf of a note; classes that need not be there where the graph is loaded are names."""
+        if isinstance(leaf, type) and not is_sure(leaf):
+            return f"{leaf.__module__}.{leaf.__qualname__}"
+        return self.encode(leaf)
+
     def target(self, target: Any) -> Any:
         """A function as it is if pickle finds it, otherwise by name."""
         if isinstance(target, str):
@@ -139,14 +145,14 @@ class _Packer:
 
     def meta(self, meta: dict[str, Any]) -> dict[str, Any]:
         """The notes that pickle takes."""
-        return {key: map_aggregate(value, self.encode) for key, value in meta.items() if self._is_portable(value)}
+        return {key: map_aggregate(value, self.note) for key, value in meta.items() if self._is_portable(value)}
 
     def _is_portable(self, value: Any) -> bool:
         if isinstance(value, (str, int, float, bool, Reference)):
             return True
         known = self.taken.get(id(value))
         if known is None:
-            known = self.taken[id(value)] = (_can_pickle(map_aggregate(value, self.encode)), value)
+            known = self.taken[id(value)] = (_can_pickle(map_aggregate(value, self.note)), value)
         return known[0]
 
 
@@ -161,19 +167,13 @@ def pack(graph: Graph) -> tuple[Any, ...]:
         tracer = None
     columns = tuple(vars(packer.table).values())
     guards = tuple(one.translated(packer.encode) for one in graph._guards)
-    return type(graph), columns, tracer, graph._tracer_extras, graph._chosen_codegen, guards
+    return type(graph), *dumps((columns, tracer, graph._tracer_extras, graph._chosen_codegen, guards))
 
 
-def unpack(
-    kind: type[Graph],
-    columns: tuple[Any, ...],
-    tracer: type | None,
-    extras: Any,
-    codegen: Any,
-    guards: tuple[Guard, ...] = (),
-) -> Graph:
+def unpack(kind: type[Graph], data: bytes, beside: list[Any]) -> Graph:
     """A graph from the columns that ``pack`` made."""
-    graph = kind(tracer_cls=tracer, tracer_extras=extras)
+    columns, tracer, extras, codegen, guards = loads(data, beside)
+    graph = kind(tracer_cls=None if is_record_class(tracer) else tracer, tracer_extras=extras)
     with CollectorPaused():
         unpacker = _Unpacker(graph, Table(*columns))
         unpacker.fill()
@@ -228,13 +228,25 @@ class _Unpacker:
         if kind is not Named:
             return leaf
         if leaf.name not in self.found:
-            self.found[leaf.name] = find(leaf.name)
+            try:
+                self.found[leaf.name] = find(leaf.name)
+            except NotFound:
+                self.found[leaf.name] = Missing(leaf.name)
         return self.found[leaf.name]
+
+
+def check_found(graph: Graph) -> None:
+    """Raise if a graph that was loaded calls functions that are not there: one error for all of them."""
+    targets = [node.target for node in all_nodes(graph) if node.op == "call_function"]
+    names = [target.name for target in targets if type(target) is Missing]
+    names += [f"{target.__module__}.{target.__qualname__}" for target in targets if is_record_class(target)]
+    if names:
+        raise missing(list(dict.fromkeys(names)))
 
 
 def _portable(value: Any) -> Any:
     """The value itself where pickle finds it by its own name, otherwise the name under which users find it."""
-    if isinstance(value, (FunctionType, BuiltinFunctionType)) and _is_where_it_says(value):
+    if isinstance(value, type) or (isinstance(value, (FunctionType, BuiltinFunctionType)) and _is_where_it_says(value)):
         return value
     name = name_for(value)
     return value if name is None else Named(name)

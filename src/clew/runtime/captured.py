@@ -19,6 +19,7 @@ from clew.capture.example.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
 from clew.ir.graph import Graph
+from clew.ir.guards import referred_paths
 from clew.runtime.bound import Bound, bind, body_of, may_bind
 from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body
@@ -26,6 +27,7 @@ from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
 from clew.runtime.parts import Part, check_assignment, mark_parts
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
+from clew.runtime.saved_parts import saved_parts
 from clew.runtime.whole_state import complete
 
 
@@ -75,6 +77,9 @@ class CapturedModule(Guarded, GraphModule):
     def __setattr__(self, name: str, value: Any) -> None:
         check_assignment(self, name)
         super().__setattr__(name, value)
+
+    def _parts_to_save(self) -> dict[str, Any]:
+        return saved_parts(self, referred_paths(self.graph))
 
 
 _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_self"}) | OWN_ATTRIBUTES

@@ -45,16 +45,16 @@ prepared._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _objects_outside(callee: Any) -> list[Variable]:
-    """The variables outside of a program whose contents count too."""
-    found = [leaf for one in callee.graph.guards.entry for leaf in leaves_of(one.subject)]
-    return [leaf for leaf in found if isinstance(leaf, Variable) and leaf.held is not None]
+    """The variables outside of a program whose contents, or some item of these, count too."""
+    found = [leaf for one in callee.graph.guards.entry for leaf in leaves_of(one.subject) if isinstance(leaf, Variable)]
+    return [variable for variable in found if variable.held is not None or type(variable) is not Variable]
 
 
 @torch._disable_dynamo  # a captured program looks at objects outside of itself before each call
 def look(callee: Any) -> None:
     """Raise the error of a guard if such contents have changed: a compiler reads past them."""
     for variable in _objects_outside(callee):
-        require_variable(variable, variable.name, f"{variable.name} is what it was")
+        require_variable(variable, variable.name, f"{variable!r} is what it was")
 
 
 @torch._disable_dynamo  # a captured program that changes state may have to be undone

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from clew.capture.example.guards import attributes_of_arrays
-
 Part = TypeVar("Part", bound=ast.AST)
 PREFIX = "_direct_"
 _CONSTANT = ("dtype", "layout")
+_ARRAY = "torch.Tensor"
 _PROCESSOR = "device(type='cpu')"
 _NOTED = """
 try:
@@ -96,13 +95,9 @@ class _Entrance:
         return written
 
     def _read(self, test: ast.expr) -> ast.expr:
-        """A test that looks into arrays by itself: no compiler reads this code."""
-        if isinstance(test, ast.BoolOp):
-            test.values = [self._read(value) for value in test.values]
-        function = self.names.get(getattr(test.func, "id", "")) if isinstance(test, ast.Call) else None
-        if isinstance(test, ast.Call) and any(function is told for told in attributes_of_arrays.values()):
-            self._arrays.add(getattr(test.args[0], "id", ""))
-            return ast.Attribute(test.args[0], "__dict__", ast.Load())
+        """A test that asks arrays for what they know without making an object."""
+        if isinstance(test, ast.Compare) and ast.unparse(test.comparators[0]) == _ARRAY:
+            self._arrays.update(getattr(one, "id", "") for one in getattr(test.left, "args", ()))
         return self._asked_on_processor(test)
 
     def _looked_up(self, test: ast.expr) -> ast.expr:

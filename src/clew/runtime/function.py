@@ -18,6 +18,7 @@ from clew.codegen.python import PythonCode
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, Guards
+from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function
 from clew.runtime.direct import Body, direct_call
 from clew.runtime.entrance import entrance_test, first_failing
@@ -203,6 +204,7 @@ class GraphFunction:
         return {"root": self.root, "graph": self._graph, "name": self.__name__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        check_found(state["graph"])
         GraphFunction.__init__(self, state["root"], state["graph"], state["name"])
 
     def __reduce__(self) -> tuple[Any, ...]:

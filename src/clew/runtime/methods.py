@@ -15,9 +15,9 @@ from clew.capture.example.captured import Captured
 from clew.capture.example.slots import ROOT
 from clew.errors import CaptureError
 from clew.ir.graph import Graph
-from clew.ir.guards import rename_attributes
+from clew.ir.guards import referred_paths, rename_attributes
 from clew.runtime.captured import CapturedFunction, give_state
-from clew.runtime.module import put_attribute, referred_paths, take_over
+from clew.runtime.module import put_attribute, take_over
 from clew.runtime.whole_state import complete
 
 

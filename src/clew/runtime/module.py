@@ -22,8 +22,9 @@ from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.editing import Watchers
 from clew.ir.graph import Graph
-from clew.ir.guards import Guard, Guards, attribute_paths
+from clew.ir.guards import Guard, Guards, referred_paths
 from clew.ir.nested import all_nodes
+from clew.ir.pickling import check_found
 from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of, may_bind
 from clew.runtime.build import compile_function
 from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepared
@@ -364,9 +365,14 @@ class GraphModule(torch.nn.Module):
     def __reduce__(self) -> tuple[Any, ...]:
         left_out = (*_DERIVED, "_watchers", "_deepcopy_hooks")
         state = {key: value for key, value in self.__dict__.items() if key not in left_out}
+        state["_modules"] = self._parts_to_save()
         kind = base_class(type(self))
         # The state comes after the object, so that it may refer to the object itself.
         return _bare, (kind,), (state, self._graph, type(self).__name__), None, None, _restore_from
+
+    def _parts_to_save(self) -> dict[str, Any]:
+        """The children of the module, as they are saved."""
+        return dict(self._modules)
 
 
 USUAL_LOOKUPS.add(GraphModule.__getattr__)
@@ -377,6 +383,7 @@ def _bare(kind: type[GraphModule]) -> GraphModule:
 
 
 def _restore_from(module: GraphModule, state: tuple[dict[str, Any], Graph, str]) -> None:
+    check_found(state[1])
     _restore(module, *state)
 
 
@@ -403,12 +410,6 @@ def base_class(kind: type) -> Any:
 def _own_class(kind: type) -> Any:
     """The class generated for one instance; tools such as parametrizations may have derived another from it."""
     return next(base for base in kind.__mro__ if GENERATED in vars(base))
-
-
-def referred_paths(graph: Graph) -> list[str]:
-    """The paths that the nodes and guards of a graph read or call, each once."""
-    called = [node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")]
-    return list(dict.fromkeys([*called, *attribute_paths(graph._guards)]))
 
 
 def take_over(source: Any, target: Any, paths: Iterable[str]) -> None:

@@ -36,7 +36,8 @@ class Rebuilder:
         self._before: list[str] = []
         self._after: list[str] = []
         self._homes: dict[Any, str] = {}
-        self._files: set[str] = {"state_dict.pt", "specs.pt"}
+        self._files: set[str] = {"state_dict.pt", "specs.pt", "values.pt"}
+        self._parts = module._parts_to_save() if hasattr(module, "_parts_to_save") else module._modules
 
     def lines(self) -> tuple[list[str], list[str]]:
         """The statements before and after the loading of the state dict."""
@@ -48,7 +49,7 @@ class Rebuilder:
 
     def _container(self, module: Any, path: str) -> None:
         """The children and tensors of a module that has nothing else."""
-        for name, child in module._modules.items():
+        for name, child in (self._parts if module is self.module else module._modules).items():
             if child is not None:
                 self._child(f"{path}.{name}" if path else name, child)
         self._tensors(module, path)
@@ -100,7 +101,7 @@ class Rebuilder:
         found = self.module
         for atom in parent.split(".") if parent else ():
             found = found._modules.get(atom)
-            if type(found) not in HOLDERS or has_hooks(found):
+            if type(found) not in (*HOLDERS, CapturedPart) or has_hooks(found):
                 return False
         return True
 

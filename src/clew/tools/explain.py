@@ -18,7 +18,7 @@ from rich.text import Text
 from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.guards import CHECKS
 from clew.capture.example.named import static_names
-from clew.capture.example.options import Options, check_callable, given
+from clew.capture.example.options import LEFT_OUT, Options, check_callable, given
 from clew.errors import ClewError
 from clew.ir.control import is_control
 from clew.ir.effects import effect_of, resolve
@@ -56,6 +56,7 @@ class Explanation:
     nodes: int = 0
     modules: list[Row] = field(default_factory=list)
     guards: list[Row] = field(default_factory=list)
+    left_out: list[Row] = field(default_factory=list)
     effects: list[Row] = field(default_factory=list)
     constants: list[Row] = field(default_factory=list)
     attempts: list[Row] = field(default_factory=list)
@@ -99,6 +100,7 @@ class Explanation:
         found = {
             "captured, by module": self.modules,
             "guards: what the graph relies on": self.guards,
+            "guards left out, as was asked": self.left_out,
             "effects": self.effects,
             "constants": self.constants,
             "calls that must not fail, since the program catches their errors": self.attempts,
@@ -159,6 +161,7 @@ def _explained(name: str, graph: Graph) -> Explanation:
         nodes=len(graph.nodes),
         modules=_by_module(name, working),
         guards=[{"guard": str(guard), "kind": kind_of(guard), "line": line} for guard, line in guards],
+        left_out=[{"guards": node.meta[LEFT_OUT]} for node in graph.nodes if LEFT_OUT in node.meta],
         effects=[{"effect": effect.value, **_call(node, node.target)} for node, effect in found if effect in kinds],
         constants=_constants(graph, working),
         attempts=[_call(node, node.args[0]) for node in tried],

@@ -31,11 +31,13 @@ from clew.capture.example.options import Options
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind, check_slots
 from clew.capture.example.reach import asks_for_identity, compares_objects
+from clew.capture.example.reads import Reads
 from clew.capture.example.settled import Settling, settling
 from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
 from clew.capture.example.writes import Writes
+from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 
 
@@ -82,6 +84,7 @@ class ExampleRun:
         self.raised = False
         self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []
+        self.reads = Reads()
 
     def _connect(self, recorder: Any, answers: tuple[bool, ...]) -> None:
         """Let a recorder write what all runs of the program write, going the way of these answers."""
@@ -106,6 +109,17 @@ class ExampleRun:
         self.surroundings = Surroundings(functions, {type(part) for part in programs}, held)
         self.state = State(self.nests, None if self.first is None else self.first.state.histories)
         self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
+
+    def _install_reads(self, patches: Patches) -> None:
+        """Let containers around the program tell what is read of them."""
+        if self.settings.guards == "read":
+            self.reads.install(patches, self.surroundings, self.findings.lifted)
+
+    def _join_reads(self, runs: list[Any]) -> Reads | None:
+        """What all runs have read of the containers around the program; None if all that they hold counts."""
+        for run in runs:
+            self.reads.add(run.reads)
+        return self.reads if self.settings.guards == "read" else None
 
     def _follow_control_flow(self, support: Support, own: list[Any]) -> None:
         """Let loops and branches of these functions, and of those around them, be recorded."""

@@ -17,6 +17,7 @@ import logging
 import math
 import operator
 import random
+import sys
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -69,6 +70,13 @@ def look_up(value: Any, name: str, default: Any = None) -> Any:
         return look(value, name)
     except AttributeError:
         return default
+
+
+def is_of_library(holder: Any) -> bool:
+    """Whether a variable's holder, the dict of a Python module or a class, is of an installed package."""
+    if isinstance(holder, type):
+        holder = getattr(sys.modules.get(holder.__module__), "__dict__", {})
+    return type(holder) is dict and "-packages" in str(holder.get("__file__", ""))
 
 
 def follows(value: Any) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
-import importlib
+import os
 import pickle
 import sys
 import threading
@@ -26,42 +26,66 @@ _NAMED = (type, FunctionType, BuiltinFunctionType)
 _ALIKE = (object, type(threading.Lock()), type(threading.RLock()))
 """Classes of which one object does what any other does."""
 
+ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "<not in this process>"})()
+"""Stands where the place of a variable does not exist in this process."""
+_MAIN = "__main__"
+_PROCESS = os.urandom(16).hex()
+"""Tells this process from others: each has a main program of its own."""
+
 # ---- where a variable is ---------------------------------------------------------------------------------------------
 
 
-def address_of(holder: Any, name: str) -> tuple[str, Any]:
-    """How the holder of a variable is found in another process; anything else but code goes there itself."""
+class Place(NamedTuple):
+    """Where the holder of a variable is found in any process."""
+
+    kind: str
+    where: Any
+
+    def find(self) -> Any:
+        """The holder; None where there is none. Nothing is imported for it."""
+        if self.kind == "module":
+            module = sys.modules.get(self.where)
+            return None if module is None else vars(module)
+        if self.kind == "main":
+            return vars(sys.modules[_MAIN]) if self.where[0] == _PROCESS or self.where[1] == _main_file() else None
+        if self.kind == "modules":
+            return sys.modules
+        if self.kind == "class":
+            found = _found(*self.where)
+            return found if isinstance(found, type) else None
+        if self.kind == "nowhere":
+            return None
+        function = _function_at(self.where[:3])
+        if self.kind == "function" or function is None:
+            return function
+        names = function.__code__.co_freevars
+        return function.__closure__[names.index(self.where[3])] if self.where[3] in names else None
+
+
+def place_of(holder: Any, name: str) -> Any:
+    """How the holder of a variable is found in another process; an object that belongs to no module goes there itself,
+    and the variable of a closure whose function has no name is nowhere."""
     if isinstance(holder, dict):
         home = sys.modules.get(str(holder.get("__name__")))
         if home is not None and vars(home) is holder:
-            return "module", home.__name__
-        return ("modules", None) if holder is sys.modules else ("itself", holder)
+            is_main = home.__name__ == _MAIN
+            return Place("main", (_PROCESS, _main_file())) if is_main else Place("module", home.__name__)
+        return Place("modules", None) if holder is sys.modules else holder
     if isinstance(holder, CellType):
         owner = next((one for one in _owners_of(holder) if _way_to(one) is not None), None)
-        if owner is None:
-            raise pickle.PicklingError(
-                f"the graph relies on the variable {name!r} of a closure, whose function has no name of its own"
-            )
-        return "closure", (_way_to(owner), name)
+        return Place("nowhere", None) if owner is None else Place("closure", (*(_way_to(owner) or ()), name))
     if isinstance(holder, FunctionType):
         way = _way_to(holder)
-        if way is not None:
-            return "function", way
-    return "itself", holder
+        return Place("nowhere", None) if way is None else Place("function", way)
+    if isinstance(holder, type):
+        return Place("class", (holder.__module__, holder.__qualname__))
+    return holder
 
 
-def holder_at(kind: str, place: Any) -> Any:
-    """The holder of a variable that has this address."""
-    if kind == "module":
-        return vars(importlib.import_module(place))
-    if kind == "modules":
-        return sys.modules
-    if kind == "function":
-        return _function_at(place)
-    if kind == "closure":
-        function, name = _function_at(place[0]), place[1]
-        return (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
-    return place
+def _main_file() -> str | None:
+    """What tells the file of the main program from others, without naming it."""
+    file = getattr(sys.modules.get(_MAIN), "__file__", None)
+    return None if file is None else hashlib.sha256(os.path.abspath(file).encode()).hexdigest()
 
 
 def _owners_of(cell: CellType) -> list[FunctionType]:
@@ -73,23 +97,27 @@ def _owners_of(cell: CellType) -> list[FunctionType]:
 
 def _way_to(function: FunctionType) -> tuple[str, str, int] | None:
     """The module and name under which a function is found, and how many wrappers lie around it there."""
-    try:
-        steps = _wrapped_at(function.__module__, function.__qualname__)
-    except (ImportError, AttributeError):
-        return None
+    steps = _wrapped_at(function.__module__, function.__qualname__)
     place = next((place for place, found in enumerate(steps) if found is function), None)
     return None if place is None else (function.__module__, function.__qualname__, place)
 
 
 def _function_at(way: tuple[str, str, int]) -> Any:
-    return _wrapped_at(*way[:2])[way[2]]
+    steps = _wrapped_at(*way[:2])
+    return steps[way[2]] if way[2] < len(steps) else None
+
+
+def _found(module: str, name: str) -> Any:
+    """What stands under a dotted name in a module that is loaded; None if nothing does."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = vars(found)[part] if isinstance(found, type) and part in vars(found) else getattr(found, part, None)
+    return found
 
 
 def _wrapped_at(module: str, name: str) -> list[Any]:
     """What stands under a name, and what that wraps, one in the other."""
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = vars(found)[part] if isinstance(found, type) and part in vars(found) else getattr(found, part)
+    found = _found(module, name)
     steps: list[Any] = []
     while found is not None and len(steps) < _MOST_STEPS:
         found = getattr(found, "fget", None) or getattr(found, "__func__", found)
@@ -106,12 +134,16 @@ class Saved(NamedTuple):
 
     likeness: Any
     has_arrays: bool
+    is_shallow: bool = False
+    """Whether it says nothing about what objects and containers hold."""
 
 
-def saved(value: Any) -> Saved:
-    """What a value is like."""
+def saved(value: Any, is_shallow: bool = False) -> Saved:
+    """What a value is like; if it is looked at from outside only, of which class it is, or which code."""
+    if is_shallow and not isinstance(value, (*SIMPLE, *_NAMED, ModuleType)):
+        return Saved(f"{type(value).__module__}.{type(value).__qualname__}", False, True)
     look = _Likeness()
-    return Saved(look.of(value), look.has_arrays)
+    return Saved(look.of(value), look.has_arrays, is_shallow)
 
 
 class _Likeness:

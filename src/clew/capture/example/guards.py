@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
 from types import CellType
 from typing import Any
 
-from clew.capture.example.contents import SIMPLE, attributes_of, same_part
-from clew.capture.example.elsewhere import Saved, address_of, holder_at, saved
+from clew.capture.example.contents import SIMPLE, attributes_of, is_of_library, same_part
+from clew.capture.example.elsewhere import ABSENT, Place, Saved, place_of, saved
 from clew.capture.example.likeness import Likeness, has_likeness
 from clew.capture.example.memory import Memory, below
 from clew.codegen.conditions import WRITERS, Condition, Subject, type_test
+from clew.errors import GuardError
 from clew.ir.effects import pure
 from clew.ir.guards import TYPE, Guard, Test, guard, register, same_answer
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 """Stands where a variable or an attribute has no value."""
+STANDING: set[type] = set()
+"""Classes of what stands in a variable for its value while a program is captured."""
 
 
 def require(value: Any, expected: Any, assumption: str, place: str = "", why: str = "") -> None:
@@ -71,7 +73,7 @@ def require_type(value: Any, expected: type, assumption: str, place: str = "") -
 
 
 def require_array(value: Any, expected: type, assumption: str, place: str = "") -> None:
-    """On an array being of the same class and carrying no attributes of its own."""
+    """On an array being of the same class."""
     _require("array", value, expected, assumption)
 
 
@@ -83,11 +85,11 @@ _WITHOUT_MEMORY = "torch._subclasses."
 
 
 def _is_array_of(value: Any, expected: type) -> bool:
-    """Whether an array is of this class and carries no attributes of its own. Arrays without memory, which a
-    framework's own tracer passes through the code, stand for arrays of that class."""
+    """Whether an array is of this class. Arrays without memory, which a framework's own tracer passes through the
+    code, stand for arrays of that class."""
     if issubclass(type(value), expected) and type(value).__module__.startswith(_WITHOUT_MEMORY):
         return True
-    return type(value) is expected and not getattr(value, "__dict__", None)
+    return type(value) is expected
 
 
 def _has_other_attributes(value: Any, expected: tuple[tuple[str, ...], tuple[str, ...]]) -> bool:
@@ -97,18 +99,6 @@ def _has_other_attributes(value: Any, expected: tuple[tuple[str, ...], tuple[str
 
 def _attributes_told(value: Any) -> str:
     return f"it has {tuple(attributes_of(value))}"
-
-
-attributes_of_arrays: dict[type, Callable[[Any], bool]] = {}
-"""What tells of an array of a class whether it carries attributes, where a framework's compiler cannot read the code
-that looks into ``__dict__``."""
-
-
-def _array_condition(subject: Subject, expected: Any) -> Condition:
-    """For an array that must be of a class and carry no attributes of its own."""
-    told = attributes_of_arrays.get(expected)
-    attributes = f"{subject.again}.__dict__" if told is None else f"{subject.name_of(told)}({subject.again})"
-    return Condition(f"{type_test(subject, expected).text} or {attributes}")
 
 
 register(Test("array", _is_array_of, lambda subject, expected: f"type({subject}) is {expected.__name__}", TYPE.told))
@@ -142,9 +132,28 @@ class Variable:
         self.expected = expected
         self.held = held
 
+    @property
+    def root(self) -> Variable:
+        """The variable in whose value this one is found: itself, unless it is an item."""
+        return self
+
+    @property
+    def is_library(self) -> bool:
+        """Whether the variable is one of an installed package."""
+        return is_of_library(self.holder)
+
     def get(self) -> Any:
-        """The value now; ``MISSING`` if there is none."""
+        """The value now; ``MISSING`` if there is none, ``ABSENT`` if its place does not exist in this process."""
+        value = self._value()
+        return value._original if type(value) in STANDING else value
+
+    def _value(self) -> Any:
         holder = self.holder
+        if type(holder) is Place:
+            holder = holder.find()
+            if holder is None:
+                return ABSENT
+            self.holder = holder
         if isinstance(holder, dict):
             return holder.get(self.name, MISSING)
         if not isinstance(holder, CellType):
@@ -156,6 +165,8 @@ class Variable:
 
     def put(self, value: Any) -> None:
         """Set the variable; ``MISSING`` takes it away."""
+        if self._value() is ABSENT:
+            raise GuardError(f"the graph sets the variable {self.name}, which does not exist in this process")
         if isinstance(self.holder, dict):
             self.holder.update({self.name: value}) if value is not MISSING else self.holder.pop(self.name, None)
         elif isinstance(self.holder, CellType):
@@ -169,7 +180,7 @@ class Variable:
             delattr(self.holder, self.name)
 
     def __repr__(self) -> str:
-        return self.name
+        return f"{self.holder.__name__}.{self.name}" if isinstance(self.holder, type) else self.name
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         holder, expected, held = (copy.deepcopy(part, memo) for part in (self.holder, self.expected, self.held))
@@ -177,33 +188,35 @@ class Variable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Saved are the way to the variable, and what its value is like: in another process it is another object."""
-        expected = self.expected if type(self.expected) in (*SIMPLE, Saved) else saved(self.expected)
-        return _loaded, (*address_of(self.holder, self.name), self.name, expected)
+        expected = self.expected if type(self.expected) in (*SIMPLE, Saved) else saved(self.expected, self.is_library)
+        return Variable, (place_of(self.holder, self.name), self.name, expected)
 
     def is_as_before(self) -> bool:
         """True when the variable still has this value: the same object, or an equal plain one."""
         now = self.get()
+        if now is ABSENT:
+            return True
         if type(self.expected) is Saved:
-            if saved(now) != self.expected:
-                return False
-            if self.expected.has_arrays:  # the graph has copies of them, so what they hold is looked at each time
-                return True
-            self.expected, self.held = now, below(now, _is_no_end)
+            return self._is_like(now)
         if now is not self.expected:
             return type(now) in SIMPLE and same_answer(now, self.expected)
-        return self.held is None or _is_read_by_compiler() or not self.held.has_changed()
+        return self.held is None or is_read_by_compiler() or not self.held.has_changed()
 
-
-def _loaded(kind: str, place: Any, name: str, expected: Any) -> Variable:
-    """A variable of a graph that was saved."""
-    return Variable(holder_at(kind, place), name, expected)
+    def _is_like(self, now: Any) -> bool:
+        """Whether a value is like the one that was saved; if so, it is the one that must stay."""
+        if now is MISSING or saved(now, self.expected.is_shallow) != self.expected:
+            return False
+        if not self.expected.has_arrays:  # the graph has copies of them, so what they hold is looked at each time
+            self.held = None if self.expected.is_shallow else below(now, _is_no_end)
+            self.expected = now
+        return True
 
 
 def _is_no_end(value: Any) -> bool:
     return False
 
 
-def _is_read_by_compiler() -> bool:
+def is_read_by_compiler() -> bool:
     """Whether torch's compiler reads this code, for which contents are looked at by a call of their own."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_dynamo_compiling()
@@ -227,7 +240,7 @@ register(
 def _variable_condition(subject: Subject, expected: Any) -> Condition:
     """For a variable outside of the program: whether it holds another object, or one that has changed."""
     variable = subject.value
-    if isinstance(variable.holder, CellType):
+    if type(variable) is not Variable or isinstance(variable.holder, (CellType, Place)):
         return Condition(f"not {subject.text}.is_as_before()")
     holder = subject.bind("_holder", variable.holder) + ("" if isinstance(variable.holder, dict) else ".__dict__")
     now = f"{holder}.get({variable.name!r}, {subject.bind('_missing', MISSING)})"
@@ -235,7 +248,7 @@ def _variable_condition(subject: Subject, expected: Any) -> Condition:
     return Condition(test if variable.held is None else f"{test} or {subject.text}.held.has_changed()")
 
 
-WRITERS["array"] = _array_condition
+WRITERS["array"] = type_test
 WRITERS["variable"] = _variable_condition
 
 
@@ -304,7 +317,13 @@ def are_distinct(*values: Any) -> bool:
 @pure
 def read_variable(variable: Variable) -> Any:
     """The value of a variable outside of the program, as it is at this call."""
-    return variable.get()
+    value = variable.get()
+    if value is ABSENT:
+        raise GuardError(
+            f"the graph reads and sets the variable {variable.name}, which does not exist in this process",
+            fixes=("import the Python module that has it",),
+        )
+    return value
 
 
 def write_variable(variable: Variable, value: Any) -> None:

@@ -168,5 +168,5 @@ def names_stored(functions: Iterable[FunctionType]) -> set[str]:
     found = {name for function in functions for name in stored_names(function.__code__)}
     for function in functions:
         if is_generated(function.__code__):
-            found |= {one.name for one in function.__globals__.values() if type(one) is Variable}
+            found |= {one.root.name for one in function.__globals__.values() if isinstance(one, Variable)}
     return found | {ANY} if any(names_all_globals(function.__code__) for function in functions) else found

@@ -15,8 +15,14 @@ from clew.errors import CaptureError, a_or_an
 if TYPE_CHECKING:  # the first import of clew does without it
     from clew.capture.example.slots import Slot
 
-_WORDS = {"opaque": ("call", "error"), "control_flow": ("capture", "guard", "error")}
+_WORDS = {
+    "opaque": ("call", "error"),
+    "control_flow": ("capture", "guard", "error"),
+    "guards": ("read", "all", "none"),
+}
 """The options that are words, with those that they know."""
+LEFT_OUT = "guards_left_out"
+"""The note at the output of a graph that says which guards it does without, as the user has asked."""
 _WRITTEN_AS = {"stateful_arguments": "arg_stateful_idxs"}
 """The options that users know by another name."""
 
@@ -33,6 +39,8 @@ class Options(NamedTuple):
     opaque: str = "call"
     control_flow: str = "capture"
     dynamic: bool = False
+    guards: str = "read"
+    """What is guarded of variables around the program: what it read of them, all that they hold, or nothing."""
     stateful: tuple[Any, ...] = ()
     """Objects whose attributes are all inputs of the graph."""
     stateful_arguments: tuple[Any, ...] = ()

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from clew.capture.example.bytecode import Operations
 from clew.capture.example.contents import CODE, SIMPLE, look_up
+from clew.capture.example.elsewhere import Place
 from clew.capture.example.guards import Variable
 from clew.ir.source import is_hidden
 
@@ -323,8 +324,10 @@ def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
     if names_all_globals(function.__code__):  # it may look for any of them
         named = [name for name, value in around.items() if not isinstance(value, CODE) and not name.startswith("__")]
     for name in named:
-        if name in around and type(around[name]) is Variable:  # which generated code holds
-            yield around[name].holder, around[name].name, around[name].get()
+        if name in around and isinstance(around[name], Variable):  # which generated code holds
+            root = around[name].root
+            if type(root.holder) is not Place:
+                yield root.holder, root.name, root.get()
         elif name in around:
             yield around, name, around[name]
             yield from _inside(around[name], function.__code__)

@@ -14,10 +14,19 @@ from contextvars import ContextVar
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from clew.capture.example.contents import CODE, SIMPLE, attributes_of, follows, is_flat, look_up, value_of
+from clew.capture.example.contents import (
+    CODE,
+    SIMPLE,
+    attributes_of,
+    follows,
+    is_flat,
+    is_of_library,
+    look_up,
+    value_of,
+)
 from clew.capture.example.guards import Variable
 from clew.capture.example.known import look, may_change, names_stored
-from clew.capture.example.reach import attribute_names, is_chosen
+from clew.capture.example.reach import attribute_names, is_chosen, is_installed
 from clew.errors import CaptureError
 
 AnswerT = TypeVar("AnswerT")
@@ -224,6 +233,16 @@ class Surroundings:
             varies = not isinstance(value, CODE) or is_chosen(name, value)
             if is_held or (varies and (not isinstance(holder, dict) or "__name__" in holder)):
                 yield holder, name, value
+
+    def is_of_library(self, holder: Any, name: str) -> bool:
+        """Whether a variable is one of an installed package, or of the closure of a function there."""
+        if not isinstance(holder, CellType):
+            return is_of_library(holder)
+        known = self._reach.derived
+        if CellType not in known:
+            cells = [one for one in self._known.around if isinstance(one[0], CellType)]
+            known[CellType] = {(id(cell), name) for cell, name, function in cells if is_installed(function)}
+        return (id(holder), name) in known[CellType]
 
     def code(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
         """The variables that hold the program's own functions, as they are now, of those that were seen running."""

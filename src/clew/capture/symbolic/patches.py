@@ -191,9 +191,12 @@ class Patches:
         """Replace ``names[name]``, which may be missing if there is a ``default``, by ``make`` of it."""
         self._replace(names, name, default, make)
 
-    def on_class(self, owner: type, name: str, make: Callable[[Any], Any], inherited: bool = False) -> None:
-        """Replace what a class itself defines as ``name``, a classmethod say, or inherits, by ``make`` of it."""
-        self._replace(owner, name, getattr(owner, name) if inherited else None, make)
+    def on_class(
+        self, owner: type, name: str, make: Callable[[Any], Any], inherited: bool = False, default: Any = None
+    ) -> None:
+        """Replace what a class itself defines as ``name``, a classmethod say, or inherits, or else the ``default``, by
+        ``make`` of it."""
+        self._replace(owner, name, getattr(owner, name) if inherited else default, make)
 
     def in_cell(self, cell: CellType, make: Callable[[Any], Any]) -> None:
         """Replace what a variable of a closure holds."""

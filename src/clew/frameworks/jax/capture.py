@@ -22,7 +22,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.lifting import lift_guards
-from clew.capture.example.options import Options
+from clew.capture.example.options import LEFT_OUT, Options
 from clew.capture.example.programs import behind, signature_of
 from clew.capture.example.reach import asks_for_identity, compares_objects, global_names
 from clew.capture.example.slots import Slot
@@ -316,7 +316,10 @@ class _Capture:
         self.found = self.state.wanted()
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
-        EntryGuards(recorder, self.nests, self.surroundings, self.state, self.layers).write(self.after_inputs)
+        entry = EntryGuards(recorder, self.nests, self.surroundings, self.state, self.layers)
+        entry.write(self.after_inputs, self.options.guards)
+        if self.options.guards == "none":
+            graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
         drop_implied(graph)
         graph.eliminate_dead_code()
 

@@ -15,11 +15,12 @@ import numpy
 
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows
-from clew.capture.example.memory import below
 from clew.capture.example.reach import attribute_names, compares_objects
+from clew.capture.example.reads import Reads
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
+from clew.capture.example.variable_guards import VariableGuards
 from clew.errors import CaptureError
 from clew.frameworks.jax.kinds import kind_of, number_kind
 from clew.frameworks.jax.layers import Layers, is_of_keras
@@ -71,13 +72,15 @@ class EntryGuards:
         self.state = state
         self.layers = layers
 
-    def write(self, after: Node) -> None:
-        """Put all guards right after the node ``after``, the last of those that take the arguments apart."""
+    def write(self, after: Node, wanted: str = "read") -> None:
+        """Put all guards right after the node ``after``, the last of those that take the arguments apart; ``wanted``
+        says which of those on variables."""
         with self.graph.inserting_before(after._next):
             self._settings()
             self._values()
             self._objects()
-            self._variables()
+            if wanted != "none":
+                self._variables(Reads() if wanted == "read" else None)
             self.layers.guard(self.graph, self.recorder.is_end)
 
     def _values(self) -> None:
@@ -113,12 +116,11 @@ class EntryGuards:
         text = f"the settings of JAX that somebody has set are {settings()}"
         self.graph.call_function(guards.require, (found, settings(), text))
 
-    def _variables(self) -> None:
+    def _variables(self, reads: Reads | None) -> None:
         """What stands in variables, attributes and classes around the program must be what it was."""
         lifted = {entry.slot.key for entry in self.state.entries}
-        for holder, name, value in self.surroundings.variables(self._codes()):
-            if (id(holder), name) not in lifted and not is_code_of_jax(value):
-                self._variable(holder, name, value)
+        self.variables = VariableGuards(self.graph, self.surroundings, self.state, self.recorder.is_end, reads)
+        self.variables.write(self._codes(), lambda value: is_code_of_jax(value) or isinstance(value, numpy.generic))
         for holder, name, value in self.state.pins():
             owner = next((group.owner for group in self.state._groups if group.holder is holder), None)
             if is_of_keras(owner):
@@ -140,8 +142,5 @@ class EntryGuards:
         return {code for code in codes if not code.co_filename.startswith((_STANDARD_LIBRARY, "<string>"))}
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
-        held = below(value, self.recorder.is_end)
-        if isinstance(value, numpy.generic):
-            return
-        variable = guards.Variable(holder, name, value, held)
-        self.graph.call_function(guards.require_variable, (variable, name, f"{label or name} is what it was"))
+        if not isinstance(value, numpy.generic):
+            self.variables.whole(guards.Variable(holder, name), value, label or name)

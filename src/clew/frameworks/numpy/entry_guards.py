@@ -14,12 +14,13 @@ import numpy
 
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows
-from clew.capture.example.memory import below
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import attribute_names
+from clew.capture.example.reads import Reads
 from clew.capture.example.recorder import expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
+from clew.capture.example.variable_guards import VariableGuards
 from clew.frameworks.numpy.recording import STREAMS, NumpyRecorder
 from clew.ir.graph import Graph
 from clew.ir.node import Node
@@ -38,12 +39,22 @@ def array_guards(graph: Graph, value: Any, node: Node) -> None:
 class EntryGuards:
     """Writes the guards of one capture."""
 
-    def __init__(self, recorder: NumpyRecorder, nests: Nests, surroundings: Surroundings, state: State) -> None:
+    def __init__(
+        self,
+        recorder: NumpyRecorder,
+        nests: Nests,
+        surroundings: Surroundings,
+        state: State,
+        reads: Reads | None = None,
+        watches_variables: bool = True,
+    ) -> None:
         self.recorder = recorder
         self.nests = nests
         self.surroundings = surroundings
         self.state = state
         self.graph = recorder.graph
+        self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
+        self.watches_variables = watches_variables
 
     def write(self, after: Node, owners: list[Any]) -> None:
         """Put the guards behind the node ``after``; ``owners`` are the objects behind the program."""
@@ -54,9 +65,10 @@ class EntryGuards:
             self._same_objects()
             if self.recorder.compares_objects:
                 self._different_objects()
-            self._variables()
-            self._classes(ran)
-            self._owners(owners, ran)
+            if self.watches_variables:
+                self.variables.write(self.recorder.executed.values())
+                self._classes(ran)
+                self._owners(owners, ran)
 
     def _require(self, node: Node, expected: Any, text: str) -> None:
         self.graph.call_function(guards.require, (node, expected, text))
@@ -78,12 +90,6 @@ class EntryGuards:
         if len(nodes) > 1:
             different = self.graph.call_function(guards.are_distinct, tuple(nodes.values()))
             self._require(different, True, "the arrays among the arguments are different objects")
-
-    def _variables(self) -> None:
-        lifted = {entry.slot.key for entry in self.state.entries}
-        for holder, name, value in self.surroundings.variables(self.recorder.executed.values()):
-            if (id(holder), name) not in lifted:
-                self._variable(holder, name, value, f"{holder.__name__}.{name}" if isinstance(holder, type) else name)
 
     def _classes(self, ran: dict[FunctionType, None]) -> None:
         """Attributes that the program's own classes hold for all their instances."""
@@ -109,6 +115,4 @@ class EntryGuards:
 
     def _variable(self, holder: Any, name: str, value: Any, label: str) -> None:
         """A variable must be what it was, and hold what it held."""
-        held = below(value, self.recorder.is_end)
-        variable = guards.Variable(holder, name, value, held)
-        self.graph.call_function(guards.require_variable, (variable, name, f"{label} is what it was"))
+        self.variables.whole(guards.Variable(holder, name), value, label)

@@ -21,7 +21,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.nests import Nests
-from clew.capture.example.options import Options
+from clew.capture.example.options import LEFT_OUT, Options
 from clew.capture.example.outputs import plain
 from clew.capture.example.programs import behind, signature_of
 from clew.capture.example.recorder import Recorder
@@ -197,7 +197,9 @@ class Run(ExampleRun):
                 caches.install(patches, _current_recorder, functions, self.surroundings.classes())
                 self.findings.progress.rewrites.install(patches)
                 sites.install(patches, _current_recorder, functions)
-                yield
+                self._install_reads(patches)
+                with self.reads.watching():
+                    yield
         finally:
             _running.reset(token)
             handle_call.reset(wrapped)
@@ -217,7 +219,11 @@ class Run(ExampleRun):
         self._join(runs)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
-        entry = EntryGuards(self.recorder, self.nests, self.surroundings, self.state)
+        reads = self._join_reads(runs)
+        watches = self.settings.guards != "none"
+        if not watches:
+            graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
+        entry = EntryGuards(self.recorder, self.nests, self.surroundings, self.state, reads, watches)
         entry.write(self.after_inputs, self._owners())
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         drop_implied(graph, None)

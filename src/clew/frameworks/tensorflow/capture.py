@@ -23,6 +23,7 @@ from clew.capture.example.options import Options
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
+from clew.capture.example.variable_guards import may_count
 from clew.capture.example.watched import Watched
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.tensorflow import sizes
@@ -52,6 +53,7 @@ _TRACKING = frozenset({"_obj_reference_counts_dict", "_self_unconditional_checkp
 REFUSED = {
     "leaves": "it says which modules stay calls, and layers are traced down to operations",
     "include_generators": "random operations draw anew at each call; draw beforehand and pass the numbers",
+    "guards": "its tracing reads variables where nobody sees it, so the graph relies on all that they hold",
     "stateful": "the capture follows objects as it finds them",
     "stateful_arguments": "the capture follows objects as it finds them",
 }
@@ -251,7 +253,8 @@ class _Capture:
             guards.different([self.recorder.resolve(place) for _, place in self.nests.arrays])
         around = []
         for holder, name, value in self.surroundings.variables({function.__code__ for function in functions}):
-            around.append((f"{holder.__name__}.{name}" if isinstance(holder, type) else name, holder, name, value))
+            if may_count(self.surroundings.is_of_library(holder, name), value):
+                around.append((f"{holder.__name__}.{name}" if isinstance(holder, type) else name, holder, name, value))
         names = ", ".join(one[0] for one in around)
         guards.watched(
             self._watched(around), f"{names} {'is what it was' if len(around) == 1 else 'are what they were'}"

@@ -1,5 +1,6 @@
 """Attributes that a program puts on tensors: ``x.seen = True``.
 
+Which attributes it asks tensors for is noted too, those that they do not have: nobody else's matter to it.
 On a tensor of the outside (an argument, a parameter, one around the program) they are set at the end of the graph, like
 all other state, and taken away after the capture. On a tensor of the program's own they matter where it is given away:
 ``outputs`` sets them there.
@@ -8,7 +9,9 @@ all other state, and taken away after the capture. On a tensor of the program's 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -51,6 +54,8 @@ class Carriers:
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
         self._before: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self.asked: set[str] = set()
+        """The attributes that tensors were asked for and did not have."""
 
     def add(self, tensor: Any) -> None:
         """An attribute of a tensor is about to be set."""
@@ -95,6 +100,7 @@ class Carriers:
 def install(patches: Patches, current: Current) -> None:
     """Let tensors report to the capture that ``current`` names when attributes are put on them."""
     patches.on_class(torch.Tensor, "__setattr__", functools.partial(_setting, current=current), inherited=True)
+    patches.on_class(torch.Tensor, "__getattr__", functools.partial(_missing, current=current), default=_no_attribute)
 
 
 def _setting(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
@@ -107,6 +113,24 @@ def _setting(original: Callable[..., Any], current: Current) -> Callable[..., An
         original(tensor, name, value)
 
     return __setattr__
+
+
+def _no_attribute(tensor: Any, name: str) -> Any:
+    raise AttributeError(f"{type(tensor).__name__!r} object has no attribute {name!r}", name=name, obj=tensor)
+
+
+def _missing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def __getattr__(tensor: Any, name: str) -> Any:
+        recorder = current()
+        if recorder is not None and recorder.running and not _is_of_torch(sys._getframe(1)):
+            recorder.carriers.asked.add(name)
+        return original(tensor, name)
+
+    return __getattr__
+
+
+def _is_of_torch(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("torch", "clew")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -18,14 +18,16 @@ import torch
 
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows
-from clew.capture.example.memory import below
 from clew.capture.example.nests import Nests
-from clew.capture.example.reach import compares_objects
+from clew.capture.example.reach import compares_objects, is_installed
+from clew.capture.example.reads import Reads
 from clew.capture.example.recorder import Recorder, expression_of
 from clew.capture.example.slots import ROOT
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
+from clew.capture.example.variable_guards import VariableGuards
 from clew.codegen.conditions import by_equality
+from clew.errors import CaptureError
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described
 from clew.frameworks.torch.modes import MODE, asked_for_mode, parts_in_mode
@@ -49,14 +51,6 @@ def is_plain_tensor(value: Any) -> bool:
 def _is_module(value: Any) -> bool:
     return isinstance(value, torch.nn.Module)
 
-
-@pure
-def has_attributes(tensor: torch.Tensor) -> bool:
-    """Whether a tensor carries attributes; torch's compiler, which has no tensor yet, reads on as if it had none."""
-    return not torch.compiler.is_dynamo_compiling() and bool(tensor.__dict__)
-
-
-guards.attributes_of_arrays[torch.Tensor] = has_attributes
 
 _FACTS = {
     "dtype": "dtype",
@@ -90,9 +84,11 @@ def same_items(array: Any, other: Any) -> bool:
 
 
 @pure
-def carried(tensor: torch.Tensor) -> tuple[tuple[str, str, Any], ...]:
-    """The attributes that a tensor carries, such as the marks of ``torch.nn.Buffer``: name, type and value of each."""
-    return _in_order(vars(tensor))
+def carried(tensor: torch.Tensor, *names: str) -> tuple[tuple[str, str, Any], ...]:
+    """The attributes of these names, or all, that a tensor carries, such as the marks of ``torch.nn.Buffer``: name,
+    type and value of each; torch's compiler, which has no tensor yet, reads on as if it had none."""
+    held = {} if torch.compiler.is_dynamo_compiling() else vars(tensor)
+    return _in_order({name: held[name] for name in names if name in held} if names else held)
 
 
 def _in_order(attributes: dict[str, Any]) -> tuple[tuple[str, str, Any], ...]:
@@ -112,6 +108,11 @@ def level_of(logger: logging.Logger) -> int:
 
 
 FUNCTIONS = (FunctionType, BuiltinFunctionType)
+_WHOLE = frozenset({"vars", "__dict__"})
+_BY_TEXT = frozenset({"getattr", "hasattr", "attrgetter"})
+_COMPARED = (bool, int, str, type(None))
+"""What a tensor may carry as attributes that the program asks for: values that a guard can compare."""
+_code = operator.attrgetter("__code__")
 _ASKING = frozenset({"isEnabledFor", "getEffectiveLevel", "level", "hasHandlers", "disabled"})
 
 
@@ -119,7 +120,14 @@ class EntryGuards:
     """Writes the entry guards of one capture into its graph."""
 
     def __init__(
-        self, recorder: TorchRecorder, module: Any, nests: Nests, surroundings: Surroundings, state: State
+        self,
+        recorder: TorchRecorder,
+        module: Any,
+        nests: Nests,
+        surroundings: Surroundings,
+        state: State,
+        reads: Reads | None = None,
+        watches_variables: bool = True,
     ) -> None:
         self.recorder = recorder
         self.graph = recorder.graph
@@ -127,6 +135,9 @@ class EntryGuards:
         self.inputs = nests
         self.state = state
         self.surroundings = surroundings
+        self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
+        self.watches_variables = watches_variables
+        self._asking: tuple[bool, bool, set[str]] | None = None
 
     def write(self, after: Node, entered: Iterable[tuple[str, torch.nn.Module]] = ()) -> None:
         """Put all guards right after the node ``after``, the last of those that take the arguments apart.
@@ -139,13 +150,15 @@ class EntryGuards:
             ran = self.surroundings.ran(self.recorder.executed.values())
             codes = {*self.recorder.executed.values(), *(function.__code__ for function in ran)}
             names = self.surroundings.names(self.recorder.executed.values())
-            self._variables()
+            if self.watches_variables:
+                self.variables.write(self.recorder.executed.values())
+                self._classes(ran, names)
+                self._owners(names)
+            self._levels()
             self._environment()
-            self._classes(ran, names)
-            self._owners(names)
             self._modules_around(names)
             self._trainers(names)
-            self._carried_around(names)
+            self._carried_around()
             self._same_objects()
             if self.recorder.hashed or any(compares_objects(function.__code__) for function in ran):
                 self._different_objects()
@@ -178,19 +191,44 @@ class EntryGuards:
                 array_guards(self.graph, tensor, node)
                 continue
             text = f"type({expression_of(node)}) is {type(tensor).__name__}"
-            attributes = self.recorder.carriers.before(tensor) if type(tensor) in PLAIN_TENSORS else {}
-            is_plain = type(tensor) in PLAIN_TENSORS and not attributes
+            is_plain = type(tensor) in PLAIN_TENSORS
             check = guards.require_array if is_plain else guards.require_type
             self.graph.call_function(check, (node, type(tensor), text))
-            if type(tensor) in PLAIN_TENSORS and not is_plain:
-                text = f"the attributes of {expression_of(node)} are what they were"
-                self._require(self.graph.call_function(carried, (node,)), _in_order(attributes), text)
+            if is_plain:
+                self._carried(tensor, node)
             # A class of its own, such as that of fake tensors, answers for its device without asking torch.
             relied = {*self.recorder.relied, *(() if type(tensor) in PLAIN_TENSORS else ("device",))}
             before = self.recorder.undo.facts.get(id(tensor), {})
             for fact, name in _FACTS.items():
                 if fact in relied:
                     self._attribute(node, name, before.get(name, getattr(tensor, name)), fact)
+
+    def _carried(self, tensor: torch.Tensor, node: Node) -> None:
+        """Attributes that others have put on a tensor matter if the program asks for them."""
+        before = self.recorder.carriers.before(tensor)
+        names = self._asked_of(before)
+        if names is None or names:
+            held = before if names is None else {name: before[name] for name in names if name in before}
+            if any(type(value) not in _COMPARED for value in held.values()):
+                raise CaptureError(f"an argument carries attributes of its own: {sorted(held)}")
+            found = self.graph.call_function(carried, (node, *(names or ())))
+            self._require(found, _in_order(held), f"the attributes of {expression_of(node)} are what they were")
+
+    def _asked_of(self, held: dict[str, Any]) -> list[str] | None:
+        """Which of the attributes that a tensor carries, or might, the program asks for; None if it may be any."""
+        if self._asking is None:
+            codes = {
+                *self.recorder.executed.values(),
+                *map(_code, self.surroundings.ran(self.recorder.executed.values())),
+            }
+            own = [code for code in codes if "-packages" not in code.co_filename]
+            by_text = any(not _BY_TEXT.isdisjoint(code.co_names) for code in own)
+            named = {text for code in codes for text in (*code.co_names, *code.co_consts) if isinstance(text, str)}
+            self._asking = (any(not _WHOLE.isdisjoint(code.co_names) for code in own), by_text, named)
+        anything, by_text, named = self._asking
+        if anything:
+            return None
+        return sorted(self.recorder.carriers.asked | (held.keys() if by_text else held.keys() & named))
 
     def _gradients(self) -> None:
         """Whether a result requires a gradient depends on the mode as well as on the inputs."""
@@ -200,14 +238,15 @@ class EntryGuards:
             asked = self.graph.call_function(torch.is_grad_enabled)
             self._require(asked, mode, f"torch.is_grad_enabled() is {mode}", fact)
 
-    def _variables(self) -> None:
-        lifted = {entry.slot.key for entry in self.state.entries}
-        for holder, name, value in self.surroundings.variables(self.recorder.executed.values()):
-            if (id(holder), name) in lifted or (id(holder), name) in self.state.own:
-                continue
-            if isinstance(value, logging.Logger):
-                self._level(name, value)
-            self._variable(holder, name, value, f"{holder.__name__}.{name}" if isinstance(holder, type) else name)
+    def _levels(self) -> None:
+        """What is logged has no node, but a program may ask whether anything would be."""
+        own = [code for code in self.recorder.executed.values() if "-packages" not in code.co_filename]
+        if all(_ASKING.isdisjoint(code.co_names) for code in own):
+            return
+        for _, name, logger in self.surroundings.variables(own):
+            if isinstance(logger, logging.Logger):
+                level = self.graph.call_function(level_of, (logger,))
+                self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
 
     def _environment(self) -> None:
         for key in sorted(self.recorder.environment):
@@ -216,9 +255,7 @@ class EntryGuards:
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
         """A variable must be what it was, and hold what it held."""
-        held = below(value, self.recorder.is_end)
-        variable = guards.Variable(holder, name, value, held)
-        self.graph.call_function(guards.require_variable, (variable, name, f"{label or name} is what it was"))
+        self.variables.whole(guards.Variable(holder, name), value, label or name)
 
     def constants(self, sources: set[str], after: Node) -> None:
         """Constants that were computed in the capture hold while what they came from is the same."""
@@ -244,12 +281,6 @@ class EntryGuards:
             same = self.graph.call_function(same_items, (self.graph.get_attr(path), self.graph.get_attr(kept)))
             self._require(same, True, f"{path} holds what it held")
 
-    def _level(self, name: str, logger: logging.Logger) -> None:
-        """What is logged has no node, but a program may ask whether anything would be."""
-        if any(not _ASKING.isdisjoint(code.co_names) for code in self.recorder.executed.values()):
-            level = self.graph.call_function(level_of, (logger,))
-            self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
-
     def _classes(self, ran: dict[FunctionType, None], names: frozenset[str]) -> None:
         """Attributes that the program's own classes hold for all their instances."""
         lifted = {entry.slot.key for entry in self.state.entries}
@@ -265,7 +296,10 @@ class EntryGuards:
         """Attributes that the program names of the plain objects that it belongs to, tensors among them."""
         lifted = {entry.slot.key for entry in self.state.entries}
         for group in self.state._groups:
-            if group.owner is None or group.is_inner or isinstance(group.owner, torch.nn.Module):
+            owner, is_function = group.owner, isinstance(group.owner, FunctionType)
+            if owner is None or group.is_inner or isinstance(owner, torch.nn.Module):
+                continue
+            if is_function and is_installed(owner):
                 continue
             asked = group.before.keys() if names & {"getattr", "__dict__"} else names & group.before.keys()
             for name in sorted(asked):
@@ -304,12 +338,12 @@ class EntryGuards:
                 if counts and (id(part), key) not in lifted:
                     self._variable(part, key, value, ".".join(filter(None, (name, path, key))))
 
-    def _carried_around(self, names: frozenset[str]) -> None:
+    def _carried_around(self) -> None:
         """Tensors around the program carried attributes, or none, and a program that may ask for them has seen that."""
-        asks_any = not names.isdisjoint(("getattr", "hasattr", "vars", "__dict__"))
         for name, tensor in self.surroundings.held(is_plain_tensor):
             before = self.recorder.carriers.before(tensor)
-            if asks_any or not names.isdisjoint(before) or vars(tensor) != before:
+            asked = self._asked_of(before)
+            if asked is None or asked or vars(tensor) != before:
                 node = self.graph.call_function(attributes_on, (Carrier(tensor),))
                 self._require(node, described(before), f"the attributes of {name} are what they were")
 

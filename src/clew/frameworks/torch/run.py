@@ -25,7 +25,7 @@ from clew.capture.example.implied import drop_implied, drop_unused
 from clew.capture.example.inputs import bind
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.nests import Nests
-from clew.capture.example.options import Options
+from clew.capture.example.options import LEFT_OUT, Options
 from clew.capture.example.outputs import plain
 from clew.capture.example.reach import asks_for_identity
 from clew.capture.example.recorder import Recorder, Scalar
@@ -67,9 +67,6 @@ from clew.ir.arguments import leaves
 from clew.ir.source import user_frame
 
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
-_CARRIED = (bool, int, str, type(None))
-"""What a tensor may carry as attributes of its own: values that a guard can compare."""
-
 
 _PASSING = (caches.CacheMet, PackageMet, SetUpMet, Diverged)
 """Errors that start a capture over for reasons of their own."""
@@ -255,8 +252,6 @@ class Run(ExampleRun):
         mixed.enter_arrays(self, [*self.parts, *self._plain_owners()])
         for value, _ in self.nests.arrays:
             if type(value) in PLAIN_TENSORS:
-                if any(type(part) not in _CARRIED for part in vars(value).values()):
-                    raise CaptureError(f"an argument carries attributes of its own: {sorted(vars(value))}")
                 self.rollback.watch_attributes(value)
             if isinstance(value, torch.Tensor):
                 self.rollback.watch_tensor(value)
@@ -358,11 +353,12 @@ class Run(ExampleRun):
                     followed = self.findings.packages.functions()
                     mixed.install(patches, _current_arrays, _current_recorder, [*reached, *followed])
                 self.state.install(patches)
+                self._install_reads(patches)
                 replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
                 numbers.install_in(patches, _current_recorder, self.findings.met.functions)
                 regions = current_regions.set(self.regions)
                 try:
-                    with RecordingMode(self.recorder), self.accesses.watched(patches):
+                    with RecordingMode(self.recorder), self.accesses.watched(patches), self.reads.watching():
                         yield
                 finally:
                     current_regions.reset(regions)
@@ -394,13 +390,18 @@ class Run(ExampleRun):
             self.recorder.relied = run.recorder.relied | self.recorder.relied
             self.recorder.environment |= run.recorder.environment
             self.recorder.hashed |= run.recorder.hashed
+            self.recorder.carriers.asked |= run.recorder.carriers.asked
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
         if self.findings.set_up is not None and self.module is None:
             with graph.inserting_before(self.after_inputs._next):
                 self.after_inputs = graph.call_function(set_up, (self.findings.set_up,))
-        entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state)
+        reads = self._join_reads(runs)
+        watches = self.settings.guards != "none"
+        if not watches:
+            graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
+        entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state, reads, watches)
         entry.write(self.after_inputs, () if self.modules is None else self.modules.entered)
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         if sources is not None:
