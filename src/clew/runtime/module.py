@@ -403,8 +403,18 @@ def take_over(source: Any, target: Any, paths: Iterable[str]) -> None:
         if type(holder) is torch.nn.Module and isinstance(value, torch.nn.Module) and not _registration_hooks:
             vars(holder)["_modules"][name] = value  # all that is left to do for a module made here
             continue
+        if isinstance(value, torch.Tensor) and not _is_registered(found, name):  # ``.to()`` leaves it as it is
+            vars(holder)[name] = value
+            continue
         persistent = name in getattr(found, "_buffers", ()) and name not in found._non_persistent_buffers_set
         put_attribute(holder, name, value, persistent)
+
+
+def _is_registered(module: Any, name: str) -> bool:
+    """Whether an attribute is a parameter or buffer of a module, or what a parametrization makes of one."""
+    if not isinstance(module, torch.nn.Module):
+        return False
+    return name in module._parameters or name in module._buffers or name not in vars(module)
 
 
 def _reach(reached: dict[str, tuple[Any, Any]], path: str) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, iterators, makers, mixed, numbers, replaced
+from clew.frameworks.torch import caches, facts, iterators, makers, mixed, numbers, replaced
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
 from clew.frameworks.torch.findings import Findings
@@ -121,7 +121,8 @@ class Run(ExampleRun):
             self.nests.plain_kinds += (bool,)
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
-        self._keep_identities(codes)
+        compares = self._keep_identities(codes)
+        self.recorder.plain_facts = compares or torch.dtype in findings.plain_kinds or facts.compare_dtypes(reached)
         self.recorder.follows_arrays = findings.follows_arrays
         if findings.follows_arrays and (findings.packages.names or self.surroundings.derived(mixed.reaches_numpy)):
             self.recorder.border()
@@ -199,7 +200,8 @@ class Run(ExampleRun):
     def _need_plain(self, error: Exception) -> None:
         """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
         message = str(error) if isinstance(error, (TypeError, RuntimeError, AttributeError)) else ""
-        self.plain_kinds = self._plain_instead(message)
+        self.plain_kinds = (*self.nests.plain_kinds, torch.dtype) if self._may_refuse_facts(error) else ()
+        self.plain_kinds = self.plain_kinds or self._plain_instead(message)
         if _is_refused(message) and not self.plain_kinds:
             raise CaptureError(
                 f"a number that comes from an input went where only a plain one can go: {error}",
@@ -207,6 +209,10 @@ class Run(ExampleRun):
             ) from error
         if not self.plain_kinds:
             raise error
+
+    def _may_refuse_facts(self, error: Exception) -> bool:
+        """Whether an error may come from what stands for a dtype or device, and no call has failed by itself."""
+        return self.recorder.gave_facts and self.recorder.raised is not error and not isinstance(error, ClewError)
 
     def _plain_instead(self, message: str) -> tuple[type, ...]:
         """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
