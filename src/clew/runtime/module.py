@@ -57,6 +57,8 @@ OWN_ATTRIBUTES = frozenset({"meta", "_watchers", "_deepcopy_hooks", *_DERIVED})
 class GraphModule(torch.nn.Module):
     """A module generated from a graph."""
 
+    _all_buffers = True
+    """Whether tensors that the root holds as plain attributes become buffers, as torch.fx has it."""
     __jit_unused_properties__ = ["graph", "code", "_code", "_tracer_cls", "_lineno_map", "_prologue_start"]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
@@ -73,7 +75,8 @@ class GraphModule(torch.nn.Module):
         if isinstance(root, torch.nn.Module):
             self.training = root.training
             kind, paths = type(self), referred_paths(graph)  # of which the class itself provides some
-            take_over(root, self, [path for path in paths if not isinstance(getattr(kind, path, None), property)])
+            paths = [path for path in paths if not isinstance(getattr(kind, path, None), property)]
+            take_over(root, self, paths, self._all_buffers)
         elif isinstance(root, dict):
             self._take_from_dict(root, graph)
         else:
@@ -389,8 +392,9 @@ def referred_paths(graph: Graph) -> list[str]:
     return list(dict.fromkeys(node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")))
 
 
-def take_over(source: Any, target: Any, paths: Iterable[str]) -> None:
-    """Share the attributes at these paths of ``source``, making empty modules on the way."""
+def take_over(source: Any, target: Any, paths: Iterable[str], as_buffers: bool = True) -> None:
+    """Share the attributes at these paths of ``source``, making empty modules on the way; ``as_buffers`` also those
+    tensors that ``source`` holds as plain attributes."""
     reached: dict[str, tuple[Any, Any]] = {"": (source, target)}
     for path in paths:
         owner, _, name = path.rpartition(".")
@@ -403,8 +407,8 @@ def take_over(source: Any, target: Any, paths: Iterable[str]) -> None:
         if type(holder) is torch.nn.Module and isinstance(value, torch.nn.Module) and not _registration_hooks:
             vars(holder)["_modules"][name] = value  # all that is left to do for a module made here
             continue
-        if isinstance(value, torch.Tensor) and not _is_registered(found, name):  # ``.to()`` leaves it as it is
-            vars(holder)[name] = value
+        if not as_buffers and isinstance(value, torch.Tensor) and not _is_registered(found, name):
+            vars(holder)[name] = value  # ``.to()`` leaves it as it is, there and here
             continue
         persistent = name in getattr(found, "_buffers", ()) and name not in found._non_persistent_buffers_set
         put_attribute(holder, name, value, persistent)

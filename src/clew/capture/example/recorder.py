@@ -102,6 +102,9 @@ class Recorder:
     array_kinds: frozenset[type] = frozenset()
     """The classes of most arrays, which are known without a question to the framework."""
 
+    leaf_kinds: frozenset[type] = frozenset()
+    """Classes of plain values, besides numbers, that may differ from way to way and be values of the graph then."""
+
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())
         self.paths: Any = None

@@ -29,7 +29,7 @@ from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described
-from clew.frameworks.torch.facts import number_kind
+from clew.frameworks.torch.facts import is_mask, number_kind, used_as_indices
 from clew.frameworks.torch.modes import MODE, asked_for_mode, parts_in_mode
 from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.recording import TorchRecorder
@@ -172,6 +172,7 @@ class EntryGuards:
         self.graph.call_function(guards.require, (node, expected, text, *place)).source = source
 
     def _inputs(self) -> None:
+        indices = used_as_indices(self.graph) if "rank" in self.recorder.relied else set()
         for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             if not isinstance(tensor, torch.Tensor) and self.recorder.arrays is not None:
@@ -193,6 +194,9 @@ class EntryGuards:
                     self._attribute(node, name, before.get(name, getattr(tensor, name)), fact)
             if "number_kind" in relied:
                 self._number_kind(node, tensor)
+            if node in indices and not (tensor.is_floating_point() or tensor.is_complex()):
+                text = f"{expression_of(node)} is {'a mask' if is_mask(tensor) else 'no mask'}"
+                self._require(self.graph.call_function(is_mask, (node,)), is_mask(tensor), text, "rank")
 
     def _gradients(self) -> None:
         """Whether a result requires a gradient depends on the mode as well as on the inputs."""

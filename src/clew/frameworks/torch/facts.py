@@ -27,6 +27,8 @@ from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.scalars import traced
 from clew.ir.arguments import leaves
 from clew.ir.effects import pure
+from clew.ir.graph import Graph
+from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame
 
@@ -235,6 +237,38 @@ def number_kind(tensor: torch.Tensor) -> type:
     if tensor.dtype is torch.bool:
         return bool
     return complex if tensor.is_complex() else float if tensor.is_floating_point() else int
+
+
+@pure
+def is_mask(tensor: torch.Tensor) -> bool:
+    """Whether a tensor chooses items where it is true, when it is an index; others hold the places of items."""
+    return tensor.dtype in (torch.bool, torch.uint8)
+
+
+_BOOLS = frozenset("lt le gt ge eq ne isnan isinf isfinite isin logical_and logical_or logical_not logical_xor".split())
+_PLACES = frozenset("long int argmax argmin argsort nonzero arange searchsorted bucketize multinomial".split())
+
+
+def used_as_indices(graph: Graph) -> set[Node]:
+    """The nodes of a graph, and of those inside it, that tensors used as indices may have their dtype from."""
+    nodes = list(all_nodes(graph))
+    around = {id(body): node for node in nodes for body in bodies_of(node)}
+    waiting = [one for node in nodes if node.target in _INDEXING for one in leaves(node.args[1])]
+    found: set[Node] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Node) and node not in found and _name_of(node) not in _BOOLS | _PLACES:
+            found.add(node)
+            is_given = node.op == "placeholder" and id(node.graph) in around
+            waiting += (around[id(node.graph)] if is_given else node).all_input_nodes
+    return found
+
+
+_INDEXING = (operator.getitem, operator.setitem)
+
+
+def _name_of(node: Node) -> str:
+    return str(node.target if node.op == "call_method" else getattr(node.target, "__name__", ""))
 
 
 # ---- limits of dtypes ------------------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ class TorchRecorder(Recorder):
     """A recorder of torch's calls."""
 
     array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
+    leaf_kinds = frozenset({torch.dtype, torch.device})
     hand_out = staticmethod(iterators.hand_out)
 
     def __init__(self) -> None:
@@ -92,6 +93,7 @@ class TorchRecorder(Recorder):
         self.frozen: list[torch.Tensor] = []
         self.territories: dict[Any, Territory] = {}
         self.managers: dict[int, tuple[Any, list[Node]]] = {}
+        self.made_managers: dict[int, tuple[Any, tuple[Any, Any]]] = {}
         self.undo = touches.Undo()
         self._no_return = ""
         self._asked: list[tuple[Any, Any]] = []
