@@ -15,7 +15,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
 import clew
-from clew.errors import GuardError
 
 
 class Sizes(NamedTuple):

@@ -275,7 +275,7 @@ def _name_of(node: Node) -> str:
 
 
 def install(patches: Patches, current: Current) -> None:
-    """Let ``torch.finfo`` and ``torch.iinfo`` take dtypes of the capture that ``current`` names, if one is recording."""
+    """Let ``torch.finfo`` and ``torch.iinfo`` take dtypes of the capture that ``current`` names, if there is one."""
     for name in ("finfo", "iinfo"):
         patches.in_dict(vars(torch), name, noted(lambda original: _limits_class(original, current)))
 
@@ -322,8 +322,8 @@ def _compares_dtypes(code: CodeType) -> bool:
     if _DTYPES.isdisjoint(code.co_names) or dis.opmap[_IS] not in code.co_code[::2]:
         return any(map(_compares_dtypes, inner))
     steps = [step for step in instructions_of(code) if step.opname != "EXTENDED_ARG"]
-    for place, step in enumerate(steps):
-        if step.opname == _IS and steps[place - 1].opname != "LOAD_CONST":
-            if any(before.argval in _DTYPES for before in steps[max(place - _NEAR, 0) : place]):
-                return True
+    asked = [place for place, step in enumerate(steps) if step.opname == _IS]
+    asked = [place for place in asked if steps[place - 1].opname != "LOAD_CONST"]  # which is None, most often
+    if any(before.argval in _DTYPES for place in asked for before in steps[max(place - _NEAR, 0) : place]):
+        return True
     return any(map(_compares_dtypes, inner))

@@ -412,7 +412,7 @@ class TorchRecorder(Recorder):
         return size
 
     def once(self, tensor: Any, name: str, make: Callable[[Any], Any]) -> Any:
-        """A property of a tensor as the program shall see it, made of its place; the same until something is written."""
+        """A property of a tensor as the program shall see it, made of its place; kept until something is written."""
         known = self._properties.get((id(tensor), name))
         if known is not None and known[0]() is tensor:
             return known[1]

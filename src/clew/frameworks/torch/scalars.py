@@ -147,7 +147,7 @@ def is_data(node: Node, recorder: Recorder) -> bool:
             continue
         seen.add(found)
         is_inner = found.op == "placeholder" and found.graph is not recorder.bodies.outermost
-        if _is_fact(found):
+        if _is_fact(found) or (found.op == "call_method" and _is_of_facts(found)):
             continue
         if isinstance(found.value_type, ArrayType) or is_inner:
             return True
@@ -173,12 +173,13 @@ def is_free(node: Node, recorder: Any) -> bool:
 
 
 def _is_of_facts(node: Node) -> bool:
+    """Whether a value follows from dtypes and devices, and from nothing else."""
     waiting, seen = [node], set()
     while waiting:
         found = waiting.pop()
         if found not in seen and not _is_fact(found):
             seen.add(found)
-            if not found._inputs:
+            if not found._inputs or isinstance(found.value_type, ArrayType):
                 return False
             waiting += found._inputs
     return True
