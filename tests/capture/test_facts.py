@@ -399,3 +399,35 @@ def test_a_captured_module_moves_to_another_device(kind: type[Net]) -> None:
     captured = clew.trace(net, (X,))
     original = copy.deepcopy(net).cuda()
     assert torch.allclose(captured.cuda()(X.cuda()), original(X.cuda()))
+
+
+SOURCE = "def hidden(x):\n    dtype = x.dtype\n    return x * 2 if dtype is torch.float32 else x * 3\n"
+
+
+def made_as_it_runs(x: Tensor) -> Tensor:
+    names: dict[str, Any] = {"torch": torch}
+    exec(SOURCE, names)
+    made: Tensor = names["hidden"](x)
+    return made
+
+
+def test_a_function_that_nobody_knew_of_before_compares_dtypes() -> None:
+    captured = clew.trace(made_as_it_runs, (X,))
+    assert equal(captured(X), X * 2)
+    with pytest.raises(GuardError, match=r"x\.dtype == torch\.float32"):
+        captured(X.double())
+
+
+@pytest.mark.parametrize("program", [compared, identical, zeros, least])
+def test_a_capture_is_captured_again(program: Any) -> None:
+    first = clew.trace(program, (X,))
+    again = clew.trace(first, (X,))
+    for to in ("float32", *FLOATS):
+        given = (converted(X, to),)
+        try:
+            wanted = outcome(first, given)
+        except GuardError:
+            with pytest.raises(GuardError):
+                again(*given)
+        else:
+            assert equal(outcome(again, given), wanted)

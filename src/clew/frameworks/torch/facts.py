@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import operator
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
 import torch
 
+import clew
 from clew.capture.example.attempts import ARITHMETIC
 from clew.capture.example.bytecode import instructions_of
+from clew.capture.example.reach import compares_objects
 from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
 from clew.capture.symbolic.patches import Patches
@@ -309,21 +314,40 @@ def _limits_class(original: Any, current: Current) -> Any:
 _DTYPES = frozenset(name for name, value in vars(torch).items() if isinstance(value, torch.dtype)) | {"dtype"}
 _IS = "IS_OP"
 _NEAR = 3
+_LIBRARY = (sysconfig.get_path("stdlib"), str(Path(clew.__file__).parent), "<clew ")
+"""How the names of files begin whose functions are Python's or Clew's own, or were generated."""
 
 
-def compare_dtypes(codes: Iterable[CodeType]) -> bool:
-    """Whether some functions ask if a dtype ``is`` another one, as far as the names before the question tell."""
-    return any(map(_compares_dtypes, codes))
+class ComparedUnseen(Exception):
+    """Functions that ran may have compared a stand-in by ``is``: the next run gets plain dtypes."""
+
+
+def may_compare_unseen(codes: Iterable[CodeType]) -> bool:
+    """Whether some functions may ask if a dtype ``is`` another one. The program's own may do so wherever they compare
+    objects; those of installed packages are judged by what the names before the question tell."""
+    return any(_compares_dtypes(one) if _is_of_library(one) else compares_objects(one) for one in codes)
+
+
+def _is_of_library(code: CodeType) -> bool:
+    return "-packages" in code.co_filename or code.co_filename.startswith(_LIBRARY)
 
 
 @functools.lru_cache(maxsize=16384)
 def _compares_dtypes(code: CodeType) -> bool:
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    if _DTYPES.isdisjoint(code.co_names) or dis.opmap[_IS] not in code.co_code[::2]:
-        return any(map(_compares_dtypes, inner))
-    steps = [step for step in instructions_of(code) if step.opname != "EXTENDED_ARG"]
+    return _names_dtypes_before_is(code) or any(map(_compares_dtypes, inner))
+
+
+def _names_dtypes_before_is(code: CodeType) -> bool:
+    if dis.opmap[_IS] not in code.co_code[::2]:
+        return False
+    steps = [step for step in instructions_of(code) if step.opname not in ("EXTENDED_ARG", "COPY", "SWAP")]
+    stored = {
+        step.argval
+        for before, step in itertools.pairwise(steps)
+        if step.opname.startswith("STORE") and before.argval in _DTYPES
+    }
     asked = [place for place, step in enumerate(steps) if step.opname == _IS]
     asked = [place for place in asked if steps[place - 1].opname != "LOAD_CONST"]  # which is None, most often
-    if any(before.argval in _DTYPES for place in asked for before in steps[max(place - _NEAR, 0) : place]):
-        return True
-    return any(map(_compares_dtypes, inner))
+    named = [before.argval for place in asked for before in steps[max(place - _NEAR, 0) : place]]
+    return any(name in _DTYPES or name in stored or "dtype" in str(name) for name in named)

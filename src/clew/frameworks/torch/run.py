@@ -121,8 +121,8 @@ class Run(ExampleRun):
             self.nests.plain_kinds += (bool,)
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
-        compares = self._keep_identities(codes)
-        self.recorder.plain_facts = compares or torch.dtype in findings.plain_kinds or facts.compare_dtypes(reached)
+        self._keep_identities(codes)
+        self.recorder.plain_facts = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
         self.recorder.follows_arrays = findings.follows_arrays
         if findings.follows_arrays and (findings.packages.names or self.surroundings.derived(mixed.reaches_numpy)):
             self.recorder.border()
@@ -170,7 +170,8 @@ class Run(ExampleRun):
         except Exception as error:
             done = self._ends_raising(error)
             if not done:
-                self._do_without_arrays(error)
+                if not isinstance(error, facts.ComparedUnseen):
+                    self._do_without_arrays(error)
                 self._need_plain(error)
         finally:
             self.recorder.open = False
@@ -270,6 +271,8 @@ class Run(ExampleRun):
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
+        if self.recorder.gave_facts and facts.may_compare_unseen(self.recorder.executed.values()):
+            raise facts.ComparedUnseen
         if count_of_global_hooks() != self._global_hooks:
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()
