@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 
-import clew
 from clew.capture.example.attempts import ARITHMETIC
 from clew.capture.example.bytecode import instructions_of
 from clew.capture.example.reach import compares_objects
@@ -314,7 +313,7 @@ def _limits_class(original: Any, current: Current) -> Any:
 _DTYPES = frozenset(name for name, value in vars(torch).items() if isinstance(value, torch.dtype)) | {"dtype"}
 _IS = "IS_OP"
 _NEAR = 3
-_LIBRARY = (sysconfig.get_path("stdlib"), str(Path(clew.__file__).parent), "<clew ")
+_LIBRARY = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[2]), "<clew ")
 """How the names of files begin whose functions are Python's or Clew's own, or were generated."""
 
 
