@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection
+from types import BuiltinFunctionType
 from typing import Any
 
 from clew.codegen.conditions import WRITERS, Condition, Subject, by_equality
@@ -18,11 +19,15 @@ from clew.codegen.statements import COMPARING, expression, is_operator
 from clew.ir.graph import Graph
 from clew.ir.guards import TESTS, Attribute, Call, Expression, detached, guard, guard_of, is_guard
 from clew.ir.node import Node
+from clew.ir.types import ScalarType
 
 _INTEGER_RESULT = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod})
 _TRUTHS = frozenset({*COMPARING, operator.is_, operator.is_not, bool})
 _INLINE_FUNCTIONS = frozenset({operator.getitem, getattr, len, bool, int, float, operator.is_, operator.is_not})
 _FACTS = frozenset({"dtype", "device", "shape", "ndim", "layout", "requires_grad", "is_leaf"})
+_NO_ARRAYS = frozenset({"dtype", "device", "type"})
+"""Attributes whose values are no arrays, so that comparing them gives a bool."""
+_BOOL = ScalarType("bool")
 _INTEGER_METHODS = frozenset({"dim", "numel", "nelement", "ndimension"})
 _INLINE_METHODS = frozenset({*_INTEGER_METHODS, "size", "item", "stride", "is_contiguous"})
 
@@ -163,9 +168,15 @@ def _is_shape(value: Any) -> bool:
 
 def _is_truth(value: Node) -> bool:
     """Whether a value is a bool for certain."""
+    if value.op == "call_method" or value.target is getattr or isinstance(value.target, BuiltinFunctionType):
+        name = value.args[1] if value.target is getattr else getattr(value.target, "__name__", value.target)
+        if str(name).startswith("is_") and value.value_type == _BOOL:  # ``x.is_meta``, ``x.is_floating_point()``
+            return True
     if value.op != "call_function" or value.kwargs or not _is_one_of(value.target, _TRUTHS):
         return False
-    return not _is_one_of(value.target, COMPARING) or all(map(_is_integer, value.args))
+    if not _is_one_of(value.target, COMPARING) or all(map(_is_integer, value.args)):
+        return True
+    return any(isinstance(one, Node) and one.target is getattr and one.args[1] in _NO_ARRAYS for one in value.args)
 
 
 def _is_one_of(target: Any, functions: Any) -> bool:

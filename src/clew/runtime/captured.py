@@ -74,6 +74,8 @@ class Guarded:
 class CapturedModule(Guarded, GraphModule):
     """A module captured from an example."""
 
+    _all_buffers = False
+
     def __setattr__(self, name: str, value: Any) -> None:
         check_assignment(self, name)
         super().__setattr__(name, value)

@@ -24,6 +24,7 @@ import torch
 from clew.capture.example.slots import ROOT
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import CodegenError
+from clew.ir.guards import referred_paths
 from clew.ir.lookup import name_for
 from clew.ir.portable import Kept, dumps, is_sure
 from clew.runtime.rebuild import Rebuilder, has_hooks

@@ -17,7 +17,7 @@ from clew.errors import CaptureError
 from clew.ir.graph import Graph
 from clew.ir.guards import referred_paths, rename_attributes
 from clew.runtime.captured import CapturedFunction, give_state
-from clew.runtime.module import put_attribute, take_over
+from clew.runtime.module import take_over
 from clew.runtime.whole_state import complete
 
 
@@ -28,9 +28,9 @@ class CapturedMethods(torch.nn.Module):
         super().__init__()
         self.training = source.training
         paths = dict.fromkeys(path for graph in graphs.values() for path in referred_paths(graph))
-        for path in [path for path in paths if path in constants]:
-            put_attribute(self, path, constants[path], persistent=False)
-        take_over(source, self, [path for path in paths if path not in constants and path not in (ROOT, "training")])
+        vars(self).update({path: constants[path] for path in paths if path in constants})
+        taken = [path for path in paths if path not in constants and path not in (ROOT, "training")]
+        take_over(source, self, taken, as_buffers=False)
         self._names = tuple(graphs)
         self._class_name = type(source).__name__
         for name, graph in graphs.items():

@@ -64,6 +64,8 @@ class GraphModule(torch.nn.Module):
 
     _inlines = False
     """As for a ``GraphFunction``."""
+    _all_buffers = True
+    """Whether tensors that the root holds as plain attributes become buffers, as torch.fx has it."""
 
     __jit_unused_properties__ = ["graph", "code", "guards", "_code", "_tracer_cls", "_lineno_map", "_prologue_start"]
 
@@ -81,7 +83,8 @@ class GraphModule(torch.nn.Module):
         if isinstance(root, torch.nn.Module):
             self.training = root.training
             kind, paths = type(self), referred_paths(graph)  # of which the class itself provides some
-            take_over(root, self, [path for path in paths if not isinstance(getattr(kind, path, None), property)])
+            paths = [path for path in paths if not isinstance(getattr(kind, path, None), property)]
+            take_over(root, self, paths, self._all_buffers)
         elif isinstance(root, dict):
             self._take_from_dict(root, graph)
         else:
@@ -412,8 +415,9 @@ def _own_class(kind: type) -> Any:
     return next(base for base in kind.__mro__ if GENERATED in vars(base))
 
 
-def take_over(source: Any, target: Any, paths: Iterable[str]) -> None:
-    """Share the attributes at these paths of ``source``, making empty modules on the way."""
+def take_over(source: Any, target: Any, paths: Iterable[str], as_buffers: bool = True) -> None:
+    """Share the attributes at these paths of ``source``, making empty modules on the way; ``as_buffers`` also those
+    tensors that ``source`` holds as plain attributes."""
     reached: dict[str, tuple[Any, Any]] = {"": (source, target)}
     for path in paths:
         owner, _, name = path.rpartition(".")
@@ -426,8 +430,18 @@ def take_over(source: Any, target: Any, paths: Iterable[str]) -> None:
         if type(holder) in HOLDERS and isinstance(value, torch.nn.Module) and not _registration_hooks:
             vars(holder)["_modules"][name] = value  # all that is left to do for a module made here
             continue
+        if not as_buffers and isinstance(value, torch.Tensor) and not _is_registered(found, name):
+            vars(holder)[name] = value  # ``.to()`` leaves it as it is, there and here
+            continue
         persistent = name in getattr(found, "_buffers", ()) and name not in found._non_persistent_buffers_set
         put_attribute(holder, name, value, persistent)
+
+
+def _is_registered(module: Any, name: str) -> bool:
+    """Whether an attribute is a parameter or buffer of a module, or what a parametrization makes of one."""
+    if not isinstance(module, torch.nn.Module):
+        return False
+    return name in module._parameters or name in module._buffers or name not in vars(module)
 
 
 def _reach(reached: dict[str, tuple[Any, Any]], path: str) -> tuple[Any, Any]:

@@ -73,7 +73,7 @@ class Branch:
             values = [end.values.get(key, place.get()) for end in ends]
             self.pieces.check_fit(self.site, values)
             self.pieces.check_containers(self.sides[0], place.get(), values)
-            if not _is_settled(values):
+            if not _is_settled(values, self.recorder.leaf_kinds):
                 kept.append(place)
         for end in ends:
             self.pieces.check_alone(self.site, [end.value, *(end.values.get(place.identity) for place in kept)])
@@ -120,8 +120,8 @@ class Tying:
         return Pending(operator.getitem, (self._node, next(self._places)), name)
 
 
-def _is_settled(values: list[Any]) -> bool:
+def _is_settled(values: list[Any], kinds: frozenset[type]) -> bool:
     """Whether a place holds the same plain value, whichever way was taken; a zero has a sign."""
     first = values[0]
-    plain = not issubclass(type(first), Scalar) and type(first) in (bool, int, float)
+    plain = not issubclass(type(first), Scalar) and type(first) in {bool, int, float, *kinds}
     return plain and all(type(value) is type(first) and repr(value) == repr(first) for value in values)

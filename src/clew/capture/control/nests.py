@@ -43,8 +43,14 @@ class Constant:
 
 
 def is_leaf(recorder: Recorder, value: Any) -> bool:
-    """Whether a value is an array or a number."""
-    return type(value) in _NUMBERS or issubclass(type(value), Scalar) or recorder.is_array(value)
+    """Whether a value is an array or a number, or of another class that the graph follows."""
+    kind = type(value)
+    return kind in _NUMBERS or kind in recorder.leaf_kinds or issubclass(kind, Scalar) or recorder.is_array(value)
+
+
+def stays_inside(recorder: Recorder, value: Any) -> bool:
+    """Whether a value is followed where it was made, and nowhere else: its plain one is no leaf."""
+    return issubclass(type(value), Scalar) and not is_leaf(recorder, recorder.concrete(value))
 
 
 def frame_of(recorder: Recorder, value: Any) -> Any:

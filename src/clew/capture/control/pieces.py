@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from clew.capture.control.nests import containers_of, frame_of, leaves_of
+from clew.capture.control.nests import containers_of, frame_of, leaves_of, stays_inside
 from clew.capture.control.paths import Paths, said
 from clew.capture.control.raising import arguments_of, is_raised, leaves_program, record_raise
 from clew.capture.control.runtime import Returned
@@ -281,6 +281,9 @@ class PieceRecorder:
 
     def check_fit(self, site: Site, values: Sequence[Any], peel: bool = False) -> None:
         """Values that shall stand in one place must have the same frame, and leaves of the same kinds."""
+        leaves = [leaf for value in values for leaf in leaves_of(self.recorder, value)]
+        if any(stays_inside(self.recorder, leaf) for leaf in leaves):
+            raise Abandon(site, "a variable holds a text that follows from a dtype or device")
         first = frame_of(self.recorder, values[0])
         kinds = self._kinds(values[0])
         for value in values[1:]:
@@ -290,7 +293,7 @@ class PieceRecorder:
                 raise Abandon(site, "a variable holds different things on different ways", peel)
             if self._kinds(value) != kinds:
                 raise Abandon(site, "a variable is of another type on another way", peel)
-        self.support.note_differences(site, [leaf for value in values for leaf in leaves_of(self.recorder, value)])
+        self.support.note_differences(site, leaves)
 
     def check_containers(self, piece: Piece, before: Any, values: Sequence[Any]) -> None:
         """What comes to stand in one place is copied: no list or dict in it may be held by another place too."""

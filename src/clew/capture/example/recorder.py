@@ -46,8 +46,6 @@ _CHECKS = frozenset(CHECKS)
 _BUILTIN = frozenset({BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType})
 _NOWHERE: Standing = (None, None, ())
 PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
-
-
 _FACTS = frozenset({"shape", "ndim", "dtype", "device"})
 """What every array has, so that asking for it does not fail."""
 
@@ -102,6 +100,8 @@ class Recorder:
     """The recorder into whose graph this one writes, if it is not its own."""
     array_kinds: frozenset[type] = frozenset()
     """The classes of most arrays, which are known without a question to the framework."""
+
+    leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from way to way
 
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())

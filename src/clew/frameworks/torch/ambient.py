@@ -77,7 +77,6 @@ def install(patches: Patches, current: Current) -> None:
     patches.on_class(torch.Tensor, "set_", lambda original: _refusing(original, current), inherited=True)
     for holder in (torch, torch.functional):
         patches.in_dict(vars(holder), "broadcast_shapes", lambda original: _of_shapes(original, current))
-    patches.in_dict(vars(torch), "result_type", lambda original: _asking_dtypes(original, current))
     patches.on_method(TorchDispatchMode, "__enter__", lambda original: _refusing(original, current))
     patches.on_class(json.JSONEncoder, "default", _plain_in_json)
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
@@ -140,7 +139,8 @@ def _switching(original: Callable[..., Any], current: Current) -> Callable[..., 
     def switch(d: Any) -> None:
         recorder = current()
         if recorder is not None:
-            recorder.create(original, (d,))
+            recorder.create(original, (recorder.argument(d),))
+            d = recorder.concrete(d)
         original(d)
 
     return switch
@@ -188,21 +188,6 @@ def _of_shapes(original: Callable[..., Any], current: Current) -> Callable[..., 
         return recorder.result(value, recorder.create(original, node_args))
 
     return compute
-
-
-def _asking_dtypes(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    """Which dtype comes out follows from the dtypes and ranks of what goes in, and from the types of numbers."""
-
-    @functools.wraps(original)
-    def ask(*args: Any, **kwargs: Any) -> Any:
-        recorder = current()
-        if recorder is None:
-            return original(*args, **kwargs)
-        recorder.rely("dtype")
-        recorder.rely("rank")
-        return recorder._perform(original, args, kwargs)
-
-    return ask
 
 
 def _plain_in_json(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -277,10 +262,11 @@ def _refuse(what: str, why: str) -> None:
 
 def _question(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def ask(*args: Any) -> Any:
-        value = original(*args)
         recorder = current()
-        if recorder is not None:
-            recorder.guard(recorder.create(original, args), value)
+        if recorder is None:
+            return original(*args)
+        value = original(*recorder.concrete(args))
+        recorder.guard(recorder.create(original, recorder.argument(args)), value)
         return value
 
     return ask

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from clew.capture.example.islands import CannotFollow
+from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.torch.refusals import refusal
@@ -28,6 +29,7 @@ def install(patches: Patches, current: Current) -> None:
     for kind in _MANAGERS:
         patches.on_class(kind, "__enter__", lambda original: _entering(original, current))
         patches.on_class(kind, "__exit__", lambda original: _leaving(original, current))
+    patches.on_class(torch.autocast, "__init__", lambda original: _making(original, current))
     patches.on_class(torch.set_grad_enabled, "__init__", lambda original: _switching(original, current))
     patches.on_class(torch.set_grad_enabled, "__call__", lambda original: _decorating(original, current))
 
@@ -62,6 +64,22 @@ def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., An
             return original(self, *error)
 
     return __exit__
+
+
+def _making(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """An ``autocast`` for a device or dtype that the program has read is made for the one that the graph reads."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        recorder = current()
+        if recorder is None or type(self) is not torch.autocast:
+            return original(self, *args, **kwargs)
+        plain_args, plain_kwargs = recorder.concrete((args, kwargs))
+        with recorder.paused():
+            original(self, *plain_args, **plain_kwargs)
+        if any(issubclass(type(value), Scalar) for value in (*args, *kwargs.values())):
+            recorder.made_managers[id(self)] = (self, (recorder.argument(args), recorder.argument(kwargs)))
+
+    return __init__
 
 
 def _switching(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
@@ -112,7 +130,7 @@ def _manager(recorder: Any, manager: Any) -> Node | None:
         # One made outside of the program leaves to the mode of that time, which no new one would.
         return entered[-1] if entered else None
     if not entered:
-        args, kwargs = _arguments(manager)
+        _, (args, kwargs) = recorder.made_managers.get(id(manager)) or (manager, _arguments(manager))
         node = recorder._create("call_function", type(manager), args, kwargs, never_fails=True)
     else:
         node = entered[-1]  # entered again before it was left, which is the same object

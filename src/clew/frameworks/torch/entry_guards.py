@@ -30,6 +30,7 @@ from clew.codegen.conditions import by_equality
 from clew.errors import CaptureError
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described
+from clew.frameworks.torch.facts import is_mask, number_kind, used_as_indices
 from clew.frameworks.torch.modes import MODE, asked_for_mode, parts_in_mode
 from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.recording import TorchRecorder
@@ -59,8 +60,6 @@ _FACTS = {
     "requires_grad": "requires_grad",
     "layout": "layout",
     "is_leaf": "is_leaf",
-    "is_nested": "is_nested",
-    "names": "names",
 }
 
 
@@ -185,6 +184,7 @@ class EntryGuards:
         self.graph.call_function(guards.require, (node, expected, text, *place)).source = source
 
     def _inputs(self) -> None:
+        indices = used_as_indices(self.graph) if "rank" in self.recorder.relied else set()
         for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             if not isinstance(tensor, torch.Tensor) and self.recorder.arrays is not None:
@@ -202,6 +202,11 @@ class EntryGuards:
             for fact, name in _FACTS.items():
                 if fact in relied:
                     self._attribute(node, name, before.get(name, getattr(tensor, name)), fact)
+            if "number_kind" in relied:
+                self._number_kind(node, tensor)
+            if node in indices and not (tensor.is_floating_point() or tensor.is_complex()):
+                text = f"{expression_of(node)} is {'a mask' if is_mask(tensor) else 'no mask'}"
+                self._require(self.graph.call_function(is_mask, (node,)), is_mask(tensor), text, "rank")
 
     def _carried(self, tensor: torch.Tensor, node: Node) -> None:
         """Attributes that others have put on a tensor matter if the program asks for them."""
@@ -385,7 +390,7 @@ class EntryGuards:
 
     def _parameters(self) -> None:
         """Where dtypes or devices were asked for, those of the module count too: one of each kind stands for all."""
-        wanted = [name for name in ("dtype", "device") if name in self.recorder.relied]
+        wanted = [name for name in ("dtype", "device", "number_kind") if name in self.recorder.relied]
         seen: set[tuple[Any, Any]] = set()
         for path, part in all_places(self.module) if self.module is not None and wanted else ():
             for key, parameter in part._parameters.items():
@@ -394,7 +399,16 @@ class EntryGuards:
                 seen.add((parameter.dtype, parameter.device))
                 node = self.graph.get_attr(f"{path}.{key}" if path else key)
                 for name in wanted:
-                    self._attribute(node, name, getattr(parameter, name), name)
+                    if name == "number_kind":
+                        self._number_kind(node, parameter)
+                    else:
+                        self._attribute(node, name, getattr(parameter, name), name)
+
+    def _number_kind(self, node: Node, tensor: torch.Tensor) -> None:
+        """Numbers that leave a tensor must be of the class that they were of: it follows from those that went in."""
+        kind = number_kind(tensor)
+        text = f"the numbers in {expression_of(node)} are of class {kind.__name__}"
+        self._require(self.graph.call_function(number_kind, (node,)), kind, text, "number_kind")
 
     def _arrays_of_modules(self) -> None:
         """Arrays that modules of the program hold, and that it used, must still be theirs."""

@@ -83,7 +83,7 @@ class RecordedBody:
             return run_plainly(recorder, self.function, args, kwargs)
         depth, recorder.depth, before = recorder.depth, 0, self._bound
         body, self._bound = recorder.bodies.begin(), []
-        recorder._shapes.clear()
+        recorder._properties.clear()
         try:
             self._bind(body.graph, args, kwargs)
             result = self.function(*args, **kwargs)
@@ -132,7 +132,7 @@ class RecordedBody:
                 self.recorder._nodes.pop(identity, None)
             else:
                 self.recorder._nodes[identity] = entry
-        self.recorder._shapes.clear()
+        self.recorder._properties.clear()
 
 
 def _name_of(function: Any, place: int) -> str:

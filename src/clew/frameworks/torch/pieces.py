@@ -20,7 +20,7 @@ from clew.frameworks.numpy.pieces import Rewinding
 from clew.frameworks.numpy.traced import TracedArray, is_traced
 from clew.frameworks.torch import numbers
 from clew.frameworks.torch.higher_order import PlainNumbers
-from clew.frameworks.torch.scalars import is_data
+from clew.frameworks.torch.scalars import is_data, is_free
 
 
 class TorchSupport(Support):
@@ -62,7 +62,7 @@ class TorchSupport(Support):
         if issubclass(type(value), Scalar):
             recorder = self.recorder
             is_own = value.recorder is recorder or value.recorder.owner is recorder
-            return is_own and (recorder.dynamic or is_data(recorder.resolve(value.place), recorder))
+            return is_own and is_free(recorder.resolve(value.place), recorder)
         return isinstance(value, (torch.Tensor, numpy.ndarray, numpy.generic))
 
     def note_differences(self, site: Site, arrays: list[Any]) -> None:
@@ -106,7 +106,6 @@ class TorchSupport(Support):
         recorder = self.recorder
         with recorder.paused():
             value = operator.index(array)
-        recorder.rely("dtype")
         return recorder.result(value, recorder.create(int, (recorder.node_of(array),)))
 
     def shape(self, value: Any) -> Any:
@@ -130,7 +129,7 @@ class TorchSupport(Support):
         with recorder.paused():
             if array.dim() not in (1, 1 + unpacks) or self.is_constant(array):
                 return None
-            recorder.rely("dtype")
+            recorder.rely("number_kind")
             for size in recorder.shape(array)[1:]:
                 recorder.guard(size.place, size.plain)
             value = array.tolist()
@@ -176,7 +175,7 @@ class TorchSupport(Support):
             if arrays is not None:
                 arrays.rewind()
             recorder.before_write, recorder._no_return, recorder.streams.expected = before, no_return, expected
-            recorder._shapes.clear()
+            recorder._properties.clear()
             with recorder.paused():
                 recorder.undo.run_from(steps, graded)
                 torch._C._set_grad_enabled(modes[0])
@@ -202,7 +201,7 @@ class TorchSupport(Support):
         finally:
             recorder.open, recorder.depth = True, recorder.depth - 1
             recorder.streams.expected = recorder.streams.now()
-            recorder._shapes.clear()
+            recorder._properties.clear()
 
 
 def _modes() -> tuple[Any, ...]:

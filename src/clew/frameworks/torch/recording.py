@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,7 +27,7 @@ from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.territory import Territory
 from clew.errors import CaptureError
 from clew.frameworks.numpy.traced import Traced
-from clew.frameworks.torch import iterators, objects, touches, usual
+from clew.frameworks.torch import facts, iterators, objects, touches, usual
 from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.arrays import OF_NUMPY, ArrayRecorder, is_followed
 from clew.frameworks.torch.carriers import Carriers
@@ -35,12 +35,11 @@ from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.refusals import not_followed, where
-from clew.frameworks.torch.scalars import TracedSize, is_data, is_decided, traced
+from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, traced
 from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.training import Trainers
 from clew.frameworks.torch.traits import (
     ESCAPES,
-    FACT_METHODS,
     FACTS,
     RANKED,
     REFUSED,
@@ -66,12 +65,15 @@ class TorchRecorder(Recorder):
     """A recorder of torch's calls."""
 
     array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
+    leaf_kinds = frozenset({torch.dtype, torch.device})
     hand_out = staticmethod(iterators.hand_out)
 
     def __init__(self) -> None:
         super().__init__()
         self.depth = 0
         self.relied: dict[str, SourceLine | None] = {}
+        self.plain_facts = False  # whether dtypes and devices are given as they are, and guarded where they are read
+        self.gave_facts = False  # whether the program got something that stands for one
         self.gradients = torch.is_grad_enabled()
         self.before_write: Any = None
         self.filled: list[Any] = []  # caches that were empty before the program called them
@@ -91,13 +93,14 @@ class TorchRecorder(Recorder):
         self.frozen: list[torch.Tensor] = []
         self.territories: dict[Any, Territory] = {}
         self.managers: dict[int, tuple[Any, list[Node]]] = {}
+        self.made_managers: dict[int, tuple[Any, tuple[Any, Any]]] = {}
         self.undo = touches.Undo()
         self._no_return = ""
         self._asked: list[tuple[Any, Any]] = []
         self.outside: Any = None
         self.refuses_opaque = False
         self.mixed_at: Any = None
-        self._shapes: dict[int, tuple[Any, Any]] = {}
+        self._properties: dict[tuple[int, str], tuple[Any, Any]] = {}
         self.follows_arrays = False
         self.arrays: ArrayRecorder | None = None
         self.packages: Any = None
@@ -190,8 +193,10 @@ class TorchRecorder(Recorder):
         if kind is complex:  # no traced number stands for it
             self.guard(place, value)
             return value
-        if isinstance(value, (torch.dtype, torch.device, torch.layout, str, type(None), type(NotImplemented))):
+        if value is None or value is NotImplemented:
             return value
+        if isinstance(value, (torch.dtype, torch.device, torch.layout, str)):
+            return facts.fact(value, place, self)
         if self.follows_arrays and isinstance(value, OF_NUMPY):
             return self.border().result(value, place)
         raise CannotFollow(
@@ -212,7 +217,7 @@ class TorchRecorder(Recorder):
         if name == "__set__":
             return touches.set_property(self, func, args)
         if name in ("item", "tolist"):  # of which type the numbers are decides what comes of them
-            self.rely("dtype")
+            self.rely("number_kind")
         handler = HANDLERS.get(name)
         if handler is not None:
             return handler(self, func, args, kwargs)
@@ -222,10 +227,6 @@ class TorchRecorder(Recorder):
             raise not_followed(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
         if name in REFUSED:
             raise not_followed(f"{name} inside the captured program")
-        if name in FACT_METHODS and len(args) == 1 and not kwargs:
-            for fact in ("dtype", "device", "layout"):
-                self.rely(fact)
-            return func(*self.concrete(args), **self.concrete(kwargs))
         return self._record(func, name, args, kwargs)
 
     def note_failure(self, error: Exception, call: Any = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
@@ -262,7 +263,7 @@ class TorchRecorder(Recorder):
         else:
             node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
-            self._shapes.clear()
+            self._properties.clear()
         elif not self.bodies.open and self.folding.is_constant(node):
             self.fold_later(node, value)
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
@@ -386,9 +387,7 @@ class TorchRecorder(Recorder):
         if name == "ndim":
             return self._rank(tensor)
         if name in FACTS:
-            self.rely(FACTS[name])
-            self.rely("layout")
-            return func(tensor)
+            return facts.read(self, tensor, name, func)
         if name == "requires_grad":
             return objects.ask_history(self, tensor, name, func)
         if name in touches.READ:
@@ -404,18 +403,23 @@ class TorchRecorder(Recorder):
 
     def shape(self, tensor: Any) -> Any:
         """The shape of a tensor, its sizes traced; made once for each tensor."""
-        known = self._shapes.get(id(tensor))
+        return self.once(tensor, "shape", lambda place: self._shape(tensor, place))
+
+    def _shape(self, tensor: Any, place: Any) -> Any:
+        self._rank(tensor)
+        size = self.result(tensor.shape, place)
+        self._asked.append((self.node_of(tensor), size))
+        return size
+
+    def once(self, tensor: Any, name: str, make: Callable[[Any], Any]) -> Any:
+        """A property of a tensor as the program shall see it, made of its place; kept until something is written."""
+        known = self._properties.get((id(tensor), name))
         if known is not None and known[0]() is tensor:
             return known[1]
-        self._rank(tensor)
         owner = self.node_of(tensor)
-        place: Any = Pending(getattr, (owner, "shape"))
-        if self._reshapes_inside:
-            place = self.create(getattr, (owner, "shape"))
-        size = self.result(tensor.shape, place)
-        self._shapes[id(tensor)] = (weakref.ref(tensor), size)
-        self._asked.append((owner, size))
-        return size
+        made = make(self.create(getattr, (owner, name)) if self._reshapes_inside else Pending(getattr, (owner, name)))
+        self._properties[id(tensor), name] = (weakref.ref(tensor), made)
+        return made
 
     def _rank(self, tensor: Any) -> int:
         """The rank of a tensor: a fact that the capture relies on."""
@@ -433,7 +437,7 @@ class TorchRecorder(Recorder):
                 for item in size:
                     self.resolve(item.place)
         self._asked.clear()
-        self._shapes.clear()
+        self._properties.clear()
         self._reshapes_inside = self._reshapes_inside or bool(self.bodies.open)
 
     def pass_no_return(self, tensor: Any, done: str) -> None:
@@ -447,7 +451,7 @@ class TorchRecorder(Recorder):
             return
         known = (self.resolve(place), (type(answer), answer)) in self._guarded
         if self.paths is not None and self.open and not known and type(answer) is int:
-            before_guard(self, self.dynamic or is_data(self.resolve(place), self))
+            before_guard(self, is_free(self.resolve(place), self))
         if self._no_return and not known:
             raise not_followed(f"a program that {self._no_return} an argument, and then asks for a value,")
         super().guard(place, answer, why)

@@ -34,7 +34,7 @@ from clew.capture.example.under_way import current
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, iterators, makers, mixed, numbers, replaced
+from clew.frameworks.torch import caches, facts, iterators, makers, mixed, numbers, replaced
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
 from clew.frameworks.torch.findings import Findings
@@ -119,6 +119,7 @@ class Run(ExampleRun):
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
         self._keep_identities(codes)
+        self.recorder.plain_facts = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
         self.recorder.follows_arrays = findings.follows_arrays
         if findings.follows_arrays and (findings.packages.names or self.surroundings.derived(mixed.reaches_numpy)):
             self.recorder.border()
@@ -166,7 +167,8 @@ class Run(ExampleRun):
         except Exception as error:
             done = self._ends_raising(error)
             if not done:
-                self._do_without_arrays(error)
+                if not isinstance(error, facts.ComparedUnseen):
+                    self._do_without_arrays(error)
                 self._need_plain(error)
         finally:
             self.recorder.open = False
@@ -196,7 +198,8 @@ class Run(ExampleRun):
     def _need_plain(self, error: Exception) -> None:
         """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
         message = str(error) if isinstance(error, (TypeError, RuntimeError, AttributeError)) else ""
-        self.plain_kinds = self._plain_instead(message)
+        self.plain_kinds = (*self.nests.plain_kinds, torch.dtype) if self._may_refuse_facts(error) else ()
+        self.plain_kinds = self.plain_kinds or self._plain_instead(message)
         if _is_refused(message) and not self.plain_kinds:
             raise CaptureError(
                 f"a number that comes from an input went where only a plain one can go: {error}",
@@ -204,6 +207,10 @@ class Run(ExampleRun):
             ) from error
         if not self.plain_kinds:
             raise error
+
+    def _may_refuse_facts(self, error: Exception) -> bool:
+        """Whether an error may come from what stands for a dtype or device, and no call has failed by itself."""
+        return self.recorder.gave_facts and self.recorder.raised is not error and not isinstance(error, ClewError)
 
     def _plain_instead(self, message: str) -> tuple[type, ...]:
         """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
@@ -259,6 +266,8 @@ class Run(ExampleRun):
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
+        if self.recorder.gave_facts and facts.may_compare_unseen(self.recorder.executed.values()):
+            raise facts.ComparedUnseen
         if count_of_global_hooks() != self._global_hooks:
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()

@@ -19,7 +19,6 @@ import torch
 from clew.capture.example.attempts import ARITHMETIC
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
-from clew.frameworks.numpy.traced import Traced
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame
@@ -64,7 +63,7 @@ def compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> A
 
 def _is_number(value: Any) -> bool:
     kind = type(value)
-    return kind in (int, float, bool) or (issubclass(kind, Scalar) and not issubclass(kind, Traced))
+    return kind in (int, float, bool) or issubclass(kind, (TracedInt, TracedFloat, TracedBool))
 
 
 def _binary(function: Callable[..., Any], reflected: bool) -> Callable[[Any, Any], Any]:
@@ -119,7 +118,7 @@ def _truth(self: Any) -> bool:
         return answer
     if is_decided(recorder, self.place):
         return answer
-    asks_data = recorder.dynamic or is_data(recorder.resolve(self.place), recorder)
+    asks_data = is_free(recorder.resolve(self.place), recorder)
     return bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
 
 
@@ -129,7 +128,13 @@ def is_decided(recorder: Any, place: Any) -> bool:
     return bool(recorder.folding.decides(recorder.resolve(place), around))
 
 
-_OF_SHAPES = frozenset({"shape", "ndim", "dtype", "nbytes", "_version"})
+FACT_PROPERTIES = frozenset(
+    "dtype device layout itemsize is_quantized is_nested is_cuda is_cpu is_meta is_sparse is_sparse_csr is_mkldnn "
+    "is_mps is_xla is_xpu is_vulkan is_ipu is_maia is_mtia is_ort".split()
+)
+_FACT_CALLS = frozenset("is_floating_point is_complex element_size is_signed type get_device result_type".split())
+"""What follows from the dtypes and devices of tensors, and from nothing that they hold."""
+_OF_SHAPES = frozenset({"shape", "ndim", "nbytes", "_version"})
 _OF_SIZES = frozenset({"size", "dim", "numel", "nelement", "ndimension", "stride", "storage_offset"})
 
 
@@ -142,6 +147,8 @@ def is_data(node: Node, recorder: Recorder) -> bool:
             continue
         seen.add(found)
         is_inner = found.op == "placeholder" and found.graph is not recorder.bodies.outermost
+        if _is_fact(found) or (found.op == "call_method" and _is_of_facts(found)):
+            continue
         if isinstance(found.value_type, ArrayType) or is_inner:
             return True
         if _counts_columns(found):
@@ -157,6 +164,32 @@ def is_data(node: Node, recorder: Recorder) -> bool:
             return True
         waiting += found.all_input_nodes
     return False
+
+
+def is_free(node: Node, recorder: Any) -> bool:
+    """Whether the graph shall hold for other values of a number: it comes from data; or any may be free, and this one
+    follows from more than the dtypes and devices of tensors."""
+    return is_data(node, recorder) or bool(recorder.dynamic and not _is_of_facts(node))
+
+
+def _is_of_facts(node: Node) -> bool:
+    """Whether a value follows from dtypes and devices, and from nothing else."""
+    waiting, seen = [node], set()
+    while waiting:
+        found = waiting.pop()
+        if found not in seen and not _is_fact(found):
+            seen.add(found)
+            if not found._inputs or isinstance(found.value_type, ArrayType):
+                return False
+            waiting += found._inputs
+    return True
+
+
+def _is_fact(node: Node) -> bool:
+    """Whether a node reads a dtype, a device, or what follows from these."""
+    if node.target is getattr:
+        return node.args[1] in FACT_PROPERTIES
+    return _name_of(node) in _FACT_CALLS and not isinstance(node.value_type, ArrayType)
 
 
 DRAWS: list[Any] = []

@@ -16,15 +16,10 @@ from clew.capture.example.operators import Form
 from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.effects import WRITING_DUNDERS
 from clew.frameworks.torch.forms import FORMS
+from clew.frameworks.torch.scalars import FACT_PROPERTIES
 
-FACTS = dict.fromkeys(
-    "device layout is_cuda is_cpu is_meta is_sparse is_mkldnn is_mps is_xla is_xpu is_sparse_csr is_vulkan is_ipu "
-    "is_maia is_mtia is_ort".split(),
-    "device",
-)
-FACTS |= {"dtype": "dtype", "itemsize": "dtype", "is_quantized": "dtype", "is_nested": "is_nested", "names": "names"}
-"""Properties that programs branch on, each with the fact that it follows from besides the layout."""
-FACT_METHODS = frozenset("is_floating_point is_complex element_size is_signed type get_device".split())
+FACTS = FACT_PROPERTIES | {"names"}
+"""Properties that programs branch on."""
 SPLITS = frozenset({"split", "split_with_sizes"})
 """Functions that take a tensor apart by a list of sizes."""
 VARYING = frozenset(
@@ -40,7 +35,7 @@ RESHAPING = frozenset(
     "t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ set_ as_strided_ apply_ map_".split()
 )
 REFUSED = frozenset("share_memory_".split())
-UNUSUAL = frozenset({"__get__", "__set__", "item", "tolist", *HANDLERS, *ESCAPES, *REFUSED, *FACT_METHODS})
+UNUSUAL = frozenset({"__get__", "__set__", "item", "tolist", *HANDLERS, *ESCAPES, *REFUSED})
 """What is not simply recorded."""
 SWITCHES = frozenset({"inplace", "training", "use_input_stats", "max_norm"})
 """Arguments with which some functions write to a tensor that they get."""
