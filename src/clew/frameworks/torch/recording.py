@@ -24,6 +24,7 @@ from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.islands import CannotFollow, Unseen
 from clew.capture.example.recorder import Pending, Recorder, Scalar
+from clew.capture.example.sizes import Size
 from clew.capture.example.territory import Territory
 from clew.errors import CaptureError
 from clew.frameworks.numpy.traced import Traced
@@ -36,6 +37,7 @@ from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.refusals import not_followed, where
 from clew.frameworks.torch.scalars import TracedSize, is_data, is_decided, traced
+from clew.frameworks.torch.sizes import Sizes
 from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.training import Trainers
 from clew.frameworks.torch.traits import (
@@ -104,6 +106,8 @@ class TorchRecorder(Recorder):
         self.met: Any = None
         self.numpy_errors = numpy.geterr()
         self.raised: Exception | None = None
+        self.root: torch.nn.Module | None = None
+        self.sizes = Sizes(self)
         self._reshapes_inside = False
         """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
 
@@ -263,6 +267,8 @@ class TorchRecorder(Recorder):
             node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
             self._shapes.clear()
+            if kwargs.get("out") is not None or "resize" in name:  # which may have got another shape by that
+                self.sizes.stop()
         elif not self.bodies.open and self.folding.is_constant(node):
             self.fold_later(node, value)
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
@@ -409,13 +415,27 @@ class TorchRecorder(Recorder):
             return known[1]
         self._rank(tensor)
         owner = self.node_of(tensor)
-        place: Any = Pending(getattr, (owner, "shape"))
-        if self._reshapes_inside:
-            place = self.create(getattr, (owner, "shape"))
-        size = self.result(tensor.shape, place)
+        if self.sizes.covers(owner, tensor):
+            size = TracedSize(map(self._traced_size, self.sizes.shape_of(owner), tensor.shape))
+        else:
+            place: Any = Pending(getattr, (owner, "shape"))
+            if self._reshapes_inside:
+                place = self.create(getattr, (owner, "shape"))
+            size = self.result(tensor.shape, place)
         self._shapes[id(tensor)] = (weakref.ref(tensor), size)
         self._asked.append((owner, size))
         return size
+
+    def _traced_size(self, size: Size, plain: int) -> Any:
+        return plain if isinstance(size, int) else traced(plain, self.sizes.place(size), self)
+
+    def calculate(self, function: Any, values: tuple[Any, ...]) -> Any:
+        """What follows from the expressions of sizes, which the example is one case of."""
+        return self.sizes.calculated(function, values)
+
+    def layer_at(self, path: str) -> Any:
+        """The part of the captured module at a path."""
+        return None if self.root is None else self.root.get_submodule(path)
 
     def _rank(self, tensor: Any) -> int:
         """The rank of a tensor: a fact that the capture relies on."""
@@ -431,7 +451,8 @@ class TorchRecorder(Recorder):
         for owner, size in self._asked:
             if self.bodies.is_open(owner.graph):
                 for item in size:
-                    self.resolve(item.place)
+                    self.argument(item)
+        self.sizes.stop()
         self._asked.clear()
         self._shapes.clear()
         self._reshapes_inside = self._reshapes_inside or bool(self.bodies.open)

@@ -98,6 +98,7 @@ class Run(ExampleRun):
         self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
         if not isinstance(self.module, torch.nn.Module):
             self.module = None
+        self.recorder.root = self.module
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
         self.nests.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
