@@ -272,7 +272,7 @@ class TorchRecorder(Recorder):
         elif not self.bodies.open and self.folding.is_constant(node):
             self.fold_later(node, value)
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
-            self.guard(self.create(getattr, (node, "ndim")), value.ndim)
+            self._guard_rank(name, node, value)
         if name in SPLITS and any(type(given) is Collected and given.in_sight for given in (*args, *kwargs.values())):
             return Collected(list(value), node, self, True)
         if name == "tensor" and args and type(args[0]) is Collected:  # an empty list has a type and a rank of its own
@@ -280,7 +280,7 @@ class TorchRecorder(Recorder):
         if type(value) is tuple or value is None:
             guard_switches(self, (args, kwargs))
         if name in VARYING and isinstance(value, (tuple, list)):  # and so does the number of parts here
-            self.guard(self.create(len, (node,)), len(value))
+            self._guard_count(node, len(value))
         return self.settle(node, value, args, writes)
 
     def settle(self, node: Node, value: Any, args: tuple[Any, ...], writes: bool = False) -> Any:
@@ -325,6 +325,28 @@ class TorchRecorder(Recorder):
             raise not_followed(
                 "a torch.Generator that is seeded, or drawn from, by means that the capture does not see"
             )
+
+    def _guard_rank(self, name: str, node: Node, value: torch.Tensor) -> None:
+        """The rank of what a call gave; where the sizes are known that decide it, these are relied on instead."""
+        sizes = self.sizes.squeezed(node) if name == "squeeze" and "rank" in self.relied else None
+        if sizes is None:
+            self.guard(self.create(getattr, (node, "ndim")), value.ndim)
+        for size in sizes or ():
+            self._guard_equal(size, 1)
+
+    def _guard_count(self, node: Node, count: int) -> None:
+        """The number of tensors that a call gave; where the size is known that decides it, that is relied on."""
+        size = self.sizes.count(node) if "rank" in self.relied else None
+        if size is None:
+            self.guard(self.create(len, (node,)), count)
+        else:
+            self._guard_equal(size, count)
+
+    def _guard_equal(self, size: Size, plain: int) -> None:
+        """Rely on a size being a number, or not being it, as in the example, unless it is always so."""
+        answer = self.sizes.compared(operator.eq, size, plain)
+        if isinstance(answer, Node):
+            self.guard(answer, self.sizes.example(size) == plain)
 
     def _guard_lengths(self, place: Any, value: list[Any]) -> None:
         """The lengths of nested lists that came out of a tensor: the program may walk them."""
@@ -416,7 +438,7 @@ class TorchRecorder(Recorder):
         self._rank(tensor)
         owner = self.node_of(tensor)
         if self.sizes.covers(owner, tensor):
-            size = TracedSize(map(self._traced_size, self.sizes.shape_of(owner), tensor.shape))
+            size = TracedSize(map(self._traced_size, self.sizes.ask(owner), tensor.shape))
         else:
             place: Any = Pending(getattr, (owner, "shape"))
             if self._reshapes_inside:

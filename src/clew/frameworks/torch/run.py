@@ -407,6 +407,8 @@ class Run(ExampleRun):
         if sources is not None:
             entry.constants(sources, self.after_inputs)
         drop_implied(graph, self.module)
+        for run in runs:
+            run.recorder.sizes.keep_asked()
         if self.recorder.bodies.is_used or self._goes_several_ways():
             graph.eliminate_dead_code()
         else:

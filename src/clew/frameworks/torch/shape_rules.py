@@ -41,7 +41,11 @@ Rule = Callable[["Call"], Answer]
 
 
 class Several(list[Any]):
-    """The shapes of a call that gives several tensors."""
+    """The shapes of a call that gives several tensors; ``count`` is how many, None if that is not certain."""
+
+    def __init__(self, shapes: Iterable[Any], count: Size | None = None) -> None:
+        super().__init__(shapes)
+        self.count = count
 
 
 class Call:
@@ -124,8 +128,12 @@ def _common(sizes: Sizes, left: Dimension, right: Dimension) -> Dimension:
         return left
     pairs = ((left, right), (right, left))
     for one, other in pairs:
-        if type(one) is int:  # of two sizes that fit, the one that is not one counts
-            return other if one == 1 else one
+        if one == 1:
+            return other
+    sizes.is_assuming = True  # of two sizes that fit, the one that is not one counts
+    for one in (left, right):
+        if type(one) is int:
+            return one
     if left is None or right is None:
         return None
     for one, other in pairs:
@@ -353,6 +361,12 @@ def _unsqueeze(call: Call) -> Answer:
     return [*shape[:axis], 1, *shape[axis:]]
 
 
+def squeezed_axes(call: Call) -> list[int]:
+    """The dimensions that ``squeeze`` leaves out if they are one."""
+    rank, given = len(call.shape(call.get(0, "input"))), call.get(1, "dim")
+    return list(range(rank)) if given is None else _axes(given, rank) if rank else []
+
+
 def _squeeze(call: Call) -> Answer:
     """Dimensions of one are left out: which these are is a literal, or is guarded where they are named."""
     shape = call.shape(call.get(0, "input"))
@@ -361,7 +375,7 @@ def _squeeze(call: Call) -> Answer:
         if any(type(size) is not int and (bounds(size)[0] or 0) < 2 for size in shape):
             return None
         return [size for size in shape if size != 1]
-    axes = _axes(given, len(shape)) if shape else []
+    axes = squeezed_axes(call)
     if any(type(shape[axis]) is not int and (bounds(shape[axis])[0] or 0) < 2 for axis in axes[1:]):
         return None
     return [size for axis, size in enumerate(shape) if axis not in axes or not call.sizes.is_one(size)]
@@ -567,14 +581,16 @@ def _gather(call: Call) -> Answer:
 
 
 def _chunk(call: Call) -> Answer:
-    """So many parts of equal length; only where the number of parts is certain."""
+    """So many parts of equal length; where they may be fewer, their number is guarded."""
     shape = call.shape(call.get(0, "input"))
     count = _literal(call.get(1, "chunks"))
     axis = _axis(call.get(2, "dim", 0), len(shape))
     part = divided(shape[axis], count)
-    if part is None or count < 1:
-        return None
-    return Several([[*shape[:axis], part, *shape[axis + 1 :]] for _ in range(count)])
+    if part is not None:
+        return Several([[*shape[:axis], part, *shape[axis + 1 :]] for _ in range(count)], count)
+    size = call.sizes.example(shape[axis])
+    number = -(-size // max(-(-size // count), 1))
+    return Several([[*shape[:axis], None, *shape[axis + 1 :]] for _ in range(number)])
 
 
 def _split(call: Call) -> Answer:
@@ -582,15 +598,19 @@ def _split(call: Call) -> Answer:
     shape = call.shape(call.get(0, "tensor", call.kwargs.get("self")))
     given = call.get(1, "split_size_or_sections", call.kwargs.get("split_size", call.kwargs.get("split_sizes")))
     axis = _axis(call.get(2, "dim", 0), len(shape))
+    certain: int | None = None
+    lengths: list[Dimension]
     if isinstance(given, (tuple, list)):
         lengths = [call.size(one) for one in given]
+        certain = len(lengths)
     else:
         part = call.size(given)
+        size, step = call.sizes.example(shape[axis]), call.sizes.example(part)
         count = divided(shape[axis], part) if part != 0 else None
-        if type(count) is not int or count < 1 or not is_size(part):
-            return None
-        lengths = [part] * count
-    return Several([[*shape[:axis], length, *shape[axis + 1 :]] for length in lengths])
+        last = part if type(count) is int else None
+        lengths = [*[part] * (-(-size // step) - 1), last] if step > 0 and size > 0 else [None]
+        certain = count if type(count) is int and type(part) is int else None  # parts of nothing are one
+    return Several([[*shape[:axis], length, *shape[axis + 1 :]] for length in lengths], certain)
 
 
 def _unbind(call: Call) -> Answer:
@@ -598,7 +618,7 @@ def _unbind(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     axis = _axis(call.get(1, "dim", 0), len(shape))
     part = [*shape[:axis], *shape[axis + 1 :]]
-    return Several([part] * call.sizes.example(shape[axis]))
+    return Several([part] * call.sizes.example(shape[axis]), shape[axis])
 
 
 # ---- fewer dimensions ------------------------------------------------------------------------------------------------
@@ -957,6 +977,13 @@ LAYERS: dict[type, Rule] = {
 }
 
 
+_TOTAL: frozenset[Rule] = frozenset(
+    {_elementwise, _masked, _flatten, _transpose, _t, _permute, _movedim, _unsqueeze, _squeeze, _reduction, _extreme,
+     _sorted, _made, _filled, _made_anew, _new_full, _randint, _tensor, _unbind, _chunk}
+)  # fmt: skip
+"""The rules of functions that never raise because of sizes, except where ``is_assuming`` says so."""
+
+
 def answer_of(sizes: Sizes, node: Node, layer_at: Callable[[str], Any]) -> Answer:
     """What the rules say of the result of a call; None if they say nothing."""
     rule: Rule | None
@@ -971,10 +998,14 @@ def answer_of(sizes: Sizes, node: Node, layer_at: Callable[[str], Any]) -> Answe
         call = LayerCall(sizes, node, layer)
     if rule is None or "out" in node.kwargs:
         return None
+    sizes.is_assuming = rule not in _TOTAL and node.target not in _NEVER_RAISING
     try:
         return rule(call)
     except (Unknown, IndexError, KeyError, ValueError, StopIteration):
         return None
+
+
+_NEVER_RAISING = frozenset("to float double half bfloat16 long int bool contiguous clone detach".split())
 
 
 def _is_hashable(target: Any) -> bool:

@@ -29,7 +29,10 @@ from clew.capture.example.sizes import (
     in_example,
     of_atom,
 )
-from clew.frameworks.torch.shape_rules import Several, Shape, Unknown, answer_of
+from clew.frameworks.torch.shape_rules import Call, Several, Shape, Unknown, answer_of, squeezed_axes
+from clew.ir.effects import effect_of
+from clew.ir.graph import Graph
+from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.ir.source import user_source
 from clew.ir.types import ArrayType, ScalarType
@@ -71,6 +74,10 @@ class Sizes:
         self._comparisons: dict[Any, Node] = {}
         self._read_shapes: dict[Node, Node] = {}
         self._relied: set[Node] = set()
+        self._assumed: set[Node] = set()
+        self._asked: list[Node] = []
+        self.is_assuming = False
+        """Whether the rule that is being applied holds only because the call would raise otherwise."""
         self.unlike: list[tuple[Node, Any]] = []
         """Calls on which a rule and the example disagreed, with what the rule said."""
 
@@ -109,6 +116,12 @@ class Sizes:
                 waiting += [(given, False) for given in one._inputs if not isinstance(given.value_type, ScalarType)]
 
     def _learn(self, node: Node) -> None:
+        self.is_assuming = False
+        self._learn_shape(node)
+        if self.is_assuming or not self._assumed.isdisjoint(node._inputs):
+            self._assumed.add(node)
+
+    def _learn_shape(self, node: Node) -> None:
         if not isinstance(node.value_type, ArrayType):
             answer = self._answer(node)
             self._several[node] = answer if isinstance(answer, Several) else ()
@@ -177,6 +190,45 @@ class Sizes:
             raise Unknown
         self._attributes[path] = tensor
         return tuple(self._own(path, place, size) for place, size in enumerate(tensor.shape))
+
+    def count(self, node: Node) -> Size | None:
+        """How many tensors a call of the program's own graph gives; None if no rule knows."""
+        if not self._is_on or node.graph is not self._recorder.bodies.outermost:
+            return None
+        for one in self._not_known(node):
+            self._learn(one)
+        found = self._several[node]
+        return found.count if isinstance(found, Several) else None
+
+    def squeezed(self, node: Node) -> list[Size] | None:
+        """The sizes that decide what the rank of a squeezed tensor is; None if no rule knows."""
+        if not self._is_on or node.graph is not self._recorder.bodies.outermost:
+            return None
+        call = Call(self, node.args, node.kwargs)
+        try:
+            shape = call.shape(call.get(0, "input"))
+            return [shape[axis] for axis in squeezed_axes(call)]
+        except Unknown:
+            return None
+
+    def ask(self, node: Node) -> tuple[Size, ...]:
+        """The sizes of a tensor that the program asks for."""
+        shape = self.shape_of(node)
+        if node in self._assumed:
+            self._asked.append(node)
+        return shape
+
+    def keep_asked(self) -> None:
+        """Let calls stay in the graph whose sizes were asked for, even if only these were used: a size is what a rule
+        says if the call does not raise."""
+        live = _live(self._recorder.bodies.outermost) if self._asked else set()
+        for node in dict.fromkeys(self._asked):
+            if node not in live and isinstance(node.value_type, ArrayType):
+                with node.graph.inserting_after(node):
+                    rank = node.graph.call_function(getattr, (node, "ndim"))
+                with node.graph.inserting_after(rank):
+                    expected = len(node.value_type.shape)
+                    node.graph.call_function(require, (rank, expected, describe(rank, expected)))
 
     def is_held(self, size: Size) -> bool:
         """Whether a size is a dimension of an attribute of the root."""
@@ -307,10 +359,14 @@ class Sizes:
         if left is None or right is None:
             return None
         if is_comparison:
-            answer = compare(function, left, right)
-            return self._comparison(function, left, right) if answer is None else answer
+            return self.compared(function, left, right)
         found = ARITHMETIC[function](left, right)
         return found if found is None or isinstance(found, int) else self._calculation(function, values, found)
+
+    def compared(self, function: Any, left: Size, right: Size) -> bool | Node:
+        """The answer to a comparison if it is always the same, its node otherwise."""
+        answer = compare(function, left, right)
+        return self._comparison(function, left, right) if answer is None else answer
 
     def _calculation(self, function: Any, values: tuple[Any, ...], size: Size) -> Any:
         """The place of a number that the program calculates: a node that bears its name, unless there is one."""
@@ -327,3 +383,15 @@ class Sizes:
             args = tuple(one if isinstance(one, int) else self.node(one) for one in (left, right))
             known = self._comparisons[key] = self._make(function, args, is_result=not self._recorder.bodies.open)
         return known
+
+
+def _live(graph: Graph) -> set[Node]:
+    """The nodes that something else than a size depends on: results, and calls that do more than compute."""
+    live: set[Node] = set()
+    waiting = [node for node in graph.nodes if node.op == "output" or effect_of(node) is not Effect.NONE]
+    while waiting:
+        node = waiting.pop()
+        if node not in live:
+            live.add(node)
+            waiting += node._inputs
+    return live
