@@ -337,9 +337,7 @@ def _limits(atom: Opaque, is_upper: bool) -> list[Terms]:
 
 
 Comparison = Callable[[Any, Any], Any]
-COMPARISONS: frozenset[Any] = frozenset(
-    {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
-)
+COMPARISONS: frozenset[Any] = frozenset({operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne})
 
 
 def compare(comparison: Comparison, left: Size, right: Size) -> bool | None:

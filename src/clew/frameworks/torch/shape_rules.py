@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 
 from clew.capture.example.sizes import (
     Size,
@@ -41,11 +40,11 @@ Rule = Callable[["Call"], Answer]
 
 
 class Several(list[Any]):
-    """The shapes of a call that gives several tensors; ``count`` is how many, None if that is not certain."""
+    """The shapes of a call that gives several tensors; ``number`` is how many, None if that is not certain."""
 
-    def __init__(self, shapes: Iterable[Any], count: Size | None = None) -> None:
+    def __init__(self, shapes: Iterable[Any], number: Size | None = None) -> None:
         super().__init__(shapes)
-        self.count = count
+        self.number = number
 
 
 class Call:
@@ -126,18 +125,14 @@ def broadcast(sizes: Sizes, shapes: Iterable[Shape]) -> list[Dimension]:
 def _common(sizes: Sizes, left: Dimension, right: Dimension) -> Dimension:
     if left is right or left == right:
         return left
-    pairs = ((left, right), (right, left))
-    for one, other in pairs:
-        if one == 1:
-            return other
+    if left == 1 or right == 1:
+        return right if left == 1 else left
     sizes.is_assuming = True  # of two sizes that fit, the one that is not one counts
-    for one in (left, right):
-        if type(one) is int:
-            return one
+    if isinstance(left, int) or isinstance(right, int):
+        return left if isinstance(left, int) else right
     if left is None or right is None:
         return None
-    for one, other in pairs:
-        assert one is not None
+    for one, other in ((left, right), (right, left)):
         if (bounds(one)[0] or 0) > 1:
             return one
         limit = other_of_least(one, other)
@@ -148,7 +143,7 @@ def _common(sizes: Sizes, left: Dimension, right: Dimension) -> Dimension:
     return None
 
 
-def _elementwise(call: Call) -> Answer:
+def elementwise_rule(call: Call) -> Answer:
     """All tensors are stretched to one shape."""
     tensors = [value for value in (*call.args, *call.kwargs.values()) if _is_tensor(value)]
     if len(tensors) == 1:
@@ -162,17 +157,17 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, Node) and isinstance(value.value_type, ArrayType)
 
 
-def _masked(call: Call) -> Answer:
+def masked_rule(call: Call) -> Answer:
     """As the tensor and its mask, which are stretched to one shape."""
     return broadcast(call.sizes, [call.shape(call.args[0]), call.shape(call.get(1, "mask"))])
 
 
-def _first(call: Call) -> Answer:
+def first_rule(call: Call) -> Answer:
     """As the first argument."""
     return call.shape(call.get(0, "input"))
 
 
-def _matmul(call: Call) -> Answer:
+def matmul_rule(call: Call) -> Answer:
     left, right = call.shape(call.get(0, "input")), call.shape(call.get(1, "other", call.kwargs.get("mat2")))
     if not left or not right:
         raise Unknown
@@ -181,31 +176,31 @@ def _matmul(call: Call) -> Answer:
     return [*broadcast(call.sizes, [left[:-2], right[:-2]]), *rows, *columns]
 
 
-def _bmm(call: Call) -> Answer:
+def bmm_rule(call: Call) -> Answer:
     left, right = call.shape(call.get(0, "input")), call.shape(call.get(1, "mat2"))
     return [left[0], left[1], right[2]]
 
 
-def _addmm(call: Call) -> Answer:
+def addmm_rule(call: Call) -> Answer:
     left, right = call.shape(call.get(1, "mat1")), call.shape(call.get(2, "mat2"))
     return [left[0], right[1]]
 
 
-def _baddbmm(call: Call) -> Answer:
+def baddbmm_rule(call: Call) -> Answer:
     left, right = call.shape(call.get(1, "batch1")), call.shape(call.get(2, "batch2"))
     return [left[0], left[1], right[2]]
 
 
-def _linear(call: Call) -> Answer:
+def linear_rule(call: Call) -> Answer:
     given, weight = call.shape(call.get(0, "input")), call.shape(call.get(1, "weight"))
     return [*given[:-1], weight[0]] if len(weight) == 2 else given[:-1]
 
 
-def _embedding(call: Call) -> Answer:
+def embedding_rule(call: Call) -> Answer:
     return [*call.shape(call.get(0, "input")), call.shape(call.get(1, "weight"))[1]]
 
 
-def _attention(call: Call) -> Answer:
+def attention_rule(call: Call) -> Answer:
     """``scaled_dot_product_attention``: as many rows as the query has, as wide as the value."""
     query, key, value = (call.shape(call.get(place, name)) for place, name in enumerate(("query", "key", "value")))
     if call.kwargs.get("enable_gqa"):
@@ -216,7 +211,7 @@ def _attention(call: Call) -> Answer:
     return [*broadcast(call.sizes, heads), query[-2], value[-1]]
 
 
-def _einsum(call: Call) -> Answer:
+def einsum_rule(call: Call) -> Answer:
     equation, *operands = call.args
     if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
         operands = list(operands[0])
@@ -235,7 +230,7 @@ def _agreed(call: Call, sizes: list[Size]) -> Dimension:
     return broadcast(call.sizes, [[size] for size in sizes])[0]
 
 
-def _cat(call: Call) -> Answer:
+def cat_rule(call: Call) -> Answer:
     tensors = call.get(0, "tensors")
     if not isinstance(tensors, (tuple, list)) or not tensors:
         return None
@@ -260,7 +255,7 @@ def _cat_of_vectors(shapes: list[tuple[Size, ...]]) -> Answer:
     return [total]
 
 
-def _stack(call: Call) -> Answer:
+def stack_rule(call: Call) -> Answer:
     tensors = call.get(0, "tensors")
     if not isinstance(tensors, (tuple, list)) or not tensors:
         return None
@@ -294,15 +289,15 @@ def _left_over(given: list[Size], others: list[Size]) -> Dimension:
     return divided(total, known) if not isinstance(known, int) else quotient(total, known)
 
 
-def _view(call: Call) -> Answer:
+def view_rule(call: Call) -> Answer:
     return _reshaped(call, call.list_of(1, "size" if "size" in call.kwargs else "shape"))
 
 
-def _view_as(call: Call) -> Answer:
+def view_as_rule(call: Call) -> Answer:
     return call.shape(call.get(1, "other"))
 
 
-def _flatten(call: Call) -> Answer:
+def flatten_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     if not shape:
         return [1]
@@ -311,7 +306,7 @@ def _flatten(call: Call) -> Answer:
     return [*shape[:start], product(shape[start : end + 1]), *shape[end + 1 :]]
 
 
-def _unflatten(call: Call) -> Answer:
+def unflatten_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     axis = _axis(call.get(1, "dim"), len(shape))
     sizes = call.list_of(2, "sizes")
@@ -324,7 +319,7 @@ def _unflatten(call: Call) -> Answer:
     return [*shape[:axis], *inner, *shape[axis + 1 :]]
 
 
-def _transpose(call: Call) -> Answer:
+def transpose_rule(call: Call) -> Answer:
     shape = list(call.shape(call.get(0, "input")))
     if not shape:
         return shape
@@ -334,18 +329,18 @@ def _transpose(call: Call) -> Answer:
     return shape
 
 
-def _t(call: Call) -> Answer:
+def t_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     return shape[::-1] if len(shape) < 3 else None
 
 
-def _permute(call: Call) -> Answer:
+def permute_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     dims = call.list_of(1, "dims")
     return [shape[_axis(dim, len(shape))] for dim in dims] if len(dims) == len(shape) else None
 
 
-def _movedim(call: Call) -> Answer:
+def movedim_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     sources, targets = (_axes(call.get(place, name), len(shape)) for place, name in ((1, "source"), (2, "destination")))
     order = [-1] * len(shape)
@@ -355,7 +350,7 @@ def _movedim(call: Call) -> Answer:
     return [shape[axis if axis >= 0 else next(rest)] for axis in order]
 
 
-def _unsqueeze(call: Call) -> Answer:
+def unsqueeze_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     axis = _axis(call.get(1, "dim"), len(shape) + 1)
     return [*shape[:axis], 1, *shape[axis:]]
@@ -367,7 +362,7 @@ def squeezed_axes(call: Call) -> list[int]:
     return list(range(rank)) if given is None else _axes(given, rank) if rank else []
 
 
-def _squeeze(call: Call) -> Answer:
+def squeeze_rule(call: Call) -> Answer:
     """Dimensions of one are left out: which these are is a literal, or is guarded where they are named."""
     shape = call.shape(call.get(0, "input"))
     given = call.get(1, "dim")
@@ -381,7 +376,7 @@ def _squeeze(call: Call) -> Answer:
     return [size for axis, size in enumerate(shape) if axis not in axes or not call.sizes.is_one(size)]
 
 
-def _expand(call: Call) -> Answer:
+def expand_rule(call: Call) -> Answer:
     shape, wanted = call.shape(call.get(0, "input")), call.list_of(1, "size")
     new = len(wanted) - len(shape)
     if new < 0:
@@ -397,13 +392,13 @@ def _expand(call: Call) -> Answer:
     return found
 
 
-def _repeat(call: Call) -> Answer:
+def repeat_rule(call: Call) -> Answer:
     shape, times = list(call.shape(call.get(0, "input"))), call.list_of(1, "repeats")
     head: list[Size] = [1] * (len(times) - len(shape))
     return [multiply(size, count) for size, count in zip([*head, *shape], times, strict=True)]
 
 
-def _tile(call: Call) -> Answer:
+def tile_rule(call: Call) -> Answer:
     shape, times = list(call.shape(call.get(0, "input"))), call.list_of(1, "dims")
     rank = max(len(shape), len(times))
     ones: list[Size] = [1] * rank
@@ -411,7 +406,7 @@ def _tile(call: Call) -> Answer:
     return [multiply(size, count) for size, count in zip(shape, times, strict=True)]
 
 
-def _repeat_interleave(call: Call) -> Answer:
+def repeat_interleave_rule(call: Call) -> Answer:
     times, dim = call.get(1, "repeats"), call.get(2, "dim")
     if _is_tensor(times):
         return None
@@ -422,7 +417,7 @@ def _repeat_interleave(call: Call) -> Answer:
     return [multiply(size, count) if place == axis else size for place, size in enumerate(shape)]
 
 
-def _unfold(call: Call) -> Answer:
+def unfold_rule(call: Call) -> Answer:
     """``x.unfold(dim, size, step)``: windows."""
     shape = call.shape(call.args[0])
     axis = _axis(call.get(1, "dimension"), len(shape))
@@ -432,7 +427,7 @@ def _unfold(call: Call) -> Answer:
     return [*shape[:axis], windows, *shape[axis + 1 :], size]
 
 
-def _diagonal_free(call: Call) -> Answer:
+def diagonal_free_rule(call: Call) -> Answer:
     """``diag_embed`` without further arguments: a square for each vector."""
     shape = call.shape(call.args[0])
     return [*shape, shape[-1]] if len(call.args) == 1 and not call.kwargs and shape else None
@@ -441,7 +436,7 @@ def _diagonal_free(call: Call) -> Answer:
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _getitem(call: Call) -> Answer:
+def getitem_rule(call: Call) -> Answer:
     """``x[...]``: numbers, slices, None, an ellipsis and tensors of whole numbers."""
     shape = list(call.shape(call.args[0]))
     index = call.args[1]
@@ -469,9 +464,7 @@ def _is_understood(call: Call, item: Any) -> bool:
     return item is None or item is ... or type(item) in (int, slice)
 
 
-def _indexed(
-    call: Call, shape: list[Size], items: list[Any], rest: int
-) -> tuple[list[Dimension], list[Node], int]:
+def _indexed(call: Call, shape: list[Size], items: list[Any], rest: int) -> tuple[list[Dimension], list[Node], int]:
     """The dimensions that stay, the tensors among the index, and where their dimensions go."""
     found: list[Dimension] = []
     tensors: list[Node] = []
@@ -553,20 +546,20 @@ def _edge(edge: Size, size: Size) -> Dimension:
     return None
 
 
-def _select(call: Call) -> Answer:
+def select_rule(call: Call) -> Answer:
     shape = call.shape(call.args[0])
     axis = _axis(call.get(1, "dim"), len(shape))
     return [size for place, size in enumerate(shape) if place != axis]
 
 
-def _narrow(call: Call) -> Answer:
+def narrow_rule(call: Call) -> Answer:
     shape = list(call.shape(call.args[0]))
     length = call.size(call.get(3, "length"))
     shape[_axis(call.get(1, "dim"), len(shape))] = length
     return shape if is_size(length) else None
 
 
-def _index_select(call: Call) -> Answer:
+def index_select_rule(call: Call) -> Answer:
     shape, index = list(call.shape(call.args[0])), call.shape(call.get(2, "index"))
     if not shape:
         return None
@@ -575,12 +568,12 @@ def _index_select(call: Call) -> Answer:
     return shape
 
 
-def _gather(call: Call) -> Answer:
+def gather_rule(call: Call) -> Answer:
     index = call.shape(call.get(2, "index"))
     return index if len(index) == len(call.shape(call.args[0])) else None
 
 
-def _chunk(call: Call) -> Answer:
+def chunk_rule(call: Call) -> Answer:
     """So many parts of equal length; where they may be fewer, their number is guarded."""
     shape = call.shape(call.get(0, "input"))
     count = _literal(call.get(1, "chunks"))
@@ -593,7 +586,7 @@ def _chunk(call: Call) -> Answer:
     return Several([[*shape[:axis], None, *shape[axis + 1 :]] for _ in range(number)])
 
 
-def _split(call: Call) -> Answer:
+def split_rule(call: Call) -> Answer:
     """Parts of one length, or of lengths that are listed."""
     shape = call.shape(call.get(0, "tensor", call.kwargs.get("self")))
     given = call.get(1, "split_size_or_sections", call.kwargs.get("split_size", call.kwargs.get("split_sizes")))
@@ -613,7 +606,7 @@ def _split(call: Call) -> Answer:
     return Several([[*shape[:axis], length, *shape[axis + 1 :]] for length in lengths], certain)
 
 
-def _unbind(call: Call) -> Answer:
+def unbind_rule(call: Call) -> Answer:
     """The number of parts is guarded; each is the same."""
     shape = call.shape(call.get(0, "input"))
     axis = _axis(call.get(1, "dim", 0), len(shape))
@@ -636,55 +629,55 @@ def _reduced(call: Call, dim: Any, keep: Any) -> list[Size]:
     return [size for place, size in enumerate(shape) if place not in axes]
 
 
-def _reduction(call: Call) -> Answer:
+def reduction_rule(call: Call) -> Answer:
     """``sum``, ``mean``: over some dimensions, or all."""
     dim = call.get(1, "dim", call.kwargs.get("axis"))
     return _reduced(call, dim, call.get(2, "keepdim", call.kwargs.get("keepdims", False)))
 
 
-def _statistic(call: Call) -> Answer:
+def statistic_rule(call: Call) -> Answer:
     """``var``, ``std``: the second argument may say something else than the dimensions."""
     if len(call.args) > 2 or any(type(one) is bool for one in call.args):
         return None
     return _reduced(call, call.get(1, "dim"), call.kwargs.get("keepdim", False))
 
 
-def _norm(call: Call) -> Answer:
+def norm_rule(call: Call) -> Answer:
     dim = call.get(2, "dim")
     return _reduced(call, dim, call.get(3, "keepdim", False))
 
 
-def _extreme(call: Call) -> Answer:
+def extreme_rule(call: Call) -> Answer:
     """``max``, ``min``: of all, of two tensors, or with the places along one dimension."""
     other = call.get(1, "other", call.kwargs.get("dim"))
     if other is None:
         return []
     if _is_tensor(other):
-        return _elementwise(call)
-    return _along(call)
+        return elementwise_rule(call)
+    return along_rule(call)
 
 
-def _along(call: Call) -> Answer:
+def along_rule(call: Call) -> Answer:
     """Values and their places along one dimension."""
     shape = _reduced(call, _literal(call.get(1, "dim", -1)), call.get(2, "keepdim", False))
     return Several([shape, shape])
 
 
-def _kth(call: Call) -> Answer:
+def kth_rule(call: Call) -> Answer:
     shape = _reduced(call, _literal(call.get(2, "dim", -1)), call.get(3, "keepdim", False))
     return Several([shape, shape])
 
 
-def _median(call: Call) -> Answer:
-    return [] if call.get(1, "dim") is None else _along(call)
+def median_rule(call: Call) -> Answer:
+    return [] if call.get(1, "dim") is None else along_rule(call)
 
 
-def _sorted(call: Call) -> Answer:
+def sorted_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     return Several([shape, shape])
 
 
-def _topk(call: Call) -> Answer:
+def topk_rule(call: Call) -> Answer:
     shape, count = list(call.shape(call.get(0, "input"))), call.size(call.get(1, "k"))
     if not shape or not is_size(count):
         return None
@@ -692,39 +685,39 @@ def _topk(call: Call) -> Answer:
     return Several([shape, shape])
 
 
-def _nothing(call: Call) -> Answer:
+def nothing_rule(call: Call) -> Answer:
     return []
 
 
 # ---- new tensors -----------------------------------------------------------------------------------------------------
 
 
-def _made(call: Call) -> Answer:
+def made_rule(call: Call) -> Answer:
     """``zeros``, ``rand``: of the sizes that are given."""
     return call.list_of(0, "size")
 
 
-def _filled(call: Call) -> Answer:
+def filled_rule(call: Call) -> Answer:
     given = call.get(0, "size")
     return [call.size(one) for one in given] if isinstance(given, (tuple, list)) else None
 
 
-def _made_anew(call: Call) -> Answer:
+def made_anew_rule(call: Call) -> Answer:
     """``x.new_zeros``."""
     return call.list_of(1, "size")
 
 
-def _new_full(call: Call) -> Answer:
+def new_full_rule(call: Call) -> Answer:
     given = call.get(1, "size")
     return [call.size(one) for one in given] if isinstance(given, (tuple, list)) else None
 
 
-def _randint(call: Call) -> Answer:
+def randint_rule(call: Call) -> Answer:
     given = next((one for one in (*call.args[1:], call.kwargs.get("size")) if isinstance(one, (tuple, list))), None)
     return None if given is None else [call.size(one) for one in given]
 
 
-def _arange(call: Call) -> Answer:
+def arange_rule(call: Call) -> Answer:
     """Whole numbers from a start to an end."""
     start, end = (0, call.args[0]) if len(call.args) == 1 else (call.get(0, "start", 0), call.get(1, "end"))
     step = call.get(2, "step", 1)
@@ -736,7 +729,7 @@ def _arange(call: Call) -> Answer:
     return [count if step == 1 else quotient(add(count, step - 1), step)]
 
 
-def _tensor(call: Call) -> Answer:
+def tensor_rule(call: Call) -> Answer:
     """A tensor of literals, and of numbers of the program's."""
     shape: list[Dimension] = []
     value = call.get(0, "data")
@@ -747,16 +740,16 @@ def _tensor(call: Call) -> Answer:
     return shape if is_number else None
 
 
-def _linspace(call: Call) -> Answer:
+def linspace_rule(call: Call) -> Answer:
     return [call.size(call.get(2, "steps"))]
 
 
-def _eye(call: Call) -> Answer:
+def eye_rule(call: Call) -> Answer:
     rows, columns = call.get(0, "n"), call.get(1, "m")
     return [call.size(rows), call.size(rows if columns is None else columns)]
 
 
-def _one_hot(call: Call) -> Answer:
+def one_hot_rule(call: Call) -> Answer:
     classes = call.size(call.get(1, "num_classes", -1))
     return [*call.shape(call.args[0]), classes if is_size(classes) else None]
 
@@ -764,7 +757,7 @@ def _one_hot(call: Call) -> Answer:
 # ---- neighbourhoods --------------------------------------------------------------------------------------------------
 
 
-def _pad(call: Call) -> Answer:
+def pad_rule(call: Call) -> Answer:
     shape, widths = list(call.shape(call.get(0, "input"))), call.get(1, "pad")
     if not isinstance(widths, (tuple, list)) or len(widths) % 2:
         return None
@@ -787,7 +780,7 @@ def _windows(size: Size, kernel: Size, stride: Size, padding: Size, dilation: Si
     return None if count is None else add(count, 1)
 
 
-def _convolution(count: int) -> Rule:
+def convolution_rule(count: int) -> Rule:
     def rule(call: Call) -> Answer:
         shape, weight = call.shape(call.get(0, "input")), call.shape(call.get(1, "weight"))
         padding = call.get(4, "padding", 0)
@@ -803,7 +796,7 @@ def _convolution(count: int) -> Rule:
     return rule
 
 
-def _pooled(count: int) -> Rule:
+def pooled_rule(count: int) -> Rule:
     """Pools: batch and channels stay, unless places are asked for as well."""
 
     def rule(call: Call) -> Answer:
@@ -815,7 +808,7 @@ def _pooled(count: int) -> Rule:
     return rule
 
 
-def _adaptive(count: int) -> Rule:
+def adaptive_rule(count: int) -> Rule:
     def rule(call: Call) -> Answer:
         shape, size = call.shape(call.get(0, "input")), call.get(1, "output_size")
         sizes = list(size) if isinstance(size, (tuple, list)) else [size] * count
@@ -825,7 +818,7 @@ def _adaptive(count: int) -> Rule:
     return rule
 
 
-def _interpolate(call: Call) -> Answer:
+def interpolate_rule(call: Call) -> Answer:
     shape, size = call.shape(call.get(0, "input")), call.get(1, "size")
     if len(shape) < 3:
         return None
@@ -833,180 +826,3 @@ def _interpolate(call: Call) -> Answer:
     if size is not None:
         inner = [*_per_dimension(call, size, len(inner))]
     return [*shape[:2], *inner]
-
-
-# ---- modules ---------------------------------------------------------------------------------------------------------
-
-
-class LayerCall(Call):
-    """A call of one of torch's own layers: its parameters are symbols of their own."""
-
-    __slots__ = ("layer", "path")
-
-    def __init__(self, sizes: Sizes, node: Node, layer: torch.nn.Module) -> None:
-        super().__init__(sizes, node.args, node.kwargs)
-        self.layer = layer
-        self.path = str(node.target)
-
-    def parameter(self, name: str) -> tuple[Size, ...]:
-        """The sizes of a parameter of the layer."""
-        return self.sizes.shape_of_attribute(getattr(self.layer, name))
-
-
-def _linear_layer(call: Any) -> Answer:
-    return [*call.shape(call.get(0, "input"))[:-1], call.parameter("weight")[0]]
-
-
-def _embedding_layer(call: Any) -> Answer:
-    return [*call.shape(call.get(0, "input")), call.parameter("weight")[1]]
-
-
-def _convolution_layer(count: int) -> Rule:
-    """Where the windows lie hangs on settings of the layer, which may be set anew; batch and channels do not."""
-
-    def rule(call: Any) -> Answer:
-        shape = call.shape(call.get(0, "input"))
-        return [*shape[: -count - 1], call.parameter("weight")[0], *[None] * count]
-
-    return rule
-
-
-def _pool_layer(count: int) -> Rule:
-    def rule(call: Any) -> Answer:
-        return [*call.shape(call.get(0, "input"))[:-count], *[None] * count]
-
-    return rule
-
-
-# ---- the tables ------------------------------------------------------------------------------------------------------
-
-_ELEMENTWISE = (
-    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow rsub maximum minimum fmax "
-    "fmin atan2 arctan2 hypot copysign lt le gt ge eq ne less less_equal greater greater_equal not_equal logical_and "
-    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift where lerp "
-    "addcmul addcdiv masked_fill clamp clip clamp_min clamp_max isclose xlogy logaddexp logaddexp2 nextafter heaviside "
-    "ldexp float_power gcd lcm "
-    "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __div__ __rdiv__ __truediv__ __rtruediv__ __floordiv__ "
-    "__rfloordiv__ __mod__ __rmod__ __pow__ __rpow__ __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __lshift__ "
-    "__rlshift__ __rshift__ __rrshift__ __lt__ __le__ __gt__ __ge__ __eq__ __ne__"
-)
-_SHAPE_KEEPING = (
-    "abs absolute neg negative positive exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan "
-    "asin acos atan arcsin arccos arctan sinh cosh tanh asinh acosh atanh arcsinh arccosh arctanh sigmoid erf erfc "
-    "erfinv floor ceil round trunc fix frac sign sgn signbit relu relu6 gelu silu mish elu selu celu leaky_relu "
-    "hardtanh hardswish hardsigmoid softplus softsign softshrink hardshrink tanhshrink threshold logsigmoid rrelu "
-    "softmax log_softmax softmin dropout alpha_dropout feature_dropout dropout1d dropout2d dropout3d layer_norm "
-    "rms_norm batch_norm group_norm instance_norm normalize local_response_norm cumsum cumprod logcumsumexp roll flip "
-    "fliplr flipud tril triu isnan isinf isfinite isposinf isneginf logical_not bitwise_not invert nan_to_num digamma "
-    "lgamma i0 sinc deg2rad rad2deg conj conj_physical angle to float double half bfloat16 long int short "
-    "char byte bool type_as contiguous clone detach alias cpu cuda scatter scatter_add "
-    "scatter_reduce index_add index_copy index_fill index_put index_reduce put bernoulli argsort zeros_like ones_like "
-    "empty_like full_like rand_like randn_like randint_like logit renorm "
-    "__neg__ __pos__ __invert__ __abs__"
-)
-_BY_NAME: dict[str, Rule] = {
-    **dict.fromkeys(_ELEMENTWISE.split(), _elementwise),
-    **dict.fromkeys(_SHAPE_KEEPING.split(), _first),
-    **dict.fromkeys("sum mean amax amin all any argmax argmin logsumexp nansum nanmean prod count_nonzero".split(),
-                    _reduction),
-    **dict.fromkeys("var std".split(), _statistic),
-    **dict.fromkeys("max min".split(), _extreme),
-    **dict.fromkeys("cummax cummin sort".split(), _sorted),
-    **dict.fromkeys("matmul __matmul__".split(), _matmul),
-    **dict.fromkeys("view reshape".split(), _view),
-    **dict.fromkeys("view_as reshape_as expand_as".split(), _view_as),
-    **dict.fromkeys("transpose swapaxes swapdims".split(), _transpose),
-    **dict.fromkeys("movedim moveaxis".split(), _movedim),
-    **dict.fromkeys("zeros ones empty rand randn".split(), _made),
-    **dict.fromkeys("new_zeros new_ones new_empty".split(), _made_anew),
-    **dict.fromkeys("cat concat concatenate".split(), _cat),
-    **dict.fromkeys("split split_with_sizes".split(), _split),
-    "masked_scatter": _masked, "norm": _norm, "mm": _matmul, "mv": _matmul, "bmm": _bmm, "addmm": _addmm, "baddbmm": _baddbmm,
-    "linear": _linear, "embedding": _embedding, "scaled_dot_product_attention": _attention, "einsum": _einsum,
-    "stack": _stack, "flatten": _flatten, "unflatten": _unflatten, "t": _t, "permute": _permute,
-    "unsqueeze": _unsqueeze, "squeeze": _squeeze, "expand": _expand, "broadcast_to": _expand,
-    "repeat": _repeat, "tile": _tile, "repeat_interleave": _repeat_interleave, "unfold": _unfold,
-    "diag_embed": _diagonal_free, "getitem": _getitem, "__getitem__": _getitem, "select": _select, "narrow": _narrow,
-    "index_select": _index_select, "gather": _gather, "chunk": _chunk, "unbind": _unbind, "topk": _topk,
-    "kthvalue": _kth, "mode": _along, "median": _median, "dot": _nothing, "full": _filled, "new_full": _new_full,
-    "randint": _randint, "arange": _arange, "tensor": _tensor, "linspace": _linspace, "eye": _eye, "one_hot": _one_hot, "pad": _pad,
-    "conv1d": _convolution(1), "conv2d": _convolution(2), "conv3d": _convolution(3),
-    "max_pool1d": _pooled(1), "max_pool2d": _pooled(2), "max_pool3d": _pooled(3),
-    "avg_pool1d": _pooled(1), "avg_pool2d": _pooled(2), "avg_pool3d": _pooled(3),
-    "adaptive_avg_pool1d": _adaptive(1), "adaptive_avg_pool2d": _adaptive(2), "adaptive_avg_pool3d": _adaptive(3),
-    "interpolate": _interpolate,
-}  # fmt: skip
-
-
-def _functions() -> dict[Any, Rule]:
-    """The rules by function: of torch, of its functional layers and of Python's operators."""
-    found: dict[Any, Rule] = {}
-    for holder in (torch, F, torch._C._nn):
-        for name, rule in _BY_NAME.items():
-            function = getattr(holder, name, None)
-            if callable(function) and name != "unfold":  # as a function it is another one
-                found[function] = rule
-    found[torch.embedding] = lambda call: [*call.shape(call.args[1]), call.shape(call.args[0])[1]]
-    for name in ("add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift lt le gt ge eq ne".split()):
-        found[getattr(operator, name)] = _elementwise
-    found |= {getattr(operator, name): _first for name in ("neg", "pos", "invert", "abs")}
-    found |= {operator.matmul: _matmul, operator.getitem: _getitem}
-    return found
-
-
-FUNCTIONS = _functions()
-METHODS = {name: rule for name, rule in _BY_NAME.items() if hasattr(torch.Tensor, name)}
-_KEEPING_LAYERS = (
-    "ReLU ReLU6 GELU SiLU Mish ELU SELU CELU LeakyReLU Hardtanh Hardswish Hardsigmoid Softplus Softsign Softshrink "
-    "Hardshrink Tanhshrink Threshold LogSigmoid Sigmoid Tanh Softmax LogSoftmax Softmin Dropout Dropout1d Dropout2d "
-    "Dropout3d AlphaDropout FeatureAlphaDropout LayerNorm RMSNorm BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm "
-    "InstanceNorm1d InstanceNorm2d InstanceNorm3d LocalResponseNorm Identity PReLU"
-)
-LAYERS: dict[type, Rule] = {
-    **{getattr(torch.nn, name): _first for name in _KEEPING_LAYERS.split() if hasattr(torch.nn, name)},
-    torch.nn.Linear: _linear_layer,
-    torch.nn.Embedding: _embedding_layer,
-    torch.nn.Conv1d: _convolution_layer(1),
-    torch.nn.Conv2d: _convolution_layer(2),
-    torch.nn.Conv3d: _convolution_layer(3),
-    **{
-        getattr(torch.nn, f"{kind}{count}d"): _pool_layer(count)
-        for kind in ("MaxPool", "AvgPool", "AdaptiveAvgPool", "AdaptiveMaxPool")
-        for count in (1, 2, 3)
-    },
-}
-
-
-_TOTAL: frozenset[Rule] = frozenset(
-    {_elementwise, _masked, _flatten, _transpose, _t, _permute, _movedim, _unsqueeze, _squeeze, _reduction, _extreme,
-     _sorted, _made, _filled, _made_anew, _new_full, _randint, _tensor, _unbind, _chunk}
-)  # fmt: skip
-"""The rules of functions that never raise because of sizes, except where ``is_assuming`` says so."""
-
-
-def answer_of(sizes: Sizes, node: Node, layer_at: Callable[[str], Any]) -> Answer:
-    """What the rules say of the result of a call; None if they say nothing."""
-    rule: Rule | None
-    call = Call(sizes, node.args, node.kwargs)
-    if node.op == "call_function":
-        rule = FUNCTIONS.get(node.target) if _is_hashable(node.target) else None
-    elif node.op == "call_method":
-        rule = METHODS.get(str(node.target))
-    else:
-        layer = layer_at(str(node.target)) if node.op == "call_module" else None
-        rule = LAYERS.get(type(layer))
-        call = LayerCall(sizes, node, layer)
-    if rule is None or "out" in node.kwargs:
-        return None
-    sizes.is_assuming = rule not in _TOTAL and node.target not in _NEVER_RAISING
-    try:
-        return rule(call)
-    except (Unknown, IndexError, KeyError, ValueError, StopIteration):
-        return None
-
-
-_NEVER_RAISING = frozenset("to float double half bfloat16 long int bool contiguous clone detach".split())
-
-
-def _is_hashable(target: Any) -> bool:
-    return getattr(type(target), "__hash__", None) is not None

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from clew.capture.example.guards import require
 from clew.capture.example.recorder import Pending, Scalar, describe
@@ -29,7 +30,8 @@ from clew.capture.example.sizes import (
     in_example,
     of_atom,
 )
-from clew.frameworks.torch.shape_rules import Call, Several, Shape, Unknown, answer_of, squeezed_axes
+from clew.frameworks.torch.shape_rules import Call, Several, Shape, Unknown, squeezed_axes
+from clew.frameworks.torch.shape_table import answer_of
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -90,7 +92,8 @@ class Sizes:
     def covers(self, node: Node, tensor: Any) -> bool:
         """Whether the sizes of a tensor are expressed here."""
         recorder = self._recorder
-        is_plain = type(tensor) in recorder.array_kinds and recorder.arrays is None and self._is_on
+        is_plain = type(tensor) in recorder.array_kinds or isinstance(tensor, FakeTensor)
+        is_plain = is_plain and recorder.arrays is None and self._is_on
         return is_plain and node.graph is recorder.bodies.outermost and isinstance(node.value_type, ArrayType)
 
     def shape_of(self, node: Node) -> tuple[Size, ...]:
@@ -135,9 +138,7 @@ class Sizes:
         except LookupError:  # a number whose value in the example nobody has noted
             said = None
         shape = [None] * len(real) if said is None else said
-        self._shapes[node] = tuple(
-            self._own(node, place) if size is None else size for place, size in enumerate(shape)
-        )
+        self._shapes[node] = tuple(self._own(node, place) if size is None else size for place, size in enumerate(shape))
 
     def _said(self, node: Node) -> Shape | None:
         """What a rule says of a tensor, by itself or among several that a call gave."""
@@ -198,7 +199,7 @@ class Sizes:
         for one in self._not_known(node):
             self._learn(one)
         found = self._several[node]
-        return found.count if isinstance(found, Several) else None
+        return found.number if isinstance(found, Several) else None
 
     def squeezed(self, node: Node) -> list[Size] | None:
         """The sizes that decide what the rank of a squeezed tensor is; None if no rule knows."""
@@ -223,7 +224,7 @@ class Sizes:
         says if the call does not raise."""
         live = _live(self._recorder.bodies.outermost) if self._asked else set()
         for node in dict.fromkeys(self._asked):
-            if node not in live and isinstance(node.value_type, ArrayType):
+            if not node._erased and node not in live and isinstance(node.value_type, ArrayType):
                 with node.graph.inserting_after(node):
                     rank = node.graph.call_function(getattr, (node, "ndim"))
                 with node.graph.inserting_after(rank):
