@@ -69,10 +69,12 @@ _ONE: Monomial = frozenset()
 class Expression:
     """A sum of products of atoms, at least one of them no constant."""
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_hash", "example", "terms")
 
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self.terms = terms
+        self.example: int | None = None
+        """The value in the example, once somebody has asked for it."""
         self._hash = hash(frozenset(terms.items()))
 
     def __eq__(self, other: object) -> bool:
@@ -389,8 +391,16 @@ def _value(atom: Atom, value_of: Callable[[Symbol], int]) -> int:
     return int(calculate(*values))
 
 
-def in_example(symbol: Symbol) -> int:
-    """What a symbol was in the example."""
+def in_example(size: Size) -> int:
+    """What a size was in the example."""
+    if isinstance(size, int):
+        return size
+    if size.example is None:
+        size.example = evaluate(size, _noted)
+    return size.example
+
+
+def _noted(symbol: Symbol) -> int:
     if symbol.example is None:
         raise LookupError(f"the value of {symbol} in the example is not known")
     return symbol.example

@@ -26,14 +26,12 @@ from clew.capture.example.sizes import (
     as_symbol,
     atoms_of,
     compare,
-    evaluate,
     in_example,
     of_atom,
 )
 from clew.frameworks.torch.shape_rules import Call, Several, Shape, Unknown, squeezed_axes
 from clew.frameworks.torch.shape_table import answer_of
 from clew.ir.effects import effect_of
-from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.ir.source import user_source
@@ -159,16 +157,20 @@ class Sizes:
         if len(said) != len(real):
             return False
         for size, one in zip(said, real, strict=True):
-            symbol = None if size is None else as_symbol(size)
-            if symbol is not None and symbol.example is None:
-                symbol.example = one
-            if size is not None and self.example(size) != one:
+            if size is not None and size != one and self._example_or(size, one) != one:
                 return False
         return True
 
+    def _example_or(self, size: Size, real: int) -> int:
+        """What a size was in the example, where a number of which nobody has noted that is what it must be."""
+        symbol = as_symbol(size)
+        if symbol is not None and symbol.example is None:
+            symbol.example = real
+        return self.example(size)
+
     def example(self, size: Size) -> int:
         """What a size was in the example."""
-        return evaluate(size, in_example)
+        return in_example(size)
 
     def is_one(self, size: Size) -> bool:
         """Whether a size is one in the example; the caller knows that this is guarded."""
@@ -222,9 +224,9 @@ class Sizes:
     def keep_asked(self) -> None:
         """Let calls stay in the graph whose sizes were asked for, even if only these were used: a size is what a rule
         says if the call does not raise."""
-        live = _live(self._recorder.bodies.outermost) if self._asked else set()
-        for node in dict.fromkeys(self._asked):
-            if not node._erased and node not in live and isinstance(node.value_type, ArrayType):
+        live: set[Node] = set()
+        for node in reversed(dict.fromkeys(self._asked)):
+            if not node._erased and isinstance(node.value_type, ArrayType) and not _is_live(node, live):
                 with node.graph.inserting_after(node):
                     rank = node.graph.call_function(getattr, (node, "ndim"))
                 with node.graph.inserting_after(rank):
@@ -386,13 +388,15 @@ class Sizes:
         return known
 
 
-def _live(graph: Graph) -> set[Node]:
-    """The nodes that something else than a size depends on: results, and calls that do more than compute."""
-    live: set[Node] = set()
-    waiting = [node for node in graph.nodes if node.op == "output" or effect_of(node) is not Effect.NONE]
+def _is_live(node: Node, live: set[Node]) -> bool:
+    """Whether a result, or a call that does more than compute, depends on a node; those of which it is known are
+    ``live``."""
+    waiting, seen = [node], {node}
     while waiting:
-        node = waiting.pop()
-        if node not in live:
+        one = waiting.pop()
+        if one.op == "output" or one in live:
             live.add(node)
-            waiting += node._inputs
-    return live
+            return True
+        waiting += [user for user in one.users if user not in seen]
+        seen.update(one.users)
+    return any(effect_of(one) is not Effect.NONE for one in seen)
