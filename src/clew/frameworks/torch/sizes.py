@@ -78,8 +78,6 @@ class Sizes:
         self._asked: list[Node] = []
         self.is_assuming = False
         """Whether the rule that is being applied holds only because the call would raise otherwise."""
-        self.unlike: list[tuple[Node, Any]] = []
-        """Calls on which a rule and the example disagreed, with what the rule said."""
 
     # ---- shapes --------------------------------------------------------------------------------------------------
 
@@ -131,7 +129,6 @@ class Sizes:
         said = self._said(node)
         try:
             if said is not None and not self._agrees(said, real):
-                self.unlike.append((node, said))
                 said = None
         except LookupError:  # a number whose value in the example nobody has noted
             said = None
