@@ -51,8 +51,7 @@ def test_the_same_question_of_another_node():
     found = kept(program, torch.ones(5), torch.ones(5))
     assert [text for text in found if "shape" in text] == [
         "x.shape[0] == y.shape[0]",
-        "(x * 2).shape[0] > 3",
-        "((x * 2) + 1).shape[0] > 3",
+        "x.shape[0] > 3",
     ]
 
 
@@ -153,7 +152,7 @@ def test_what_adds_nothing_to_a_size_is_the_size():
 
 def test_a_long_expression_is_named():
     def program(x):
-        scores = (x.exp() / x.exp().sum(0, True)).cumsum(0).clamp(0, 1) * x.shape[0]
+        scores = ((x.exp() / x.exp().sum(0, True)).cumsum(0).clamp(0, 1) * x.shape[0])[x > 0]
         return scores * 2 if scores.shape[0] > 3 else scores
 
     assert kept(program, torch.ones(5)) == ["scores.shape[0] > 3"]

@@ -33,7 +33,7 @@ _TOO_MUCH = "it asks for more than can be recorded"
 _MOST_NODES_IN_LIBRARIES = 100
 """In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
 
-_MOST_IN_LIBRARIES = 4
+_MOST_IN_LIBRARIES = 3
 """In a program of more nodes than that, libraries may ask so often: each question may double the runs."""
 
 

@@ -56,9 +56,12 @@ _WORDED = frozenset({"variable", "either", "alike", "untouched", "other_attribut
 _STRUCTURAL = frozenset({"length", "keys", "attributes", "other_attributes", "alike", "is"})
 
 
-def lift_guards(graph: Graph) -> None:
-    """Turn the recorded guards of a finished graph into data, and those that must stay into nodes of one kind."""
-    lifter = _Lifter(graph)
+def lift_guards(graph: Graph, root: Any = None) -> None:
+    """Turn the recorded guards of a finished graph into data, and those that must stay into nodes of one kind.
+
+    ``root`` has the modules that the graph calls.
+    """
+    lifter = _Lifter(graph, root)
     for node in list(graph.nodes):
         lifter.see(node)
     lifter.drop_unread()
@@ -76,8 +79,9 @@ def _is_recorded(node: Node) -> bool:
 class _Lifter:
     """Looks at the nodes of a graph in order, and lifts the guards among them."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, root: Any) -> None:
         self.graph = graph
+        self.root = root
         self.found: list[Guard] = []
         self._has_acted = False
         self._has_reshaped = False
@@ -99,7 +103,7 @@ class _Lifter:
     def _note(self, node: Node) -> None:
         if self._has_reshaped or node.op in ("placeholder", "get_attr", "output"):
             return
-        effect = effect_of(node)
+        effect = effect_of(node, self.root)
         self._has_acted = self._has_acted or effect in (Effect.WRITE, Effect.UNKNOWN)
         name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
         self._has_reshaped = effect is Effect.UNKNOWN or name in _RESHAPING

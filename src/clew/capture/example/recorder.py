@@ -90,6 +90,12 @@ class Pending:
         self.name = name
         self.node: Node | None = None
 
+    def made_by(self, recorder: Recorder) -> Node:
+        """The node, made where what it is taken from was made."""
+        owner, *rest = self.args
+        node = recorder.resolve(owner)
+        return recorder._create("call_function", self.target, (node, *rest), {}, node.graph, name=self.name)
+
 
 class Recorder:
     """Records one run of a program."""
@@ -172,10 +178,13 @@ class Recorder:
         if isinstance(place, Node):
             return place
         if place.node is None:
-            owner, *rest = place.args
-            node = self.resolve(owner)
-            place.node = self._create("call_function", place.target, (node, *rest), {}, node.graph, name=place.name)
+            place.node = place.made_by(self)
         return place.node
+
+    def calculate(self, function: Any, values: tuple[Any, ...]) -> Any:
+        """What a function gives for numbers of which more is known than their value in the example: a plain value if
+        it is always so, the place of a traced one otherwise; None if no more is known."""
+        return None
 
     def node_of(self, value: Any) -> Node:
         """The node of an array: recorded, an attribute of the root, or a constant."""
@@ -184,6 +193,10 @@ class Recorder:
             return node
         known = self.attributes.get(id(value))
         path = known[0] if known is not None and known[1] is value else self._new_constant(value)
+        return self.attribute_node(path, value)
+
+    def attribute_node(self, path: str, value: Any) -> Node:
+        """The node that reads an attribute of the root."""
         node = self._attribute_nodes.get(path)
         if node is None:
             node = self._attribute_nodes[path] = self._create("get_attr", path, (), {}, self.bodies.outermost)

@@ -25,9 +25,7 @@ def _size(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def _length(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     recorder.met.note(sys._getframe(1))
-    size = recorder.shape(args[0])[0]
-    recorder.guard(size.place, size.plain)  # Python's len() takes plain ints only
-    return size.plain
+    return operator.index(recorder.shape(args[0])[0])  # Python's len() takes plain ints only
 
 
 def _dim(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -49,7 +49,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
         with settled(findings.settling), suppress(ClewError):
             twin = _capture(fn, args, kwargs, settings, Findings(dict(findings.lifted)))
             widen(captured.graph, twin.graph, findings.settling)
-    lift_guards(captured.graph)
+    lift_guards(captured.graph, captured.module)
     return captured
 
 

@@ -6,6 +6,7 @@ is put back after it. In the graph a plain ``if`` or ``while`` of Python chooses
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -131,7 +132,7 @@ def _map(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
         if row is None:
             raise refusal("map over a tensor without rows")
         for size in [size for shape in shapes for size in shape]:  # what fails in torch's own map fails otherwise
-            recorder.guard(size.place, size.plain)
+            operator.index(size)
         try:
             body, value = _body(recorder, f, (row, *args))
         except RuntimeError as error:  # torch's own map, which compiles the function, raises another one

@@ -131,7 +131,7 @@ class TorchSupport(Support):
                 return None
             recorder.rely("number_kind")
             for size in recorder.shape(array)[1:]:
-                recorder.guard(size.place, size.plain)
+                operator.index(size)  # which guards it
             value = array.tolist()
         return Collected(value, recorder._create("call_method", "tolist", (node,), {}, is_result=True), recorder, True)
 

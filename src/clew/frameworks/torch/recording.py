@@ -24,6 +24,7 @@ from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.islands import CannotFollow, Unseen
 from clew.capture.example.recorder import Pending, Recorder, Scalar
+from clew.capture.example.sizes import Size
 from clew.capture.example.territory import Territory
 from clew.errors import CaptureError
 from clew.frameworks.numpy.traced import Traced
@@ -36,6 +37,7 @@ from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.refusals import not_followed, where
 from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, traced
+from clew.frameworks.torch.sizes import Sizes
 from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.training import Trainers
 from clew.frameworks.torch.traits import (
@@ -107,6 +109,8 @@ class TorchRecorder(Recorder):
         self.met: Any = None
         self.numpy_errors = numpy.geterr()
         self.raised: Exception | None = None
+        self.root: torch.nn.Module | None = None
+        self.sizes = Sizes(self)
         self._reshapes_inside = False
         """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
 
@@ -264,10 +268,12 @@ class TorchRecorder(Recorder):
             node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
             self._properties.clear()
+            if kwargs.get("out") is not None or "resize" in name:  # which may have got another shape by that
+                self.sizes.stop()
         elif not self.bodies.open and self.folding.is_constant(node):
             self.fold_later(node, value)
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
-            self.guard(self.create(getattr, (node, "ndim")), value.ndim)
+            self._guard_rank(name, node, value)
         if name in SPLITS and any(type(given) is Collected and given.in_sight for given in (*args, *kwargs.values())):
             return Collected(list(value), node, self, True)
         if name == "tensor" and args and type(args[0]) is Collected:  # an empty list has a type and a rank of its own
@@ -275,7 +281,7 @@ class TorchRecorder(Recorder):
         if type(value) is tuple or value is None:
             guard_switches(self, (args, kwargs))
         if name in VARYING and isinstance(value, (tuple, list)):  # and so does the number of parts here
-            self.guard(self.create(len, (node,)), len(value))
+            self._guard_count(node, len(value))
         return self.settle(node, value, args, writes)
 
     def settle(self, node: Node, value: Any, args: tuple[Any, ...], writes: bool = False) -> Any:
@@ -320,6 +326,28 @@ class TorchRecorder(Recorder):
             raise not_followed(
                 "a torch.Generator that is seeded, or drawn from, by means that the capture does not see"
             )
+
+    def _guard_rank(self, name: str, node: Node, value: torch.Tensor) -> None:
+        """The rank of what a call gave; where the sizes are known that decide it, these are relied on instead."""
+        sizes = self.sizes.squeezed(node) if name == "squeeze" and "rank" in self.relied else None
+        if sizes is None:
+            self.guard(self.create(getattr, (node, "ndim")), value.ndim)
+        for size in sizes or ():
+            self._guard_equal(size, 1)
+
+    def _guard_count(self, node: Node, count: int) -> None:
+        """The number of tensors that a call gave; where the size is known that decides it, that is relied on."""
+        size = self.sizes.count(node) if "rank" in self.relied else None
+        if size is None:
+            self.guard(self.create(len, (node,)), count)
+        else:
+            self._guard_equal(size, count)
+
+    def _guard_equal(self, size: Size, plain: int) -> None:
+        """Rely on a size being a number, or not being it, as in the example, unless it is always so."""
+        answer = self.sizes.compared(operator.eq, size, plain)
+        if isinstance(answer, Node):
+            self.guard(answer, self.sizes.example(size) == plain)
 
     def _guard_lengths(self, place: Any, value: list[Any]) -> None:
         """The lengths of nested lists that came out of a tensor: the program may walk them."""
@@ -407,8 +435,12 @@ class TorchRecorder(Recorder):
 
     def _shape(self, tensor: Any, place: Any) -> Any:
         self._rank(tensor)
-        size = self.result(tensor.shape, place)
-        self._asked.append((self.node_of(tensor), size))
+        owner = self.node_of(tensor)
+        if self.sizes.covers(owner, tensor):
+            size = TracedSize(map(self._traced_size, self.sizes.ask(owner), tensor.shape))
+        else:
+            size = self.result(tensor.shape, place)
+        self._asked.append((owner, size))
         return size
 
     def once(self, tensor: Any, name: str, make: Callable[[Any], Any]) -> Any:
@@ -420,6 +452,17 @@ class TorchRecorder(Recorder):
         made = make(self.create(getattr, (owner, name)) if self._reshapes_inside else Pending(getattr, (owner, name)))
         self._properties[id(tensor), name] = (weakref.ref(tensor), made)
         return made
+
+    def _traced_size(self, size: Size, plain: int) -> Any:
+        return plain if isinstance(size, int) else traced(plain, self.sizes.place(size), self)
+
+    def calculate(self, function: Any, values: tuple[Any, ...]) -> Any:
+        """What follows from the expressions of sizes, which the example is one case of."""
+        return self.sizes.calculated(function, values)
+
+    def layer_at(self, path: str) -> Any:
+        """The part of the captured module at a path."""
+        return None if self.root is None else self.root.get_submodule(path)
 
     def _rank(self, tensor: Any) -> int:
         """The rank of a tensor: a fact that the capture relies on."""
@@ -435,7 +478,8 @@ class TorchRecorder(Recorder):
         for owner, size in self._asked:
             if self.bodies.is_open(owner.graph):
                 for item in size:
-                    self.resolve(item.place)
+                    self.argument(item)
+        self.sizes.stop()
         self._asked.clear()
         self._properties.clear()
         self._reshapes_inside = self._reshapes_inside or bool(self.bodies.open)

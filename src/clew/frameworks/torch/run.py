@@ -95,6 +95,7 @@ class Run(ExampleRun):
         self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
         if not isinstance(self.module, torch.nn.Module):
             self.module = None
+        self.recorder.root = self.module
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
         self.nests.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
@@ -416,6 +417,8 @@ class Run(ExampleRun):
         if sources is not None:
             entry.constants(sources, self.after_inputs)
         drop_implied(graph, self.module)
+        for run in runs:
+            run.recorder.sizes.keep_asked()
         if self.recorder.bodies.is_used or self._goes_several_ways():
             graph.eliminate_dead_code()
         else:

@@ -56,9 +56,13 @@ def compute(recorder: Recorder, function: Callable[..., Any], *values: Any) -> A
         raise
     if not recorder.open:
         return result
-    given = tuple(recorder.argument(value) for value in values)
-    node = recorder.create(function, given, is_result=True, errors=ARITHMETIC)
-    return traced(result, node, recorder)
+    place = recorder.calculate(function, values)
+    if place is None:
+        given = tuple(recorder.argument(value) for value in values)
+        place = recorder.create(function, given, is_result=True, errors=ARITHMETIC)
+    elif type(place) is int or type(place) is bool:
+        return place
+    return traced(result, place, recorder)
 
 
 def _is_number(value: Any) -> bool:

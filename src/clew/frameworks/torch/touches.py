@@ -105,7 +105,8 @@ def set_property(recorder: Any, func: Any, args: tuple[Any, ...]) -> None:
     if name not in ("data", "requires_grad", "grad"):
         raise refusal(f"assigning to the property {name} of a tensor")
     node_args = (recorder.node_of(tensor), name, recorder.argument(value))
-    recorder.settle_shapes()
+    if name == "data":
+        recorder.settle_shapes()
     with torch._C.DisableTorchFunction():
         if recorder.is_outside(tensor):
             recorder.undo.keep_facts(tensor)

@@ -65,6 +65,7 @@ def make_whole(
         border.end()
     if opaque:
         node.meta["opaque"] = opaque
+        recorder.sizes.stop()  # it may change shapes in place
         guard_kinds(recorder, value, node)
     elif type(value) is tuple or value is None:
         guard_switches(recorder, (args, kwargs))

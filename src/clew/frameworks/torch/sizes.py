@@ -1,0 +1,399 @@
+"""The sizes of a torch program that is being captured, expressed by the sizes of what came in.
+
+In comes a node whose value is a tensor; out goes its shape as expressions over symbols. A symbol is a dimension of an
+input, of an attribute, or of a tensor that no shape rule knows anything about. Shapes are found when somebody asks, by
+walking back over the nodes, once for each; and a size becomes a node of the graph only where it is used, once for each
+expression. Nodes of the program's own graph are looked at alone: bodies of branches and loops keep sizes of their own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from clew.capture.example.guards import require
+from clew.capture.example.recorder import Pending, Scalar, describe
+from clew.capture.example.sizes import (
+    ARITHMETIC,
+    COMPARISONS,
+    Atom,
+    Size,
+    Symbol,
+    as_symbol,
+    atoms_of,
+    compare,
+    in_example,
+    of_atom,
+)
+from clew.frameworks.torch.shape_rules import Call, Several, Shape, Unknown, squeezed_axes
+from clew.frameworks.torch.shape_table import answer_of
+from clew.ir.effects import effect_of
+from clew.ir.guests import Effect
+from clew.ir.node import Node
+from clew.ir.source import user_source
+from clew.ir.types import ArrayType, ScalarType
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recording import TorchRecorder
+
+_INT = ScalarType("int")
+_NODES_OF: dict[str, Callable[..., Any]] = {"//": operator.floordiv, "%": operator.mod, "min": min, "max": max}
+
+
+class SizePlace(Pending):
+    """The place of a size that is an expression: its node computes it from the sizes of what came in."""
+
+    __slots__ = ("size", "sizes")
+
+    def __init__(self, size: Size, sizes: Sizes) -> None:
+        super().__init__(operator.index, ())
+        self.size = size
+        self.sizes = sizes
+
+    def made_by(self, recorder: Any) -> Node:
+        """The node, made in the program's own graph."""
+        return self.sizes.node(self.size)
+
+
+class Sizes:
+    """What is known of the sizes in one run of a program."""
+
+    def __init__(self, recorder: TorchRecorder) -> None:
+        self._recorder = recorder
+        self._is_on = True
+        self._shapes: dict[Node, tuple[Size, ...]] = {}
+        self._several: dict[Node, Sequence[Any]] = {}
+        self._symbols: dict[tuple[Any, int], Size] = {}
+        self._attributes: dict[str, torch.Tensor] = {}
+        self._nodes: dict[Size, Node] = {}
+        self._sizes: dict[Node, Size] = {}
+        self._comparisons: dict[Any, Node] = {}
+        self._read_shapes: dict[Node, Node] = {}
+        self._relied: set[Node] = set()
+        self._assumed: set[Node] = set()
+        self._asked: list[Node] = []
+        self.is_assuming = False
+        """Whether the rule that is being applied holds only because the call would raise otherwise."""
+
+    # ---- shapes --------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Shapes may change in place from now on: each tensor is asked for its own."""
+        self._is_on = False
+
+    def covers(self, node: Node, tensor: Any) -> bool:
+        """Whether the sizes of a tensor are expressed here."""
+        recorder = self._recorder
+        is_plain = type(tensor) in recorder.array_kinds or isinstance(tensor, FakeTensor)
+        is_plain = is_plain and recorder.arrays is None and self._is_on
+        return is_plain and node.graph is recorder.bodies.outermost and isinstance(node.value_type, ArrayType)
+
+    def shape_of(self, node: Node) -> tuple[Size, ...]:
+        """The sizes of a tensor of the program's own graph."""
+        known = self._shapes.get(node)
+        if known is None:
+            for one in self._not_known(node):
+                self._learn(one)
+            known = self._shapes[node]
+        return known
+
+    def _not_known(self, node: Node) -> Iterator[Node]:
+        """The nodes that a shape may depend on, each after those that it depends on."""
+        waiting: list[tuple[Node, bool]] = [(node, False)]
+        while waiting:
+            one, is_ready = waiting.pop()
+            if one in self._shapes or one in self._several:
+                continue
+            if is_ready:
+                yield one
+            else:
+                waiting.append((one, True))
+                waiting += [(given, False) for given in one._inputs if not isinstance(given.value_type, ScalarType)]
+
+    def _learn(self, node: Node) -> None:
+        self.is_assuming = False
+        self._learn_shape(node)
+        if self.is_assuming or not self._assumed.isdisjoint(node._inputs):
+            self._assumed.add(node)
+
+    def _learn_shape(self, node: Node) -> None:
+        if not isinstance(node.value_type, ArrayType):
+            answer = self._answer(node)
+            self._several[node] = answer if isinstance(answer, Several) else ()
+            return
+        real = node.value_type.shape
+        said = self._said(node)
+        try:
+            if said is not None and not self._agrees(said, real):
+                said = None
+        except LookupError:  # a number whose value in the example nobody has noted
+            said = None
+        shape = [None] * len(real) if said is None else said
+        self._shapes[node] = tuple(self._own(node, place) if size is None else size for place, size in enumerate(shape))
+
+    def _said(self, node: Node) -> Shape | None:
+        """What a rule says of a tensor, by itself or among several that a call gave."""
+        if node.target is operator.getitem and not isinstance(node.args[0].value_type, ArrayType):
+            several = self._several.get(node.args[0], ())
+            place = node.args[1]
+            return several[place] if type(place) is int and -len(several) <= place < len(several) else None
+        answer = self._answer(node)
+        return None if isinstance(answer, Several) else answer
+
+    def _answer(self, node: Node) -> Any:
+        if node.op in ("placeholder", "get_attr", "output"):
+            return None
+        return answer_of(self, node, self._recorder.layer_at)
+
+    def _agrees(self, said: Shape, real: Sequence[Any]) -> bool:
+        """Whether a rule is right about the example."""
+        if len(said) != len(real):
+            return False
+        for size, one in zip(said, real, strict=True):
+            if size is not None and size != one and self._example_or(size, one) != one:
+                return False
+        return True
+
+    def _example_or(self, size: Size, real: int) -> int:
+        """What a size was in the example, where a number of which nobody has noted that is what it must be."""
+        symbol = as_symbol(size)
+        if symbol is not None and symbol.example is None:
+            symbol.example = real
+        return self.example(size)
+
+    def example(self, size: Size) -> int:
+        """What a size was in the example."""
+        return in_example(size)
+
+    def is_one(self, size: Size) -> bool:
+        """Whether a size is one in the example; the caller knows that this is guarded."""
+        return self.example(size) == 1
+
+    def _own(self, owner: Any, place: int, real: int | None = None) -> Size:
+        """The symbol of a dimension: of a node's value, or of an attribute by its path."""
+        example: Any = owner.value_type.shape[place] if real is None else real
+        if isinstance(owner, Node) and owner.op == "get_attr":
+            owner = str(owner.target)
+        known = self._symbols.get((owner, place))
+        if known is None:
+            known = self._symbols[owner, place] = of_atom(Symbol((owner, place), int(example)))
+        return known
+
+    def shape_of_attribute(self, tensor: torch.Tensor) -> tuple[Size, ...]:
+        """The sizes of a parameter of the root: a symbol each, so that another of another size may take its place."""
+        path, held = self._recorder.attributes.get(id(tensor), ("", None))
+        if held is not tensor:
+            raise Unknown
+        self._attributes[path] = tensor
+        return tuple(self._own(path, place, size) for place, size in enumerate(tensor.shape))
+
+    def count(self, node: Node) -> Size | None:
+        """How many tensors a call of the program's own graph gives; None if no rule knows."""
+        if not self._is_on or node.graph is not self._recorder.bodies.outermost:
+            return None
+        for one in self._not_known(node):
+            self._learn(one)
+        found = self._several[node]
+        return found.number if isinstance(found, Several) else None
+
+    def squeezed(self, node: Node) -> list[Size] | None:
+        """The sizes that decide what the rank of a squeezed tensor is; None if no rule knows."""
+        if not self._is_on or node.graph is not self._recorder.bodies.outermost:
+            return None
+        call = Call(self, node.args, node.kwargs)
+        try:
+            shape = call.shape(call.get(0, "input"))
+            return [shape[axis] for axis in squeezed_axes(call)]
+        except Unknown:
+            return None
+
+    def ask(self, node: Node) -> tuple[Size, ...]:
+        """The sizes of a tensor that the program asks for."""
+        shape = self.shape_of(node)
+        if node in self._assumed:
+            self._asked.append(node)
+        return shape
+
+    def keep_asked(self) -> None:
+        """Let calls stay in the graph whose sizes were asked for, even if only these were used: a size is what a rule
+        says if the call does not raise."""
+        live: set[Node] = set()
+        for node in reversed(dict.fromkeys(self._asked)):
+            if not node._erased and isinstance(node.value_type, ArrayType) and not _is_live(node, live):
+                with node.graph.inserting_after(node):
+                    rank = node.graph.call_function(getattr, (node, "ndim"))
+                with node.graph.inserting_after(rank):
+                    expected = len(node.value_type.shape)
+                    node.graph.call_function(require, (rank, expected, describe(rank, expected)))
+
+    def is_held(self, size: Size) -> bool:
+        """Whether a size is a dimension of an attribute of the root."""
+        symbol = as_symbol(size)
+        return symbol is not None and isinstance(symbol.place[0], str)
+
+    def relies_on(self, function: Any, left: Size, right: Size) -> bool:
+        """Whether a comparison holds: always, or because a guard on an attribute of the root says so from now on."""
+        answer = compare(function, left, right)
+        if answer is not None or not self.is_held(left):
+            return bool(answer)
+        if not function(self.example(left), self.example(right)) or self._recorder._no_return:
+            return False
+        node = self._comparison(function, left, right)
+        if node not in self._relied:
+            self._relied.add(node)
+            source = user_source()
+            where = "" if source is None else source.describe()
+            self._make(require, (node, True, describe(node, True), where))
+        return True
+
+    # ---- numbers -------------------------------------------------------------------------------------------------
+
+    def number(self, node: Node) -> Size | None:
+        """The whole number that a node of the program's own graph stands for."""
+        known = self._sizes.get(node)
+        if known is None and node.value_type == _INT and node.graph is self._recorder.bodies.outermost:
+            known = self._new_number(node, None)
+        return known
+
+    def _new_number(self, node: Node, example: int | None) -> Size:
+        size = self._sizes[node] = of_atom(Symbol((node, None), example, least=None))
+        self._nodes[size] = node
+        return size
+
+    def place(self, size: Size) -> SizePlace:
+        """The place of a traced number that is this size."""
+        return SizePlace(size, self)
+
+    def of(self, value: Any) -> Size | None:
+        """The expression of a number of the program's; None if it is none, or not of this run."""
+        if type(value) is int:
+            return value
+        if not issubclass(type(value), Scalar) or value.recorder is not self._recorder or type(value.plain) is not int:
+            return None
+        place = value.place
+        if type(place) is SizePlace:
+            return place.size
+        if type(place) is not Node or place.graph is not self._recorder.bodies.outermost:
+            return None
+        known = self._sizes.get(place)
+        if known is None:
+            return self._new_number(place, value.plain)
+        symbol = as_symbol(known)
+        if symbol is not None:
+            symbol.example = value.plain
+        return known
+
+    def node(self, size: Size) -> Node:
+        """The node that computes a size; made once."""
+        known = self._nodes.get(size)
+        if known is None:
+            symbol = as_symbol(size)
+            known = self._computed(size) if symbol is None else self._read(symbol)
+            self._note(known, size)
+        return known
+
+    def _note(self, node: Node, size: Size) -> None:
+        self._nodes[size] = node
+        self._sizes[node] = size
+        if node.value_type is None:
+            object.__setattr__(node, "value_type", _INT)
+
+    def _read(self, symbol: Symbol) -> Node:
+        """A dimension, read from what has it."""
+        owner, place = symbol.place
+        recorder = self._recorder
+        if not isinstance(owner, Node):
+            owner = recorder.attribute_node(owner, self._attributes.get(owner))
+        shape = self._read_shapes.get(owner)
+        if shape is None:
+            shape = self._read_shapes[owner] = self._make(getattr, (owner, "shape"))
+        return self._make(operator.getitem, (shape, place))
+
+    def _computed(self, size: Any) -> Node:
+        """A sum of products."""
+        total: Any = None
+        for monomial, factor in sorted(size.terms.items(), key=lambda term: (term[1] < 0, not term[0])):
+            atoms = [self._of_atom(atom) for atom in atoms_of(monomial)]
+            product: Any = atoms.pop(0) if atoms else abs(factor)
+            for atom in atoms:
+                product = self._make(operator.mul, (product, atom))
+            if monomial and abs(factor) != 1:
+                product = self._make(operator.mul, (product, abs(factor)))
+            if total is None:
+                total = product if factor > 0 else self._make(operator.neg, (product,))
+            else:
+                total = self._make(operator.add if factor > 0 else operator.sub, (total, product))
+        return total  # type: ignore[no-any-return]
+
+    def _of_atom(self, atom: Atom) -> Node:
+        if isinstance(atom, Symbol):
+            return self.node(of_atom(atom))
+        whole = of_atom(atom)
+        known = self._nodes.get(whole)
+        if known is None:
+            args = tuple(one if isinstance(one, int) else self.node(one) for one in atom.args)
+            known = self._make(_NODES_OF[atom.kind], args)
+            self._note(known, whole)
+        return known
+
+    def _make(self, function: Callable[..., Any], args: tuple[Any, ...], is_result: bool = False) -> Node:
+        recorder = self._recorder
+        outermost = recorder.bodies.outermost
+        return recorder._create("call_function", function, args, {}, outermost, never_fails=True, is_result=is_result)
+
+    # ---- what programs do with sizes -----------------------------------------------------------------------------
+
+    def calculated(self, function: Any, values: tuple[Any, ...]) -> Any:
+        """What a function of Python's gives for whole numbers: a number or a truth that is plain if it is always so,
+        a place for a traced one otherwise; None if nothing is known of the function or the numbers."""
+        if function is operator.neg and len(values) == 1:
+            function, values = operator.sub, (0, *values)
+        is_comparison = function in COMPARISONS
+        if len(values) != 2 or not (is_comparison or function in ARITHMETIC):
+            return None
+        left, right = map(self.of, values)
+        if left is None or right is None:
+            return None
+        if is_comparison:
+            return self.compared(function, left, right)
+        found = ARITHMETIC[function](left, right)
+        return found if found is None or isinstance(found, int) else self._calculation(function, values, found)
+
+    def compared(self, function: Any, left: Size, right: Size) -> bool | Node:
+        """The answer to a comparison if it is always the same, its node otherwise."""
+        answer = compare(function, left, right)
+        return self._comparison(function, left, right) if answer is None else answer
+
+    def _calculation(self, function: Any, values: tuple[Any, ...], size: Size) -> Any:
+        """The place of a number that the program calculates: a node that bears its name, unless there is one."""
+        recorder = self._recorder
+        if size not in self._nodes and as_symbol(size) is None and not recorder.bodies.open:
+            given = tuple(recorder.argument(value) for value in values)
+            self._note(self._make(function, given, is_result=True), size)
+        return self.place(size)
+
+    def _comparison(self, function: Any, left: Size, right: Size) -> Node:
+        key = (function, left, right)
+        known = self._comparisons.get(key)
+        if known is None:
+            args = tuple(one if isinstance(one, int) else self.node(one) for one in (left, right))
+            known = self._comparisons[key] = self._make(function, args, is_result=not self._recorder.bodies.open)
+        return known
+
+
+def _is_live(node: Node, live: set[Node]) -> bool:
+    """Whether a result, or a call that does more than compute, depends on a node; those of which it is known are
+    ``live``."""
+    waiting, seen = [node], {node}
+    while waiting:
+        one = waiting.pop()
+        if one.op == "output" or one in live:
+            live.add(node)
+            return True
+        waiting += [user for user in one.users if user not in seen]
+        seen.update(one.users)
+    return any(effect_of(one) is not Effect.NONE for one in seen)
