@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 
 from clew.capture.control.rewrite import lines_of_loops, replaced_inside, rewritten
@@ -39,6 +39,12 @@ class Rewrites:
             return False
         self._wanted.add(key)
         return True
+
+    def want(self, codes: Iterable[CodeType]) -> None:
+        """Let functions be rewritten from the start that will ask for data."""
+        for code in codes:
+            if _key(code) not in self._wanted and "clew_" not in code.co_qualname and _rewritten(code) is not None:
+                self._wanted.add(_key(code))
 
     def install(self, patches: Patches) -> None:
         """Let the functions run what they were rewritten to."""

@@ -91,6 +91,12 @@ class Pending:
         self.name = name
         self.node: Node | None = None
 
+    def make(self, recorder: Recorder) -> Node:
+        """Make the node."""
+        owner, *rest = self.args
+        node = recorder.resolve(owner)
+        return recorder._create("call_function", self.target, (node, *rest), {}, node.graph, name=self.name)
+
 
 class Recorder:
     """Records one run of a program."""
@@ -171,9 +177,7 @@ class Recorder:
         if isinstance(place, Node):
             return place
         if place.node is None:
-            owner, *rest = place.args
-            node = self.resolve(owner)
-            place.node = self._create("call_function", place.target, (node, *rest), {}, node.graph, name=place.name)
+            place.node = place.make(self)
         return place.node
 
     def node_of(self, value: Any) -> Node:
@@ -183,10 +187,16 @@ class Recorder:
             return node
         known = self.attributes.get(id(value))
         path = known[0] if known is not None and known[1] is value else self._new_constant(value)
+        node = self.attribute(path)
+        if node.value_type is None:
+            self.note_type(node, value)
+        return node
+
+    def attribute(self, path: str) -> Node:
+        """The node that reads an attribute of the root; one for all who read it."""
         node = self._attribute_nodes.get(path)
         if node is None:
             node = self._attribute_nodes[path] = self._create("get_attr", path, (), {}, self.bodies.outermost)
-            self.note_type(node, value)
         return node
 
     def _new_constant(self, value: Any) -> str:
@@ -444,6 +454,8 @@ def _no_reason(filename: str, line: int) -> str:
 def describe(node: Node, answer: Any) -> str:
     """A guard in Python's notation: ``x.shape[1] <= 512``, or ``not`` of it."""
     text = expression_of(node)
+    if node.op == "get_attr" and type(answer) is bool:
+        return f"self.{text} is {answer}"
     if answer is True:
         return text
     return f"not ({text})" if answer is False else f"{text} == {answer!r}"

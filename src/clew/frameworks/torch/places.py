@@ -19,8 +19,9 @@ from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.likeness import Likeness
 from clew.capture.example.state import State
 from clew.errors import CaptureError
-from clew.frameworks.torch.modes import MODE
+from clew.frameworks.torch.modes import mode_of
 from clew.frameworks.torch.programs import hook_tables, shared_hooks
+from clew.frameworks.torch.scalars import MODE
 from clew.ir.effects import pure
 
 OWN = frozenset(vars(torch.nn.Module()))
@@ -102,7 +103,7 @@ class Modules:
         found = [part for part in parts if id(part) in touched]
         if not found or (found == parts[:1] and any(part is parts[0] for _, part in self._layers)):
             return bool(found)
-        switched = [part for part, mode, _ in self._modes if part.training is not mode]
+        switched = [part for part, mode, _ in self._modes if mode_of(part) is not mode]
         if any(part in switched for part in found) or type(parts[0]).__module__.startswith("torch."):
             raise CaptureError(
                 f"the program sets attributes in a {type(parts[0]).__name__}, and calls it then",

@@ -34,8 +34,9 @@ from clew.frameworks.torch.carriers import Carriers
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
+from clew.frameworks.torch.modes import Modes
 from clew.frameworks.torch.refusals import not_followed, where
-from clew.frameworks.torch.scalars import TracedSize, is_data, is_decided, traced
+from clew.frameworks.torch.scalars import TracedBool, TracedSize, is_data, is_decided, traced
 from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.training import Trainers
 from clew.frameworks.torch.traits import (
@@ -71,6 +72,7 @@ class TorchRecorder(Recorder):
     def __init__(self) -> None:
         super().__init__()
         self.depth = 0
+        self.modes = Modes(self)
         self.relied: dict[str, SourceLine | None] = {}
         self.gradients = torch.is_grad_enabled()
         self.before_write: Any = None
@@ -244,7 +246,7 @@ class TorchRecorder(Recorder):
             self._use_generator(kwargs["generator"])
         traits = traits_of(func)
         writes = traits.writes or kwargs.get("out") is not None
-        if not writes and (_TRUE in map(id, args) or (kwargs and any(kwargs.get(name) for name in SWITCHES))):
+        if not writes and (_may_switch(args) or (kwargs and any(_is_on(kwargs.get(name)) for name in SWITCHES))):
             writes = function_effect(func, args, kwargs) is Effect.WRITE
         if writes:
             if name in RESHAPING:
@@ -346,6 +348,11 @@ class TorchRecorder(Recorder):
             self.aliases[id(alias)] = (alias, self.original(value))
             value = alias
         return result(value, node)
+
+    def given_back(self, value: Any, node: Any, args: tuple[Any, ...], written: Iterable[Any] = ()) -> Any:
+        """What a call that stays one node gave; where that is an argument which it has not written to, in this mode
+        say, an object of its own stands for it."""
+        return self._aliased(self.result, value, node, args, any(value is one for one in written))
 
     def whole(
         self,
@@ -467,6 +474,16 @@ class TorchRecorder(Recorder):
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
         if fact not in self.relied:
             self.relied[fact] = user_source()
+
+
+def _is_on(switch: Any) -> bool:
+    """Whether a switch is on, or may be at another call."""
+    return type(switch) is TracedBool or bool(switch)
+
+
+def _may_switch(args: tuple[Any, ...]) -> bool:
+    """Whether one of the arguments may be a switch that is on, or may be at another call."""
+    return _TRUE in map(id, args) or TracedBool in map(type, args)
 
 
 def _has_number(arguments: Any) -> bool:

@@ -41,6 +41,7 @@ from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
+from clew.frameworks.torch.modes import asking
 from clew.frameworks.torch.module_calls import ModuleCalls
 from clew.frameworks.torch.packages import PackageMet, streams_of, used_by
 from clew.frameworks.torch.pieces import TorchSupport
@@ -150,9 +151,9 @@ class Run(ExampleRun):
         done = stays = False
         try:
             given = bind(self.nests, signature_of(target), args, kwargs)
-            self._enter(self.findings.lifted.values())
+            self._enter([*self.findings.lifted.values()])
             try:
-                with self._recording():
+                with self._recording(), self.recorder.modes.traced():
                     self.result = self._call(given)
             finally:
                 if self.recorder.arrays is not None:
@@ -235,7 +236,7 @@ class Run(ExampleRun):
         for _, value in self.surroundings.held(is_plain_tensor):
             self.rollback.watch_attributes(value)
 
-    def _enter(self, lifted: Iterable[Slot]) -> None:
+    def _enter(self, lifted: list[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards."""
         self.nests.write_checks()
         if self.nests.ends:
@@ -244,6 +245,7 @@ class Run(ExampleRun):
             self.hook_tables.watch(watch_modules_around(self.state, known, self.nests.ends))
             self.state.memory.ends |= {id(end): end for end in self.nests.ends}
         self._look_around_callables()
+        self._trace_modes(lifted)
         self.state.lift(lifted)
         self._look_around_callables()
         for trainer in [end for end in self._ends() if isinstance(end, TRAINERS)]:
@@ -260,6 +262,14 @@ class Run(ExampleRun):
                 self.rollback.watch_attributes(value)
             if isinstance(value, torch.Tensor):
                 self.rollback.watch_tensor(value)
+
+    def _trace_modes(self, lifted: Iterable[Slot]) -> None:
+        """Let the modes of parts be data, unless code that the program may run needs the plain ones."""
+        asked = self.surroundings.derived(asking)
+        if not (asked.by_identity or self.recorder.plain_truths or bool in self.findings.plain_kinds):
+            self.recorder.modes.take(self.paths, {slot.key for slot in lifted})
+            if self.ways is not None:
+                self.findings.progress.rewrites.want(asked.branching)
 
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
@@ -401,7 +411,8 @@ class Run(ExampleRun):
             with graph.inserting_before(self.after_inputs._next):
                 self.after_inputs = graph.call_function(set_up, (self.findings.set_up,))
         entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state)
-        entry.write(self.after_inputs, () if self.modules is None else self.modules.entered)
+        entered = [] if self.modules is None else self.modules.entered
+        entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         if sources is not None:
             entry.constants(sources, self.after_inputs)

@@ -119,7 +119,10 @@ def _truth(self: Any) -> bool:
         return answer
     if is_decided(recorder, self.place):
         return answer
-    asks_data = recorder.dynamic or is_data(recorder.resolve(self.place), recorder)
+    node = recorder.resolve(self.place)
+    asks_data = recorder.dynamic or is_data(node, recorder)
+    if asks_data and recorder.refuses_questions and is_of_modes(node):  # which are no data of the user's
+        asks_data = False
     return bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
 
 
@@ -129,12 +132,36 @@ def is_decided(recorder: Any, place: Any) -> bool:
     return bool(recorder.folding.decides(recorder.resolve(place), around))
 
 
+MODE = "training"
+"""The attribute that says whether a module is training, or one of its parts."""
+
+
+def is_mode(node: Node) -> bool:
+    """Whether a node reads the mode of a part."""
+    return node.op == "get_attr" and str(node.target).rpartition(".")[2] == MODE
+
+
+def is_of_modes(node: Node) -> bool:
+    """Whether a value hangs on modes, and on nothing else but constants."""
+    waiting, asked = [node], False
+    while waiting:
+        found = waiting.pop()
+        if is_mode(found):
+            asked = True
+        elif not found.all_input_nodes:
+            return False
+        else:
+            waiting += found.all_input_nodes
+    return asked
+
+
 _OF_SHAPES = frozenset({"shape", "ndim", "dtype", "nbytes", "_version"})
 _OF_SIZES = frozenset({"size", "dim", "numel", "nelement", "ndimension", "stride", "storage_offset"})
 
 
 def is_data(node: Node, recorder: Recorder) -> bool:
-    """Whether a number comes from what arrays hold, is drawn, or changes in a loop: not from shapes and numbers."""
+    """Whether a number comes from what arrays hold or from a mode, is drawn, or changes in a loop: not from shapes and
+    numbers."""
     waiting, seen = [node], set()
     while waiting:
         found = waiting.pop()
@@ -142,7 +169,7 @@ def is_data(node: Node, recorder: Recorder) -> bool:
             continue
         seen.add(found)
         is_inner = found.op == "placeholder" and found.graph is not recorder.bodies.outermost
-        if isinstance(found.value_type, ArrayType) or is_inner:
+        if isinstance(found.value_type, ArrayType) or is_inner or is_mode(found):
             return True
         if _counts_columns(found):
             continue

@@ -54,6 +54,8 @@ def make_whole(
         recorder.arrays.will_write((args, kwargs))
     plain_args, plain_kwargs = recorder.concrete((args, kwargs))
     containers = copies_of((*plain_args, *plain_kwargs.values()))
+    if inside is not None:
+        call = recorder.modes.plainly(call)
     with nullcontext() if recorder.arrays is None else recorder.arrays.places.suspended():
         value = recorder._perform(call, plain_args, plain_kwargs, is_plain=True)
     changed = changed_one(containers)
@@ -68,7 +70,7 @@ def make_whole(
         guard_kinds(recorder, value, node)
     elif type(value) is tuple or value is None:
         guard_switches(recorder, (args, kwargs))
-    return recorder.result(value, node)
+    return recorder.given_back(value, node, args, written)
 
 
 def guard_switches(recorder: Any, given: Any) -> None:
