@@ -8,6 +8,7 @@ run. Where a stand-in cannot go, parts keep their plain mode, and those whose mo
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Set
 from contextlib import contextmanager
 from types import CodeType, FunctionType
@@ -82,14 +83,11 @@ def _branches_on_mode(code: CodeType) -> bool:
     if MODE not in code.co_names:
         return False
     instructions = instructions_of(code)
-    following = zip(instructions, instructions[1:], strict=False)
-    return any(
-        one.argval == MODE and one.opname == "LOAD_ATTR" and ("JUMP_IF" in after.opname or after.opname in _TESTING)
-        for one, after in following
-    )
+    reading = [place for place, one in enumerate(instructions) if one.argval == MODE and one.opname == "LOAD_ATTR"]
+    return any(_TESTING.search(instructions[place + 1].opname) for place in reading)
 
 
-_TESTING = frozenset({"UNARY_NOT", "TO_BOOL", "COPY"})
+_TESTING = re.compile("JUMP.*_IF_|UNARY_NOT|TO_BOOL|COPY$")
 
 
 def asked_for_mode(

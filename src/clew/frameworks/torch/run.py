@@ -265,11 +265,12 @@ class Run(ExampleRun):
 
     def _trace_modes(self, lifted: Iterable[Slot]) -> None:
         """Let the modes of parts be data, unless code that the program may run needs the plain ones."""
-        asked = self.surroundings.derived(asking)
+        rewrites = self.findings.progress.rewrites
+        asked = asking(rewrites.functions)
         if not (asked.by_identity or self.recorder.plain_truths or bool in self.findings.plain_kinds):
             self.recorder.modes.take(self.paths, {slot.key for slot in lifted})
             if self.ways is not None:
-                self.findings.progress.rewrites.want(asked.branching)
+                rewrites.want(asked.branching)
 
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
