@@ -47,6 +47,10 @@ class Support:
     opens_loops = False
     """Whether loops over sizes and arrays become loops of the graph, even if sizes are not asked to be free."""
 
+    def attribute(self, owner: Any, name: str) -> Any:
+        """What an object holds under a name, without any code that runs for it; ``MISSING`` if that is not so."""
+        return MISSING
+
     def is_constant(self, array: Any) -> bool:
         """Whether an array, and with it the number of its rows, is the same at each call."""
         return False

@@ -12,11 +12,13 @@ from clew.capture.control.branches import Branch
 from clew.capture.control.loops import Iteration, Loop, Sets
 from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Abandon, Piece, PieceRecorder, Site, Support
+from clew.capture.control.plain_values import chosen, number_read_by
 from clew.capture.control.raising import escaped, leaves_program, text
 from clew.capture.control.rewrites import Rewrites
 from clew.capture.control.runtime import Outcome
 from clew.capture.control.snapshot import Snapshot
 from clew.capture.example.collected import Collected
+from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.ir.effects import pure
 from clew.ir.source import user_frame
@@ -198,6 +200,10 @@ class Regions:
         turns: bool = True,
     ) -> Any:
         """A branch on data becomes one node."""
+        numbers = () if names else [number_read_by(side, self.support.attribute) for side in (then, other)]
+        if len({type(one) for one in numbers}) == 1 and MISSING not in numbers:
+            predicate = self.recorder.argument(test)
+            return chosen(self.recorder, predicate, tuple(numbers), self.support.truth(test))
         self._open_loop()
         site = self._site(number)
         return Branch(self.pieces, site, test, then, other, self._snapshot(site)).record(names, live, turns)

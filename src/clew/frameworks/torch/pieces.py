@@ -14,6 +14,7 @@ import torch
 
 from clew.capture.control.pieces import Site, Support
 from clew.capture.example.collected import Collected
+from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Scalar
 from clew.errors import CaptureError
 from clew.frameworks.numpy.pieces import Rewinding
@@ -23,6 +24,9 @@ from clew.frameworks.torch.higher_order import PlainNumbers
 from clew.frameworks.torch.scalars import is_data
 
 
+_READING = (object.__getattribute__, torch.nn.Module.__getattribute__)
+
+
 class TorchSupport(Support):
     """The support for one run."""
 
@@ -30,6 +34,13 @@ class TorchSupport(Support):
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """What an object, or a module among its parts, holds under a name that its class does not define."""
+        held = getattr(owner, "__dict__", None)
+        if type(held) is not dict or hasattr(type(owner), name) or type(owner).__getattribute__ not in _READING:
+            return MISSING
+        return held.get(name, held["_modules"].get(name, MISSING) if isinstance(owner, torch.nn.Module) else MISSING)
 
     def is_array(self, value: Any) -> bool:
         """True for tensors, arrays, and stand-ins of arrays."""
