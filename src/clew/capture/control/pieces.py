@@ -71,6 +71,10 @@ class Support:
         """Whether the truth of a value depends on what arrays hold."""
         raise NotImplementedError
 
+    def is_of_modes(self, value: Any) -> bool:
+        """Whether the truth of a value depends on modes, of training say, and on nothing else."""
+        return False
+
     def is_node_of_data(self, node: Node) -> bool:
         """Whether the value of a node depends on what arrays hold, or changes from round to round."""
         raise NotImplementedError

@@ -421,6 +421,10 @@ class Recorder:
         args = (node, answer, expression, where, *((why,) if why else ()))
         self._create("call_function", require, args, {}, self.bodies.home_of_guard(node.graph))
 
+    def is_of_modes(self, place: Node | Pending) -> bool:
+        """Whether a value depends on modes, of training say, and on nothing else."""
+        return False
+
     def truth(self, place: Node | Pending, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded.
 
@@ -438,7 +442,7 @@ class Recorder:
             frame = user_frame(2)
             if not is_fixed and id(frame) != self.caller and is_tried(frame, self.executed):  # that fails too
                 place = self.create(bool, (self.resolve(place),))
-            chosen = self.paths.ask(self.resolve(place), answer, is_fixed)
+            chosen = self.paths.ask(self.resolve(place), answer, is_fixed, self.is_of_modes(place))
             if chosen is not None:
                 return bool(chosen)
         node = self.resolve(place)

@@ -76,6 +76,10 @@ class TorchSupport(Support):
             return is_own and (recorder.dynamic or is_data(recorder.resolve(value.place), recorder))
         return isinstance(value, (torch.Tensor, numpy.ndarray, numpy.generic))
 
+    def is_of_modes(self, value: Any) -> bool:
+        """True for traced numbers that hang on the modes of parts alone."""
+        return issubclass(type(value), Scalar) and self.is_data(value) and self.recorder.is_of_modes(value.place)
+
     def note_differences(self, site: Site, arrays: list[Any]) -> None:
         """Whether a tensor requires a gradient, and is a leaf, may depend on the way: the program must not ask then."""
         with torch._C.DisableTorchFunction():

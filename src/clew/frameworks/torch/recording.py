@@ -36,7 +36,7 @@ from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.modes import Modes
 from clew.frameworks.torch.refusals import not_followed, where
-from clew.frameworks.torch.scalars import TracedBool, TracedSize, is_data, is_decided, traced
+from clew.frameworks.torch.scalars import TracedBool, TracedSize, is_data, is_decided, is_of_modes, traced
 from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.training import Trainers
 from clew.frameworks.torch.traits import (
@@ -458,6 +458,10 @@ class TorchRecorder(Recorder):
         if self._no_return and not known:
             raise not_followed(f"a program that {self._no_return} an argument, and then asks for a value,")
         super().guard(place, answer, why)
+
+    def is_of_modes(self, place: Any) -> bool:
+        """Whether a value hangs on the modes of parts alone."""
+        return is_of_modes(self.resolve(place))
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""
