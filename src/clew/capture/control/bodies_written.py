@@ -12,7 +12,16 @@ from typing import Any
 
 from clew.capture.control.liveness import Liveness
 from clew.capture.control.raising import escaped
-from clew.capture.control.scopes import LOOPS, Variables, breaks, jumps, leaves_early, own_nodes, returns, without_continues
+from clew.capture.control.scopes import (
+    LOOPS,
+    Variables,
+    breaks,
+    jumps,
+    leaves_early,
+    own_nodes,
+    returns,
+    without_continues,
+)
 from clew.capture.control.sight import Sight
 
 RUNTIME = "the runtime of clew's control flow"

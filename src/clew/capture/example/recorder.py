@@ -187,12 +187,12 @@ class Recorder:
             return node
         known = self.attributes.get(id(value))
         path = known[0] if known is not None and known[1] is value else self._new_constant(value)
-        node = self.attribute(path)
+        node = self.attribute_node(path)
         if node.value_type is None:
             self.note_type(node, value)
         return node
 
-    def attribute(self, path: str) -> Node:
+    def attribute_node(self, path: str) -> Node:
         """The node that reads an attribute of the root; one for all who read it."""
         node = self._attribute_nodes.get(path)
         if node is None:

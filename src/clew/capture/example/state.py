@@ -313,6 +313,10 @@ class State:
             self._wanted[found[1].key] = found[1]
         return found is not None
 
+    def want_slot(self, slot: Slot) -> None:
+        """Let a place be lifted in another run, whether or not it has changed."""
+        self._wanted[slot.key] = slot
+
     def is_in_module(self, array: Any) -> bool:
         """Whether an array belongs to a module that lies in some container of the state."""
         return any(array is held for end in self.memory.ends.values() for held in arrays_of(end))

@@ -24,13 +24,12 @@ from clew.capture.example.memory import below
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import compares_objects
 from clew.capture.example.recorder import Recorder, expression_of
-from clew.capture.example.slots import ROOT
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described
-from clew.frameworks.torch.modes import asked_for_mode, parts_in_mode
+from clew.frameworks.torch.modes import asked_for_mode
 from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.recording import TorchRecorder
 from clew.frameworks.torch.scalars import MODE
@@ -163,10 +162,9 @@ class EntryGuards:
         lifted = {entry.slot.key for entry in self.state.entries}
         modes = self.recorder.modes
         fixed = [(path, part) for path, part in entered if (id(vars(part)), MODE) not in lifted and not modes.has(part)]
-        for mode, paths in asked_for_mode(self.module, fixed, codes).items():
-            called = self.graph.call_function(parts_in_mode, (self.graph.get_attr(ROOT), mode, *paths))
-            places = [f"self.{path}.training" if path else "self.training" for path in paths[:3]]
-            self._require(called, True, f"{' and '.join(places)}{' and others' * (len(paths) > 3)} is {mode}")
+        for path, mode in asked_for_mode(self.module, fixed, codes):
+            place = f"{path}.{MODE}" if path else MODE
+            self._require(self.graph.get_attr(place), mode, f"self.{place} is {mode}")
 
     def _require(self, node: Node, expected: Any, text: str, fact: str = "") -> None:
         """Guard a value; ``fact`` is what the program asked for: the guard names the line that asked first."""

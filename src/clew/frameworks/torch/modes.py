@@ -1,8 +1,8 @@
 """The modes of the parts of a captured module: ``training`` is read by a node, so that a capture holds in each of them.
 
-While the program runs, its parts hold a traced bool in the place of their mode. Code that hands it on hands on a node;
-code that asks whether it is true asks a question, as of data. Layers that stay one call find their plain mode while they
-run. Where a stand-in cannot go, parts keep their plain mode, and those whose mode the program may have read are guarded.
+The program that is captured finds a traced bool where it reads a mode. Code that hands it on hands on a node; code that
+asks whether it is true asks a question, as of data. Layers that stay one call, and all other threads, find the plain
+mode. Where none but the plain one will do, those parts whose mode the program may have read are guarded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Set
-from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -18,56 +17,40 @@ import torch
 
 from clew.capture.example.bytecode import instructions_of
 from clew.capture.example.reach import asks_for_identity, attribute_names
-from clew.capture.example.recorder import Pending, Recorder, Scalar
-from clew.frameworks.torch.scalars import MODE, traced
-from clew.ir.effects import pure
+from clew.capture.example.recorder import Pending, Recorder
+from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.by_name import noted
+from clew.frameworks.torch.scalars import MODE, TracedBool, traced
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
-
-
-@pure
-def parts_in_mode(root: torch.nn.Module, mode: bool, *paths: str) -> bool:
-    """Whether the parts at these paths, as far as there are any, are in a mode."""
-    for path in paths:
-        part: Any = root
-        for atom in _atoms(path):
-            part = part._modules.get(atom)
-            if part is None:
-                break
-        if part is not None and part.training is not mode:
-            return False
-    return True
-
-
-@functools.lru_cache(maxsize=16384)
-def _atoms(path: str) -> tuple[str, ...]:
-    return tuple(path.split(".")) if path else ()
-
-
-def mode_of(part: torch.nn.Module) -> bool:
-    """The mode that a part is in, plain."""
-    mode: Any = part.training
-    return bool(mode.plain if issubclass(type(mode), Scalar) else mode)
-
 
 # ---- which code asks -------------------------------------------------------------------------------------------------
 
 
 class Asking(NamedTuple):
-    """What functions have to do with modes: whether one compares them by identity, which no stand-in answers, and which
-    of them ask for their truth."""
+    """What functions have to do with modes: whether one needs the plain ones, since it compares them by identity, say,
+    and which of them ask for their truth."""
 
-    by_identity: bool
+    needs_plain: bool
     branching: tuple[CodeType, ...]
 
 
 def asking(functions: Iterable[FunctionType]) -> Asking:
     """What functions have to do with modes."""
-    codes = [function.__code__ for function in functions]
-    naming = [code for code in codes if MODE in attribute_names(code)]
-    near = [*naming, *(code for code in codes if MODE in code.co_varnames)]
-    branching = [inner for code in naming for inner in _codes_in(code) if _branches_on_mode(inner)]
-    return Asking(any(map(asks_for_identity, near)), tuple(branching))
+    near = [code for function in functions if _is_near(code := function.__code__)]
+    needs_plain = any(asks_for_identity(code) or _reads_dict(code) for code in near)
+    return Asking(needs_plain, tuple(inner for code in near for inner in _codes_in(code) if _branches_on_mode(inner)))
+
+
+@functools.lru_cache(maxsize=16384)
+def _is_near(code: CodeType) -> bool:
+    """Whether a function names the mode, as an attribute, a text or a variable."""
+    return any(MODE in (*one.co_names, *one.co_varnames, *one.co_consts) for one in _codes_in(code))
+
+
+def _reads_dict(code: CodeType) -> bool:
+    """Whether a function may read the mode without asking for the attribute."""
+    return MODE in code.co_consts and not attribute_names(code).isdisjoint(("__dict__", "vars"))
 
 
 def _codes_in(code: CodeType) -> Iterator[CodeType]:
@@ -92,19 +75,17 @@ _TESTING = re.compile("JUMP.*_IF_|UNARY_NOT|TO_BOOL|COPY$")
 
 def asked_for_mode(
     root: torch.nn.Module, entered: Iterable[tuple[str, torch.nn.Module]], codes: Set[CodeType]
-) -> dict[bool, list[str]]:
-    """The paths of the parts whose mode the code that ran may have asked for, by that mode."""
+) -> Iterator[tuple[str, bool]]:
+    """The paths of the parts whose mode the code that ran may have asked for, each with that mode."""
     is_generated = type(root).__module__.startswith("clew.")  # its code asks for the modes of parts by itself
-    asked = {code for code in codes if MODE in attribute_names(code)}
+    asked = {code for code in codes if _is_near(code)}
     parts = list(entered) if asked or is_generated else []
     kinds: set[Any] = {type(part) for part in root.modules()} if parts else set()
     methods = {kind: asked & set(_codes(kind)) for kind in kinds}
     is_free = is_generated or bool(asked.difference(*methods.values()))
-    found: dict[bool, list[str]] = {}
     for path, part in parts:
         if is_free or methods[type(part)]:
-            found.setdefault(part.training, []).append(path)
-    return found
+            yield path, part.training
 
 
 @functools.lru_cache(maxsize=4096)
@@ -116,77 +97,66 @@ def _codes(kind: type) -> tuple[CodeType, ...]:
     return tuple(code for code in found if isinstance(code, CodeType))
 
 
+# ---- compiled functions that take a mode -----------------------------------------------------------------------------
+
+_WITH_SWITCHES = (
+    "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout "
+    "feature_alpha_dropout_ native_dropout batch_norm native_batch_norm instance_norm rrelu rrelu_"
+)
+
+
+def install(patches: Patches, current: Callable[[], Any]) -> None:
+    """Let the program find modes that are data, and functions of torch's C library, which do not take such, hand their
+    calls to the recorder."""
+    patches.add_to_class(torch.nn.Module, MODE, _Mode(current))
+    for name in _WITH_SWITCHES.split():
+        patches.in_dict(vars(torch), name, noted(functools.partial(_with_switch, current)))
+
+
+def _with_switch(current: Callable[[], Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        is_traced = TracedBool in map(type, args) or TracedBool in map(type, kwargs.values())
+        recorder = current() if is_traced else None
+        return original(*args, **kwargs) if recorder is None else recorder.call(original, args, kwargs)
+
+    return call
+
+
 # ---- the modes of one run --------------------------------------------------------------------------------------------
 
 
-class _Held(NamedTuple):
-    """The mode of one part: where it is, what stands for it while the program runs, and what it is."""
-
-    holder: dict[str, Any]
-    stand_in: Any
-    plain: bool
-
-    def put_plain(self) -> bool:
-        """Let the plain mode be there, unless the program has set another one."""
-        is_here = self.holder.get(MODE) is self.stand_in
-        if is_here:
-            self.holder[MODE] = self.plain
-        return is_here
-
-
 class Modes:
-    """The modes of the parts of a captured module in one run."""
+    """The modes of the parts of a captured module in one run: those that it knows are data."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._held: dict[torch.nn.Module, _Held] = {}
-        self._below: dict[torch.nn.Module, list[_Held]] = {}
+        self._known: dict[torch.nn.Module, tuple[bool, Any]] = {}
+        self.set: dict[torch.nn.Module, bool] = {}
+        """The parts whose mode the program has set, each with the mode that it was in."""
 
     def take(self, paths: dict[torch.nn.Module, str], lifted: Container[tuple[int, str]]) -> None:
-        """Let stand-ins be made for the modes of these parts, but for those that have entered as state."""
+        """Let the modes of these parts be data, but for those that have entered as state."""
         for part, path in paths.items():
-            holder = vars(part)
-            plain = holder.get(MODE)
-            if type(plain) is bool and (id(holder), MODE) not in lifted and not isinstance(part, torch.jit.ScriptModule):
+            plain = vars(part).get(MODE)
+            if type(plain) is bool and (id(vars(part)), MODE) not in lifted and not _has_another(type(part)):
                 place = _Place(getattr, (f"{path}.{MODE}" if path else MODE,))
-                self._held[part] = _Held(holder, traced(plain, place, self._recorder), plain)
+                self._known[part] = plain, traced(plain, place, self._recorder)
 
     def has(self, part: torch.nn.Module) -> bool:
-        """Whether a stand-in was made for the mode of a part."""
-        return part in self._held
+        """Whether the mode of a part is data."""
+        return part in self._known
 
-    @contextmanager
-    def traced(self) -> Iterator[None]:
-        """A block in which the program runs, and finds stand-ins."""
-        for held in self._held.values():
-            held.holder[MODE] = held.stand_in
-        try:
-            yield
-        finally:
-            for held in self._held.values():
-                held.put_plain()
+    def seen(self, part: torch.nn.Module, mode: Any) -> Any:
+        """The mode of a part as the program shall see it: what the program has put there itself is as it is."""
+        known = self._known.get(part)
+        return mode if known is None or part in self.set else known[1]
 
-    def plainly(self, call: Callable[..., Any], module: torch.nn.Module | None = None) -> Callable[..., Any]:
-        """A call of a module, or of anything if there is none, that finds plain modes."""
-        inside = list(self._held.values()) if module is None else self._inside(module)
-        return functools.partial(_with_plain, inside, call) if inside else call
-
-    def _inside(self, module: torch.nn.Module) -> list[_Held]:
-        known = self._below.get(module)
-        if known is None:
-            parts = module.modules() if module._modules else (module,)
-            known = self._below[module] = [self._held[part] for part in parts if part in self._held]
-        return known
-
-
-def _with_plain(inside: list[_Held], call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    exchanged = [held for held in inside if held.put_plain()]
-    try:
-        return call(*args, **kwargs)
-    finally:
-        for held in exchanged:
-            if held.holder.get(MODE) is held.plain:
-                held.holder[MODE] = held.stand_in
+    def note_set(self, part: torch.nn.Module) -> None:
+        """The program sets the mode of a part."""
+        known = self._known.get(part)
+        if known is not None:
+            self.set.setdefault(part, known[0])
 
 
 class _Place(Pending):
@@ -196,6 +166,35 @@ class _Place(Pending):
 
     def make(self, recorder: Recorder) -> Node:
         """The node, of the program's own graph: a mode that nobody sets is the same all through a run."""
-        node = recorder.attribute(*self.args)
+        node = recorder.attribute_node(*self.args)
         object.__setattr__(node, "value_type", ScalarType("bool"))
         return node
+
+
+@functools.lru_cache(maxsize=4096)
+def _has_another(kind: type) -> bool:
+    """Whether a class has a mode of its own, in the place of the attribute of its instances."""
+    return any(MODE in vars(base) for base in kind.__mro__ if base is not torch.nn.Module)
+
+
+class _Mode:
+    """Stands in ``torch.nn.Module`` while captures are under way; all others find and set the attribute as it is."""
+
+    def __init__(self, current: Callable[[], Any]) -> None:
+        self._current = current
+
+    def __get__(self, part: Any, kind: Any = None) -> Any:
+        held = {} if part is None else part.__dict__
+        if MODE not in held:
+            raise AttributeError(MODE)
+        recorder = self._current()
+        return held[MODE] if recorder is None or not recorder.running else recorder.modes.seen(part, held[MODE])
+
+    def __set__(self, part: Any, mode: Any) -> None:
+        recorder = self._current()
+        if recorder is not None and recorder.running:
+            recorder.modes.note_set(part)
+        part.__dict__[MODE] = mode
+
+    def __delete__(self, part: Any) -> None:
+        del part.__dict__[MODE]

@@ -58,7 +58,7 @@ class ModuleCalls:
         if self._must_enter(module):
             self.entered[path] = module
             return self._enter_module(original, module, path, args, kwargs)
-        effect, call = module_effect(module), self.recorder.modes.plainly(partial(original, module), module)
+        effect, call = module_effect(module), partial(original, module)
         writes = effect not in (Effect.NONE, Effect.RANDOM)
         if not writes and not kwargs and not self.islands:
             value = usual.call_layer(self.recorder, path, call, args, sys._getframe(1), module in self._plain)

@@ -23,7 +23,6 @@ from clew.frameworks.torch import numbers
 from clew.frameworks.torch.higher_order import PlainNumbers
 from clew.frameworks.torch.scalars import is_data
 
-
 _READING = (object.__getattribute__, torch.nn.Module.__getattribute__)
 
 

@@ -22,6 +22,7 @@ from clew.frameworks.torch import (
     clocks,
     control_flow,
     makers,
+    modes,
     numbers,
     outside,
     python_random,
@@ -37,7 +38,7 @@ Current = Callable[[], Any]
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
     around = (ambient, clocks, outside, streams, python_random)
-    for part in (*around, reporting, carriers, training, transforms, control_flow, makers, arrays):
+    for part in (*around, reporting, carriers, training, transforms, control_flow, makers, modes, arrays):
         part.install(patches, current)
     numbers.install(patches)
     by_name.replace_in_importers(patches)

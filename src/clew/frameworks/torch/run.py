@@ -21,6 +21,7 @@ from clew.capture.control.paths import Diverged, Paths
 from clew.capture.control.runs import ExampleRun, let_go
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
+from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied, drop_unused
 from clew.capture.example.inputs import bind
 from clew.capture.example.islands import CannotFollow
@@ -61,7 +62,7 @@ from clew.frameworks.torch.programs import (
 )
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
-from clew.frameworks.torch.scalars import traced
+from clew.frameworks.torch.scalars import MODE, traced
 from clew.frameworks.torch.set_up import HookTables, SetUp, SetUpMet, set_up
 from clew.frameworks.torch.training import TRAINERS
 from clew.ir.arguments import leaves
@@ -153,7 +154,7 @@ class Run(ExampleRun):
             given = bind(self.nests, signature_of(target), args, kwargs)
             self._enter([*self.findings.lifted.values()])
             try:
-                with self._recording(), self.recorder.modes.traced():
+                with self._recording():
                     self.result = self._call(given)
             finally:
                 if self.recorder.arrays is not None:
@@ -162,6 +163,7 @@ class Run(ExampleRun):
             self._check()
             if self.first is None:
                 self.findings.met.check()
+            self._want_modes()
             self.found = self.state.changed()
             done = not self.found and self._finish_way(self.result)
             if done and not self._goes_several_ways():
@@ -267,10 +269,25 @@ class Run(ExampleRun):
         """Let the modes of parts be data, unless code that the program may run needs the plain ones."""
         rewrites = self.findings.progress.rewrites
         asked = asking(rewrites.functions)
-        if not (asked.by_identity or self.recorder.plain_truths or bool in self.findings.plain_kinds):
+        if not (asked.needs_plain or self.recorder.plain_truths or bool in self.findings.plain_kinds):
             self.recorder.modes.take(self.paths, {slot.key for slot in lifted})
             if self.ways is not None:
                 rewrites.want(asked.branching)
+
+    def _want_modes(self) -> None:
+        """Let modes that the program has set enter the next run as state, whatever it has set them to."""
+        followed = set() if self.modules is None else self.modules.followed()
+        for part, mode in self.recorder.modes.set.items():
+            path = self.paths[part]
+            if part in followed:
+                place = f"{path}.{MODE}" if path else MODE
+                self.state.want_slot(Slot(Variable(vars(part), MODE), part, place))
+            elif vars(part).get(MODE) is mode:
+                raise CaptureError(
+                    f"the program sets the mode of a {type(part).__name__}, whose inside it does not follow",
+                    why="the graph was captured for the module as it was",
+                    fixes=("do it before the capture", "let its inside be captured: leaves="),
+                )
 
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""

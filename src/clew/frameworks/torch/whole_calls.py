@@ -54,8 +54,6 @@ def make_whole(
         recorder.arrays.will_write((args, kwargs))
     plain_args, plain_kwargs = recorder.concrete((args, kwargs))
     containers = copies_of((*plain_args, *plain_kwargs.values()))
-    if inside is not None:
-        call = recorder.modes.plainly(call)
     with nullcontext() if recorder.arrays is None else recorder.arrays.places.suspended():
         value = recorder._perform(call, plain_args, plain_kwargs, is_plain=True)
     changed = changed_one(containers)
