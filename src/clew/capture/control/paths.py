@@ -16,8 +16,8 @@ from typing import Any
 
 from clew.capture.control.runtime import current
 from clew.capture.example.bodies import Bodies, OpenBody
+from clew.capture.example.expressions import describe
 from clew.capture.example.guards import Variable, require_way
-from clew.capture.example.recorder import describe
 from clew.errors import CaptureError
 from clew.ir.control import cond, ends_of, output_of
 from clew.ir.graph import Graph
@@ -30,7 +30,7 @@ _MOST_AT_ONE_PLACE = 8
 _MOST_TOO_LONG = 6
 """So many ways, one after the other, that ask for too much: the program sorts by value, say, and the rest do too."""
 _MOST_MODES = 3
-"""So many questions about modes are recorded as ways of the whole program: each may double it."""
+"""So many questions about modes are recorded as ways of the whole program, if it is small: each may double it."""
 _TOO_MUCH = "it asks for more than can be recorded"
 _MOST_NODES_IN_LIBRARIES = 100
 """In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
@@ -220,8 +220,9 @@ class Paths:
     def _is_worth_it(self, is_of_modes: bool) -> bool:
         """Whether a question of this run is recorded: not too many, and in libraries only if the program is small."""
         self._modes += is_of_modes
-        if is_of_modes and self._modes > _MOST_MODES:
-            self.declined = f"the modes of more than {_MOST_MODES} parts decide the way"
+        most = _MOST_MODES if self.looks_into_libraries else 1
+        if is_of_modes and self._modes > most:
+            self.declined = f"the modes of more than {most} parts decide the way"
             return False
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)

@@ -19,11 +19,12 @@ import torch
 
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows
+from clew.capture.example.expressions import expression_of
 from clew.capture.example.inline import attributes_of_arrays
 from clew.capture.example.memory import below
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import compares_objects
-from clew.capture.example.recorder import Recorder, expression_of
+from clew.capture.example.recorder import Recorder
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.codegen.checks import by_equality

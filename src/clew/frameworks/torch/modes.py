@@ -11,7 +11,7 @@ import functools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Set
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -22,6 +22,7 @@ from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.scalars import MODE, TracedBool, traced
 from clew.ir.node import Node
+from clew.ir.source import is_hidden
 from clew.ir.types import ScalarType
 
 # ---- which code asks -------------------------------------------------------------------------------------------------
@@ -62,8 +63,8 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
 
 @functools.lru_cache(maxsize=16384)
 def _branches_on_mode(code: CodeType) -> bool:
-    """Whether a function asks for the truth of what it has just read as ``training``."""
-    if MODE not in code.co_names:
+    """Whether a function, none of torch's, asks for the truth of what it has just read as ``training``."""
+    if MODE not in code.co_names or is_hidden(code):
         return False
     instructions = instructions_of(code)
     reading = [place for place, one in enumerate(instructions) if one.argval == MODE and one.opname == "LOAD_ATTR"]
@@ -138,8 +139,8 @@ class Modes:
     def take(self, paths: dict[torch.nn.Module, str], lifted: Container[tuple[int, str]]) -> None:
         """Let the modes of these parts be data, but for those that have entered as state."""
         for part, path in paths.items():
-            plain = vars(part).get(MODE)
-            if type(plain) is bool and (id(vars(part)), MODE) not in lifted and not _has_another(type(part)):
+            plain, kind = vars(part).get(MODE), cast(Any, type(part))
+            if type(plain) is bool and (id(vars(part)), MODE) not in lifted and not _has_another(kind):
                 place = _Place(getattr, (f"{path}.{MODE}" if path else MODE,))
                 self._known[part] = plain, traced(plain, place, self._recorder)
 
@@ -172,7 +173,7 @@ class _Place(Pending):
 
 
 @functools.lru_cache(maxsize=4096)
-def _has_another(kind: type) -> bool:
+def _has_another(kind: Any) -> bool:
     """Whether a class has a mode of its own, in the place of the attribute of its instances."""
     return any(MODE in vars(base) for base in kind.__mro__ if base is not torch.nn.Module)
 

@@ -39,6 +39,15 @@ def written_by(root: nn.Module) -> Iterator[Tensor]:
             yield part.weight
 
 
+def written_now(root: nn.Module) -> Iterator[Tensor]:
+    """The tensors of a module that calling it in the mode that it is in may write to: norms write while training."""
+    is_resting = isinstance(root, _NORMS) and _is_torchs_own(root) and not root.training
+    return iter(()) if is_resting else written_by(root)
+
+
+_NORMS = (batchnorm._NormBase, instancenorm._InstanceNorm)
+
+
 def writes_only_itself(root: nn.Module) -> bool:
     """Whether a module, of torch's own, writes to nothing but its own tensors when it is called."""
     if module_effect(root) in (None, Effect.UNKNOWN):
@@ -131,7 +140,7 @@ def _unknown(part: Any) -> Effect:
 
 _RULES: tuple[tuple[Any, Callable[[Any], Effect]], ...] = (
     (dropout._DropoutNd, _dropout),
-    ((batchnorm._NormBase, instancenorm._InstanceNorm), _norm),
+    (_NORMS, _norm),
     (rnn.RNNBase, _with_dropout),
     (activation.MultiheadAttention, _with_dropout),
     (activation.RReLU, _randomised_relu),

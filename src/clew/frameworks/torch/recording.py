@@ -36,7 +36,7 @@ from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
 from clew.frameworks.torch.modes import Modes
 from clew.frameworks.torch.refusals import not_followed, where
-from clew.frameworks.torch.scalars import TracedBool, TracedSize, is_data, is_decided, is_of_modes, traced
+from clew.frameworks.torch.scalars import TracedSize, is_data, is_decided, is_of_modes, traced
 from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.training import Trainers
 from clew.frameworks.torch.traits import (
@@ -47,10 +47,10 @@ from clew.frameworks.torch.traits import (
     REFUSED,
     RESHAPING,
     SPLITS,
-    SWITCHES,
     UNUSUAL,
     USUAL,
     VARYING,
+    may_switch,
     traits_of,
 )
 from clew.frameworks.torch.types import tensor_type
@@ -59,8 +59,6 @@ from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
 from clew.ir.source import SourceLine, user_source
-
-_TRUE = id(True)
 
 
 class TorchRecorder(Recorder):
@@ -246,7 +244,7 @@ class TorchRecorder(Recorder):
             self._use_generator(kwargs["generator"])
         traits = traits_of(func)
         writes = traits.writes or kwargs.get("out") is not None
-        if not writes and (_may_switch(args) or (kwargs and any(_is_on(kwargs.get(name)) for name in SWITCHES))):
+        if not writes and may_switch(args, kwargs):
             writes = function_effect(func, args, kwargs) is Effect.WRITE
         if writes:
             if name in RESHAPING:
@@ -350,8 +348,7 @@ class TorchRecorder(Recorder):
         return result(value, node)
 
     def given_back(self, value: Any, node: Any, args: tuple[Any, ...], written: Iterable[Any] = ()) -> Any:
-        """What a call that stays one node gave; where that is an argument which it has not written to, in this mode
-        say, an object of its own stands for it."""
+        """What a call that stays one node gave; for an argument that it has not written to an object of its own stands."""
         return self._aliased(self.result, value, node, args, any(value is one for one in written))
 
     def whole(
@@ -478,16 +475,6 @@ class TorchRecorder(Recorder):
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
         if fact not in self.relied:
             self.relied[fact] = user_source()
-
-
-def _is_on(switch: Any) -> bool:
-    """Whether a switch is on, or may be at another call."""
-    return type(switch) is TracedBool or bool(switch)
-
-
-def _may_switch(args: tuple[Any, ...]) -> bool:
-    """Whether one of the arguments may be a switch that is on, or may be at another call."""
-    return _TRUE in map(id, args) or TracedBool in map(type, args)
 
 
 def _has_number(arguments: Any) -> bool:
