@@ -323,3 +323,40 @@ def test_what_a_norm_writes_is_undone_if_a_guard_fails_after_it():
     with pytest.raises(clew.GuardError):
         captured(torch.randn(4, 3) + 5)
     assert all(map(torch.equal, before.values(), captured.state_dict().values()))
+
+
+class MaybeItself(nn.Module):
+    """A layer of the user's that gives its argument back in evaluation."""
+
+    def forward(self, x):
+        return x * 2 if self.training else x
+
+
+class AroundALeaf(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.leaf, self.linear = MaybeItself(), nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.leaf(x)
+        return self.linear(x) + y
+
+
+def test_a_leaf_of_the_users_that_gives_its_argument_back():
+    model = AroundALeaf().eval()
+    captured = clew.trace(copy.deepcopy(model), (torch.randn(4, 3),), leaves=lambda part, path: path == "leaf")
+    assert [node.target for node in captured.graph.nodes if node.op == "call_module"] == ["leaf"]
+    x = torch.randn(4, 3)
+    for mode in (False, True):
+        both(model.train(mode), captured.train(mode), lambda program: program(x))
+
+
+@clew.wrap
+def larger(x):
+    return x if x.sum() > 0 else x + 1
+
+
+def test_a_function_that_stays_one_call_and_gives_its_argument_back():
+    captured = clew.trace(lambda x: larger(x) + x * 2, (torch.ones(3),))
+    for x in (torch.ones(3), -torch.ones(3)):
+        assert torch.equal(captured(x), larger(x) + x * 2)

@@ -347,9 +347,9 @@ class TorchRecorder(Recorder):
             value = alias
         return result(value, node)
 
-    def given_back(self, value: Any, node: Any, args: tuple[Any, ...], written: Iterable[Any] = ()) -> Any:
-        """What a call that stays one node gave; for an argument that it has not written to an object of its own stands."""
-        return self._aliased(self.result, value, node, args, any(value is one for one in written))
+    def given_back(self, value: Any, node: Any, args: tuple[Any, ...]) -> Any:
+        """What a call that stays one node gave, which may be an argument of it this time."""
+        return self._aliased(self.result, value, node, args, False)
 
     def whole(
         self,
