@@ -271,6 +271,7 @@ class Run(ExampleRun):
         asked = asking(rewrites.functions)
         if not (asked.needs_plain or self.recorder.plain_truths or bool in self.findings.plain_kinds):
             self.recorder.modes.take(self.paths, {slot.key for slot in lifted})
+            self.state.data = frozenset((id(vars(part)), MODE) for part in self.parts if self.recorder.modes.has(part))
             if self.ways is not None:
                 rewrites.want(asked.branching)
 

@@ -11,6 +11,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy
@@ -136,9 +137,15 @@ MODE = "training"
 """The attribute that says whether a module is training, or one of its parts."""
 
 
+TRACERS: set[Any] = set()
+"""Functions of torch that tell whether the program is being traced by another tool: that is a mode, too."""
+
+
 def is_mode(node: Node) -> bool:
-    """Whether a node reads the mode of a part."""
-    return node.op == "get_attr" and str(node.target).rpartition(".")[2] == MODE
+    """Whether a node reads a mode, of a part or of what runs the program."""
+    if node.op == "get_attr":
+        return str(node.target).rpartition(".")[2] == MODE
+    return node.op == "call_function" and type(node.target) is FunctionType and node.target in TRACERS
 
 
 def is_of_modes(node: Node) -> bool:
