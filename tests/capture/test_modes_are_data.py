@@ -360,3 +360,61 @@ def test_a_function_that_stays_one_call_and_gives_its_argument_back():
     captured = clew.trace(lambda x: larger(x) + x * 2, (torch.ones(3),))
     for x in (torch.ones(3), -torch.ones(3)):
         assert torch.equal(captured(x), larger(x) + x * 2)
+
+
+class Frozen(nn.Module):
+    """Its norm never trains."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = nn.Linear(3, 3), nn.BatchNorm1d(3)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.eval()
+        return self
+
+    def forward(self, x):
+        return F.dropout(self.norm(self.linear(x)), 0.5, self.training)
+
+
+@pytest.mark.parametrize("mode", [True, False])
+@pytest.mark.parametrize("make", [Frozen, lambda: nn.Sequential(nn.Linear(3, 3), Frozen())])
+def test_a_class_that_switches_its_parts_by_itself(make, mode):
+    model, x = make().train(mode), torch.randn(4, 3)
+    before = [part.training for part in model.modules()]
+    captured = clew.trace(copy.deepcopy(model), (x,))
+    assert [part.training for part in captured.modules()] == before
+    for program in (captured, copy.deepcopy(captured)):
+        for now in (False, True, False):
+            both(model.train(now), program.train(now), lambda program: program(x))
+    assert all(map(torch.equal, model.state_dict().values(), captured.state_dict().values()))
+
+
+class AsksForTracers(nn.Module):
+    def forward(self, x):
+        if torch.compiler.is_compiling():
+            x = x * 2
+        return x if torch.jit.is_tracing() else x + 1
+
+
+def test_being_traced_is_a_mode():
+    captured, model, x = clew.trace(AsksForTracers(), (torch.ones(3),)), AsksForTracers(), torch.randn(3)
+    assert torch.equal(captured(x), model(x))
+    compiled = [torch.compile(program, backend="eager", fullgraph=True)(x) for program in (model, captured)]
+    assert torch.equal(*compiled) and not torch.equal(compiled[0], model(x))
+    traced = [torch.jit.trace(program, (x,), check_trace=False)(x) for program in (model, captured)]
+    assert torch.equal(*traced) and not torch.equal(traced[0], model(x))
+
+
+class Encodes(Chooses):
+    def encode(self, x):
+        return self.forward(x)
+
+
+def test_a_method_is_captured_for_both_modes():
+    model, x = Encodes().eval(), torch.randn(4, 3)
+    captured = clew.trace(model.encode, (x,))
+    for mode in (True, False):
+        model.train(mode)
+        both(model.encode, captured, lambda program: program(x))

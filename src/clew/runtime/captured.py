@@ -27,6 +27,7 @@ from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
 from clew.runtime.parts import check_assignment, mark_parts
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
+from clew.runtime.switched import switch_others
 from clew.runtime.whole_state import complete
 
 
@@ -80,6 +81,10 @@ class CapturedModule(Guarded, GraphModule):
     def __setattr__(self, name: str, value: Any) -> None:
         check_assignment(self, name)
         super().__setattr__(name, value)
+
+    def train(self, mode: bool = True) -> Any:
+        """Switch the module, and those parts that the original would switch with it."""
+        return switch_others(super().train(mode), mode)
 
 
 _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_self"}) | OWN_ATTRIBUTES
