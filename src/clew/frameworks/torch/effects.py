@@ -46,8 +46,6 @@ _PURE_FUNCTIONALS = (
     "grouped_mm hardsigmoid hardswish scaled_grouped_mm scaled_mm sigmoid tanh upsample upsample_bilinear "
     "upsample_nearest"
 )
-ASKS_FOR_COMPILER = "is_compiling is_dynamo_compiling is_exporting"
-"""Functions of ``torch.compiler`` that tell whether the program is being traced."""
 _WRITING_FUNCTIONS = re.compile(
     r"_?set_|_?assert|_check|_constrain|sym_constrain|seed$|manual_seed|save$|_?print|init_|autocast_(in|de)crement|"
     r"clear_|_?(enter|exit)_|synchronize|barrier|all_reduce|broadcast$|send$|recv$|register_"
@@ -134,8 +132,8 @@ def _pure_functions() -> frozenset[Any]:
     listed |= {getattr(functional, name) for name in _PURE_FUNCTIONALS.split() if hasattr(functional, name)}
     listed |= {getattr(torch.signal.windows, name) for name in torch.signal.windows.__all__}
     listed |= {torch.nn.Parameter, torch.fft.fftfreq, torch.fft.rfftfreq}
-    listed |= {inspect.unwrap(getattr(torch.compiler, name)) for name in ASKS_FOR_COMPILER.split()}
-    listed.add(inspect.unwrap(torch.jit.is_tracing))
+    listed |= {torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch.compiler.is_exporting}
+    listed.add(torch.jit.is_tracing)
     return frozenset(function for function in listed if function is not torch.autocast)
 
 

@@ -21,7 +21,6 @@ from clew.capture.example.reach import asks_for_identity, attribute_names
 from clew.capture.example.recorder import Pending, Recorder
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
-from clew.frameworks.torch.effects import ASKS_FOR_COMPILER
 from clew.frameworks.torch.scalars import MODE, TRACERS, TracedBool, traced
 from clew.ir.node import Node
 from clew.ir.source import is_hidden
@@ -112,24 +111,21 @@ def install(patches: Patches, current: Callable[[], Any]) -> None:
     """Let the program find modes that are data, and functions of torch's C library, which do not take such, hand their
     calls to the recorder."""
     patches.add_to_class(torch.nn.Module, MODE, _Mode(current))
-    asked = [(torch.compiler, name) for name in ASKS_FOR_COMPILER.split()]
-    for home, name in [*asked, (torch.jit, "is_tracing")]:
-        patches.in_dict(vars(home), name, noted(functools.partial(_asking, current)))
+    for function in TRACERS:
+        patches.in_body(function, functools.partial(_asking, current, function))
     for name in _WITH_SWITCHES.split():
         patches.in_dict(vars(torch), name, noted(functools.partial(_with_switch, current)))
 
 
-def _asking(current: Callable[[], Any], original: FunctionType) -> Callable[[], Any]:
+def _asking(current: Callable[[], Any], function: FunctionType, original: Callable[[], bool]) -> Callable[[], Any]:
     """A question whether the program is being traced, which a graph asks again at each call; libraries ask theirs for
     the sake of the tracer alone, and get the answer of now."""
-    TRACERS.add(original)
 
-    @functools.wraps(original)
     def ask() -> Any:
-        recorder, asks = current(), sys._getframe(1).f_code
+        recorder, asks = current(), sys._getframe(2).f_code  # the first frame is that of the function itself
         if recorder is None or not recorder.running or is_hidden(asks) or "-packages" in asks.co_filename:
             return original()
-        return recorder.result(original(), recorder.create(original, ()))
+        return recorder.result(original(), recorder.create(function, ()))
 
     return ask
 

@@ -137,7 +137,8 @@ MODE = "training"
 """The attribute that says whether a module is training, or one of its parts."""
 
 
-TRACERS: set[Any] = set()
+_compiler = torch.compiler
+TRACERS = (_compiler.is_compiling, _compiler.is_dynamo_compiling, _compiler.is_exporting, torch.jit.is_tracing)
 """Functions of torch that tell whether the program is being traced by another tool: that is a mode, too."""
 
 
