@@ -194,10 +194,15 @@ def test_the_length_of_a_tensor_stays_general() -> None:
     assert torch.equal(captured(torch.ones(5, 3)), torch.ones(3))
 
 
-def test_training_mode_is_guarded() -> None:
-    captured = clew.trace(Block().eval(), args=(torch.randn(2, 3, 4),))
-    with pytest.raises(GuardError, match="training"):
-        captured.train()(torch.randn(2, 3, 4))
+def test_training_mode_is_data() -> None:
+    model = Block().eval()
+    captured = clew.trace(model, args=(torch.randn(2, 3, 4),))
+    x = torch.randn(2, 3, 4)
+    for mode in (True, False):
+        torch.manual_seed(0)
+        wanted = model.train(mode)(x)
+        torch.manual_seed(0)
+        assert torch.equal(captured.train(mode)(x), wanted)
 
 
 def test_numbers_are_traced_unless_static() -> None:

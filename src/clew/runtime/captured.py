@@ -28,6 +28,7 @@ from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
 from clew.runtime.parts import Part, check_assignment, mark_parts
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
 from clew.runtime.saved_parts import saved_parts
+from clew.runtime.switched import switch_others
 from clew.runtime.whole_state import complete
 
 
@@ -82,6 +83,10 @@ class CapturedModule(Guarded, GraphModule):
 
     def _parts_to_save(self) -> dict[str, Any]:
         return saved_parts(self, referred_paths(self.graph))
+
+    def train(self, mode: bool = True) -> Any:
+        """Switch the module, and those parts that the original would switch with it."""
+        return switch_others(super().train(mode), mode)
 
 
 _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_self"}) | OWN_ATTRIBUTES

@@ -12,6 +12,7 @@ import torch
 
 from clew.errors import CaptureError
 from clew.frameworks.torch.places import OWN
+from clew.runtime.switched import note_others, switch_others
 
 BAKED = "_baked"
 
@@ -55,6 +56,10 @@ class CapturedPart(Part):
             _refuse("a part of a captured module that the graph does not call gets another forward")
         super().__setattr__(name, value)
 
+    def train(self, mode: bool = True) -> Any:
+        """Switch this part, and those that the original would switch with it."""
+        return switch_others(super().train(mode), mode)
+
     def _refuse_hook(self, *args: Any, **kwargs: Any) -> NoReturn:
         """A hook belongs to a call, which the graph does not make."""
         _refuse("a hook is put on a part of a captured module that the graph does not call")
@@ -68,6 +73,7 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
     waiting: list[tuple[torch.nn.Module, torch.nn.Module]] = [(source, module)]
     while waiting:
         original, part = waiting.pop()
+        note_others(original, part)
         part.__dict__[BAKED] = original.__dict__.keys() - OWN - part.__dict__.keys() - _FORWARD
         for name, child in part._modules.items():
             twin = original._modules.get(name)

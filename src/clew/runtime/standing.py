@@ -20,9 +20,10 @@ HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backwa
 
 class Parts:
     """The parts of a module, or of the one that a method belongs to, listed again only when it has others: a capture
-    holds for these parts, their classes, their mode and their hooks only."""
+    holds for these parts, their classes and their hooks only. Who chooses among captures asks for ``modes`` too."""
 
-    def __init__(self, fn: Any) -> None:
+    def __init__(self, fn: Any, modes: bool = True) -> None:
+        self._modes = modes
         self._list = getattr(getattr(fn, "__self__", fn), "modules", None)
         self._parts: list[Any] = []
         self._holders: list[dict[str, Any]] = []
@@ -40,12 +41,12 @@ class Parts:
         if not self._are_the_same():
             parts = list(self._list())
             if not all("training" in vars(part) and "_modules" in vars(part) for part in parts):
-                return tuple(part.training for part in parts)
+                return tuple(part.training for part in parts if self._modes)
             self._note(parts)
         found: chain[Any] = chain(
             self._ids,
             map(type, self._parts),
-            map(getitem, self._holders, repeat("training")),
+            map(getitem, self._holders, repeat("training")) if self._modes else (),
             map(methodcaller("get", "forward"), self._holders),
             self._hooks_now(),
         )
@@ -85,7 +86,7 @@ class Standing:
     """How things stood when a capture was made that works on the original itself."""
 
     def __init__(self, fn: Any, pins: Pins) -> None:
-        self._parts = Parts(fn)
+        self._parts = Parts(fn, modes=False)
         self._mode = self._parts.mode()
         self._pins = pins
         self._owner = type(getattr(fn, "__self__", fn)).__name__
@@ -95,6 +96,6 @@ class Standing:
         if self._parts.mode() != self._mode or not self._pins.hold():
             raise GuardError(
                 f"the graph assumed that the {self._owner} is what it was, but something in it has changed",
-                why="its parts, their modes, hooks and attributes were read in the capture",
+                why="its parts, their hooks and attributes were read in the capture",
                 fixes=("capture again", "clew.trace(fn) without an example captures again by itself"),
             )

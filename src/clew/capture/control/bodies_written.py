@@ -12,7 +12,16 @@ from typing import Any
 
 from clew.capture.control.liveness import Liveness
 from clew.capture.control.raising import escaped
-from clew.capture.control.scopes import LOOPS, Variables, breaks, jumps, own_nodes, returns, without_continues
+from clew.capture.control.scopes import (
+    LOOPS,
+    Variables,
+    breaks,
+    jumps,
+    leaves_early,
+    own_nodes,
+    returns,
+    without_continues,
+)
 from clew.capture.control.sight import Sight
 
 RUNTIME = "the runtime of clew's control flow"
@@ -73,7 +82,7 @@ class BodyWriter(ast.NodeTransformer):
                 loop.body = without_continues(loop.body)
             self.liveness = Liveness(parts)
             self.sight = Sight(parts)
-            body = self._block(parts)
+            body = self._block(parts, is_whole=True)
         body = [*self.rounds, *body]
         own = sorted(self.shared - self.variables.outer.keys())
         if own:
@@ -82,9 +91,12 @@ class BodyWriter(ast.NodeTransformer):
         outer = [one for one in body if isinstance(one, (ast.Global, ast.Nonlocal))]
         return [*outer, *(one for one in body if one not in outer)]
 
-    def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+    def _block(self, body: list[ast.stmt], is_whole: bool = False) -> list[ast.stmt]:
+        """New statements for some; with those of a ``whole`` function it ends."""
         written: list[ast.stmt] = []
-        for statement in body:
+        for place, statement in enumerate(body):
+            if is_whole and isinstance(statement, ast.If) and leaves_early(statement, body[place + 1 :]):
+                return [*written, *self._leave(statement, body[place + 1 :])]
             new = self.visit(statement)
             written += new if isinstance(new, list) else [new]
         return written
@@ -187,6 +199,15 @@ class BodyWriter(ast.NodeTransformer):
         other = self._function(f"{OWN}else_{number}", self._inner("branch", node.orelse), node)
         call = _runtime("if_", ast.Constant(number), test, _load(then.name), _load(other.name), *names)
         return self._located([then, other, ast.Expr(call)], node)
+
+    def _leave(self, node: ast.If, rest: list[ast.stmt]) -> list[ast.stmt]:
+        """A branch with which the function ends: what follows it is its other side."""
+        names = {name for name in Variables([*node.body, *rest]).stored if self.variables.outer.get(name) != "global"}
+        number, test = self._number(), self._truth(node.test)
+        then = self._function(f"{OWN}then_{number}", self._block(node.body, is_whole=True), node)
+        other = self._function(f"{OWN}else_{number}", self._block(rest, is_whole=True), node)
+        call = _runtime("leave", ast.Constant(number), test, _load(then.name), _load(other.name), _texts(names))
+        return self._located([then, other, ast.Return(call)], node)
 
     # ---- errors --------------------------------------------------------------------------------------------------
 

@@ -39,6 +39,9 @@ class Branch:
         if turns and isinstance(predicate, Node) and predicate.target is operator.not_:
             predicate, answer = predicate.args[0], not answer
             self.sides.reverse()
+        if isinstance(predicate, Node):
+            for side, held in zip(self.sides, (True, False), strict=True):
+                side.paths.assume(self.recorder.paths, predicate, held)
         self.sides[answer].is_untaken = True
         ends = [self.pieces.ends(side) for side in self.sides]
         unused = set(names) - set(live)

@@ -16,8 +16,8 @@ from typing import Any
 
 from clew.capture.control.runtime import current
 from clew.capture.example.bodies import Bodies, OpenBody
+from clew.capture.example.expressions import describe
 from clew.capture.example.guards import Variable, require_way
-from clew.capture.example.recorder import describe
 from clew.errors import CaptureError
 from clew.ir.control import cond, ends_of, output_of
 from clew.ir.graph import Graph
@@ -29,6 +29,8 @@ _MOST_QUESTIONS = 40
 _MOST_AT_ONE_PLACE = 8
 _MOST_TOO_LONG = 6
 """So many ways, one after the other, that ask for too much: the program sorts by value, say, and the rest do too."""
+_MOST_MODES = 3
+"""So many questions about modes are recorded as ways of the whole program, if it is small: each may double it."""
 _TOO_MUCH = "it asks for more than can be recorded"
 _MOST_NODES_IN_LIBRARIES = 100
 """In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
@@ -110,6 +112,8 @@ class Paths:
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
         self.declined = ""
         """Why the latest question was not recorded."""
+        self.assumed: dict[Node, bool] = {}
+        """Questions that are answered before a piece begins: it is one side of a branch on them."""
         self.missing: Any = None
         """What a way returns that was not recorded, after it has raised."""
         self.bodies = Bodies(self.graph) if bodies is None else bodies
@@ -137,10 +141,11 @@ class Paths:
         self._latest: tuple[_Question, bool] | None = None
         self._cursor = 0
         self._given: list[bool] = []
-        self._known: dict[Node, bool] = {}
+        self._known = dict(self.assumed)
         self._places: Counter[Any] = Counter()
         self._count = 0
         self._in_libraries = 0
+        self._modes = 0
 
     def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The node that an earlier run has made here."""
@@ -163,30 +168,40 @@ class Paths:
             fixes=('guard what it branches on instead: clew.trace(..., control_flow="guard")',),
         )
 
-    def ask(self, node: Node, answer: bool, is_fixed: bool) -> bool | None:
+    def ask(self, node: Node, answer: bool, is_fixed: bool, is_of_modes: bool = False) -> bool | None:
         """The answer that this run goes on with; None if the question is not to be recorded but guarded."""
         if is_fixed and node in self._known:
             return self._known[node]
-        segment = self._segment
+        segment, regions = self._segment, current.get()
+        if is_of_modes and regions is not None:
+            regions.before_question(is_of_modes)
         if segment.question is None:
             if segment.is_complete:
                 raise self._diverged()
-            if not self._is_worth_it():
+            if not self._is_worth_it(is_of_modes):
                 return None
-            regions, source = current.get(), user_source(3)
-            if regions is not None:
+            source = user_source(3)
+            if regions is not None and not is_of_modes:
                 regions.before_question()
             segment.question = _Question(node, answer, source)
             if regions is not None and source is not None:
                 segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
             segment.is_complete = True
         elif segment.question.node is not node:
-            if not self._is_worth_it():
+            if not self._is_worth_it(is_of_modes):
                 return None
             raise self._diverged()
-        elif not self._is_worth_it():
+        elif not self._is_worth_it(is_of_modes):
             raise self._diverged()
         return self._enter(segment.question, node, answer)
+
+    def knows(self, node: Node) -> bool:
+        """Whether the way that this run goes tells the answer to a question."""
+        return node in self._known
+
+    def assume(self, around: Paths, node: Node, answer: bool) -> None:
+        """The piece runs only where a node has this answer, on a way of what is around it."""
+        self.assumed = {**around._known, node: answer}
 
     def _enter(self, question: _Question, node: Node, answer: bool) -> bool:
         """Go on in the body that follows an answer."""
@@ -202,8 +217,13 @@ class Paths:
         self._segment, self._cursor, self._latest = side, 0, (question, chosen)
         return chosen
 
-    def _is_worth_it(self) -> bool:
+    def _is_worth_it(self, is_of_modes: bool) -> bool:
         """Whether a question of this run is recorded: not too many, and in libraries only if the program is small."""
+        self._modes += is_of_modes
+        most = _MOST_MODES if self.looks_into_libraries else 1
+        if is_of_modes and self._modes > most:
+            self.declined = f"the modes of more than {most} parts decide the way"
+            return False
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         self._places[place] += 1

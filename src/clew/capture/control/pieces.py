@@ -47,6 +47,10 @@ class Support:
     opens_loops = False
     """Whether loops over sizes and arrays become loops of the graph, even if sizes are not asked to be free."""
 
+    def attribute(self, owner: Any, name: str) -> Any:
+        """What an object holds under a name, without any code that runs for it; ``MISSING`` if that is not so."""
+        return MISSING
+
     def is_constant(self, array: Any) -> bool:
         """Whether an array, and with it the number of its rows, is the same at each call."""
         return False
@@ -66,6 +70,10 @@ class Support:
     def is_data(self, value: Any) -> bool:
         """Whether the truth of a value depends on what arrays hold."""
         raise NotImplementedError
+
+    def is_of_modes(self, value: Any) -> bool:
+        """Whether the truth of a value depends on modes, of training say, and on nothing else."""
+        return False
 
     def is_node_of_data(self, node: Node) -> bool:
         """Whether the value of a node depends on what arrays hold, or changes from round to round."""

@@ -12,11 +12,13 @@ from clew.capture.control.branches import Branch
 from clew.capture.control.loops import Iteration, Loop, Sets
 from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Abandon, Piece, PieceRecorder, Site, Support
+from clew.capture.control.plain_values import chosen, number_read_by
 from clew.capture.control.raising import escaped, leaves_program, text
 from clew.capture.control.rewrites import Rewrites
 from clew.capture.control.runtime import Outcome
 from clew.capture.control.snapshot import Snapshot
 from clew.capture.example.collected import Collected
+from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.ir.effects import pure
 from clew.ir.source import user_frame
@@ -116,12 +118,13 @@ class Regions:
         self.pieces = PieceRecorder(recorder, support)
         self.recorder.reason_at = progress.reason_at
 
-    def before_question(self) -> None:
+    def before_question(self, is_of_modes: bool = False) -> None:
         """The program asks for data: the function that asks is rewritten first, if it can be and is not yet."""
         frame = user_frame(1)
-        if frame is not None and self.rewrites.is_wanted(frame.f_code):
+        if frame is not None and self.rewrites.is_wanted(frame.f_code, is_for_modes=is_of_modes):
             self._start_over()
-        self._open_loop()
+        if not is_of_modes:
+            self._open_loop()
 
     def _open_loop(self) -> None:
         """A loop that Python runs asks for data inside: it shall be a node, if it can be."""
@@ -185,7 +188,19 @@ class Regions:
 
     def is_branch_on_data(self, number: int, test: Any) -> bool:
         """Whether a branch is one of the graph."""
-        return self._is_on() and self.support.is_data(test) and self._site(number) not in self.progress.abandoned
+        if not self._is_on() or not self.support.is_data(test):
+            return False
+        if self.support.is_of_modes(test):
+            return self.is_branch_on_mode(number, test)
+        site = self._site(number)
+        return not self.rewrites.is_for_modes(site) and site not in self.progress.abandoned
+
+    def is_branch_on_mode(self, number: int, test: Any) -> bool:
+        """Whether a branch is one of the graph because a mode decides it, and nothing has told which it is."""
+        if not self._is_on() or not self.support.is_of_modes(test):
+            return False
+        is_known = self.recorder.paths.knows(self.recorder.argument(test))
+        return not is_known and self._site(number) not in self.progress.abandoned
 
     def branch(
         self,
@@ -198,7 +213,12 @@ class Regions:
         turns: bool = True,
     ) -> Any:
         """A branch on data becomes one node."""
-        self._open_loop()
+        numbers = () if names else [number_read_by(side, self.support.attribute) for side in (then, other)]
+        if len({type(one) for one in numbers}) == 1 and MISSING not in numbers:
+            predicate = self.recorder.argument(test)
+            return chosen(self.recorder, predicate, tuple(numbers), self.support.truth(test))
+        if not self.support.is_of_modes(test):
+            self._open_loop()
         site = self._site(number)
         return Branch(self.pieces, site, test, then, other, self._snapshot(site)).record(names, live, turns)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 
 from clew.capture.control.rewrite import lines_of_loops, replaced_inside, rewritten
@@ -21,13 +21,17 @@ class Rewrites:
         self.functions: list[FunctionType] = []
         self._wanted: set[Key] = set()
         self._refused: set[Key] = set()
+        self._for_modes: set[tuple[str, int]] = set()
 
-    def is_wanted(self, code: CodeType, line: int = 0) -> bool:
+    def is_wanted(self, code: CodeType, line: int = 0, is_for_modes: bool = False) -> bool:
         """Whether a function that asks for data is to be rewritten from now on, which was not so before.
 
         With a ``line``, only if a loop begins there.
         """
         key = _key(code)
+        if not is_for_modes and key[:2] in self._for_modes:
+            self._for_modes.remove(key[:2])
+            return True
         if "clew_" in code.co_qualname or key in self._wanted or key in self._refused:
             return False
         homes = (found for function in self.functions for found in _codes(function.__code__))
@@ -37,8 +41,23 @@ class Rewrites:
         if original is None or _rewritten(original) is None:
             self._refused.add(key)
             return False
-        self._wanted.add(key)
+        self._add(key, is_for_modes)
         return True
+
+    def _add(self, key: Key, is_for_modes: bool) -> None:
+        self._wanted.add(key)
+        if is_for_modes and "-packages" in key[0]:
+            self._for_modes.add(key[:2])
+
+    def is_for_modes(self, site: tuple[str, int, int]) -> bool:
+        """Whether a branch stands in a library's function that was rewritten only because it asks for modes."""
+        return site[:2] in self._for_modes
+
+    def want(self, codes: Iterable[CodeType]) -> None:
+        """Let functions be rewritten from the start that will ask for modes."""
+        for code in codes:
+            if _key(code) not in self._wanted and "clew_" not in code.co_qualname and _rewritten(code) is not None:
+                self._add(_key(code), is_for_modes=True)
 
     def install(self, patches: Patches) -> None:
         """Let the functions run what they were rewritten to."""

@@ -150,6 +150,14 @@ class Runtime:
             other()
 
     @staticmethod
+    def leave(number: int, test: Any, then: Any, other: Any, names: Names) -> Any:
+        """An ``if`` of which each side ends with what the function gives; a node if a mode is asked for."""
+        regions = current.get()
+        if regions is not None and regions.is_branch_on_mode(number, test):
+            return regions.branch(number, test, then, other, names)
+        return then() if test else other()
+
+    @staticmethod
     def choose(number: int, test: Any, then: Any, other: Any, turns: bool = True) -> Any:
         """``then if test else other``."""
         regions = current.get()

@@ -122,6 +122,16 @@ def breaks(nodes: Iterable[ast.AST]) -> bool:
     return any(isinstance(node, ast.Break) for node in _of_this_loop(nodes))
 
 
+def leaves_early(node: ast.If, rest: list[ast.stmt]) -> bool:
+    """Whether a function ends on the one side of a branch, and goes on with the rest on the other; neither declares
+    anything that would belong to another function then."""
+    ends = bool(node.body) and isinstance(node.body[-1], ast.Return) and not node.orelse and bool(rest)
+    return ends and not any(isinstance(one, _DECLARING) for one in own_nodes([*node.body, *rest]))
+
+
+_DECLARING = (ast.Global, ast.Nonlocal, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 def jumps(nodes: list[ast.stmt]) -> bool:
     """Whether some statements may be left otherwise than at their end."""
     return returns(nodes) or any(isinstance(node, (ast.Break, ast.Continue)) for node in _of_this_loop(nodes))

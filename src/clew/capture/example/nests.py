@@ -31,10 +31,11 @@ from clew.capture.example.contents import (
     refill,
     value_of,
 )
+from clew.capture.example.expressions import expression_of
 from clew.capture.example.histories import History
 from clew.capture.example.identities import Identities
 from clew.capture.example.likeness import Likeness, cells_of, has_likeness
-from clew.capture.example.recorder import Pending, Recorder, expression_of
+from clew.capture.example.recorder import Pending, Recorder
 from clew.errors import CaptureError, a_or_an
 from clew.ir.guests import guest_of
 from clew.ir.node import Node

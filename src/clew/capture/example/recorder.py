@@ -25,6 +25,7 @@ from typing import Any
 from clew.capture.example.attempts import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.collected import Collected
+from clew.capture.example.expressions import describe
 from clew.capture.example.failures import described, failure_of, may_see_error
 from clew.capture.example.guards import CHECKS, require
 from clew.capture.example.operators import Form, as_written
@@ -34,8 +35,6 @@ from clew.capture.example.variables import variable_for
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
-from clew.ir.guards import EQUALS
-from clew.ir.guards import spelled as expression_of
 from clew.ir.node import Node, set_meta, set_source
 from clew.ir.source import source_of_frame, user_frame, user_source
 from clew.ir.types import ScalarType
@@ -195,11 +194,12 @@ class Recorder:
         path = known[0] if known is not None and known[1] is value else self._new_constant(value)
         return self.attribute_node(path, value)
 
-    def attribute_node(self, path: str, value: Any) -> Node:
-        """The node that reads an attribute of the root."""
+    def attribute_node(self, path: str, value: Any = None) -> Node:
+        """The node that reads an attribute of the root; one for all who read it."""
         node = self._attribute_nodes.get(path)
         if node is None:
             node = self._attribute_nodes[path] = self._create("get_attr", path, (), {}, self.bodies.outermost)
+        if value is not None and node.value_type is None:
             self.note_type(node, value)
         return node
 
@@ -425,6 +425,10 @@ class Recorder:
         args = (node, answer, expression, where, *((why,) if why else ()))
         self._create("call_function", require, args, {}, self.bodies.home_of_guard(node.graph))
 
+    def is_of_modes(self, place: Node | Pending) -> bool:
+        """Whether a value depends on modes, of training say, and on nothing else."""
+        return False
+
     def truth(self, place: Node | Pending, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded.
 
@@ -442,7 +446,7 @@ class Recorder:
             frame = user_frame(2)
             if not is_fixed and id(frame) != self.caller and is_tried(frame, self.executed):  # that fails too
                 place = self.create(bool, (self.resolve(place),))
-            chosen = self.paths.ask(self.resolve(place), answer, is_fixed)
+            chosen = self.paths.ask(self.resolve(place), answer, is_fixed, self.is_of_modes(place))
             if chosen is not None:
                 return bool(chosen)
         node = self.resolve(place)
@@ -453,8 +457,3 @@ class Recorder:
 
 def _no_reason(filename: str, line: int) -> str:
     return ""
-
-
-def describe(node: Node, answer: Any) -> str:
-    """A guard in Python's notation: ``x.shape[1] <= 512``, or ``not`` of it."""
-    return EQUALS.text(expression_of(node), answer)

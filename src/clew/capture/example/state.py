@@ -109,6 +109,8 @@ class State:
         """Iterators and generators of random numbers below attributes and variables, with the names of these."""
         self.own: frozenset[tuple[int, str]] = frozenset()
         """Variables that calls which stay one node read and set, and nobody else."""
+        self.data: frozenset[tuple[int, str]] = frozenset()
+        """Places that the graph reads whenever it runs, so that nothing is relied on."""
 
     # ---- before the run ------------------------------------------------------------------------------------------
 
@@ -313,6 +315,10 @@ class State:
             self._wanted[found[1].key] = found[1]
         return found is not None
 
+    def want_slot(self, slot: Slot) -> None:
+        """Let a place be lifted in another run, whether or not it has changed."""
+        self._wanted[slot.key] = slot
+
     def is_in_module(self, array: Any) -> bool:
         """Whether an array belongs to a module that lies in some container of the state."""
         return any(array is held for end in self.memory.ends.values() for held in arrays_of(end))
@@ -417,12 +423,12 @@ class State:
 
     def pins(self) -> list[tuple[dict[str, Any], str, Any]]:
         """What else the run may have relied on: attributes that were not lifted, each with its dict and its value."""
-        lifted = {entry.slot.key for entry in self.entries}
+        free = {entry.slot.key for entry in self.entries} | self.data
         return [
             (group.holder, name, value)
             for group in self._groups
             for name, value in group.before.items()
-            if not group.is_inner and (not lifted or group.key(name) not in lifted)
+            if not group.is_inner and (not free or group.key(name) not in free)
         ]
 
     def held_by_pins(self, names: Container[str]) -> list[Reading]:

@@ -15,10 +15,10 @@ from types import FunctionType
 from typing import Any
 
 from clew.capture.example.contents import ATTRIBUTE, ITEM, MEMBER, VALUE, Contents, contents, same_contents, same_part
+from clew.capture.example.expressions import expression_of
 from clew.capture.example.guards import MISSING, are_distinct, require
 from clew.capture.example.nests import Held
 from clew.capture.example.outputs import Outputs
-from clew.capture.example.recorder import expression_of
 from clew.capture.example.slots import ROOT
 from clew.capture.example.state import State
 from clew.errors import ClewError, GuardError

@@ -198,6 +198,10 @@ class Patches:
         ``make`` of it."""
         self._replace(owner, name, getattr(owner, name) if inherited else default, make)
 
+    def add_to_class(self, owner: type, name: str, value: Any) -> None:
+        """Give a class an attribute that it does not have."""
+        self._replace(owner, name, value, lambda value: value)
+
     def in_cell(self, cell: CellType, make: Callable[[Any], Any]) -> None:
         """Replace what a variable of a closure holds."""
         self._replace(cell, "", None, make)

@@ -15,9 +15,9 @@ import numpy
 
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows
+from clew.capture.example.expressions import expression_of
 from clew.capture.example.reach import attribute_names, compares_objects
 from clew.capture.example.reads import Reads
-from clew.capture.example.recorder import expression_of
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.example.variable_guards import VariableGuards

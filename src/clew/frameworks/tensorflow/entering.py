@@ -17,10 +17,11 @@ import numpy
 import tensorflow as tf
 
 from clew.capture.example.contents import SIMPLE, attributes_of, follows
+from clew.capture.example.expressions import expression_of
 from clew.capture.example.guards import require
 from clew.capture.example.nests import Nests
 from clew.capture.example.outputs import Outputs
-from clew.capture.example.recorder import Pending, Recorder, expression_of
+from clew.capture.example.recorder import Pending, Recorder
 from clew.errors import CaptureError
 from clew.frameworks.tensorflow import staging
 from clew.frameworks.tensorflow.importer import Importer, Notes

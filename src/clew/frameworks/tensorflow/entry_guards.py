@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from clew.capture.example.expressions import expression_of
 from clew.capture.example.guards import are_distinct, require
-from clew.capture.example.recorder import expression_of
 from clew.capture.example.watched import Watched, changed
 from clew.frameworks.tensorflow.types import UNKNOWN, array_type
 from clew.frameworks.tensorflow.values import Root

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import operator
 import os
+import traceback
 from collections.abc import Iterable
-from types import BuiltinFunctionType, CodeType, FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy
@@ -18,11 +19,11 @@ import torch
 
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows
+from clew.capture.example.expressions import expression_of
 from clew.capture.example.nests import Nests
 from clew.capture.example.reach import compares_objects, is_installed
 from clew.capture.example.reads import Reads
-from clew.capture.example.recorder import Recorder, expression_of
-from clew.capture.example.slots import ROOT
+from clew.capture.example.recorder import Recorder
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.example.variable_guards import VariableGuards
@@ -31,9 +32,10 @@ from clew.errors import CaptureError
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described
 from clew.frameworks.torch.facts import is_mask, number_kind, used_as_indices
-from clew.frameworks.torch.modes import MODE, asked_for_mode, parts_in_mode
+from clew.frameworks.torch.modes import asked_for_mode
 from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.recording import TorchRecorder
+from clew.frameworks.torch.scalars import MODE
 from clew.frameworks.torch.training import settings_of
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -147,7 +149,6 @@ class EntryGuards:
             self._inputs()
             self._gradients()
             ran = self.surroundings.ran(self.recorder.executed.values())
-            codes = {*self.recorder.executed.values(), *(function.__code__ for function in ran)}
             names = self.surroundings.names(self.recorder.executed.values())
             if self.watches_variables:
                 self.variables.write(self.recorder.executed.values())
@@ -163,19 +164,19 @@ class EntryGuards:
                 self._different_objects()
             self._parameters()
             self._arrays_of_modules()
-            if self.module is not None and any(True for _ in self.module.children()):
-                lifted = {entry.slot.key: entry.before for entry in self.state.entries}
-                mode = lifted.get((id(vars(self.module)), "training"), self.module.training)
-                self._require(self.graph.get_attr("training"), mode, f"self.training is {mode}")
-                self._modes(codes, entered, lifted)
+            if self.module is not None:
+                self._modes(ran, entered)
 
-    def _modes(self, codes: set[CodeType], entered: Iterable[tuple[str, torch.nn.Module]], lifted: Any) -> None:
-        """The parts that the program may have asked for their mode must be in it."""
-        fixed = [(path, part) for path, part in entered if (id(vars(part)), MODE) not in lifted]
-        for mode, paths in asked_for_mode(self.module, fixed, codes).items():
-            called = self.graph.call_function(parts_in_mode, (self.graph.get_attr(ROOT), mode, *paths))
-            named = " and ".join(f"self.{path}.training" for path in paths[:3]) + " and others" * (len(paths) > 3)
-            self._require(called, True, f"{named} is {mode}")
+    def _modes(self, ran: Iterable[FunctionType], entered: Iterable[tuple[str, torch.nn.Module]]) -> None:
+        """The parts that the program may have asked for their mode, and whose mode is no data, must be in it."""
+        callers = {frame.f_code for frame, _ in traceback.walk_stack(None)}
+        codes = {*self.recorder.executed.values()} - callers | {function.__code__ for function in ran}
+        lifted = {entry.slot.key for entry in self.state.entries}
+        modes = self.recorder.modes
+        fixed = [(path, part) for path, part in entered if (id(vars(part)), MODE) not in lifted and not modes.has(part)]
+        for path, mode in asked_for_mode(self.module, fixed, codes):
+            place = f"{path}.{MODE}" if path else MODE
+            self._require(self.graph.get_attr(place), mode, f"self.{place} is {mode}")
 
     def _require(self, node: Node, expected: Any, text: str, fact: str = "") -> None:
         """Guard a value; ``fact`` is what the program asked for: the guard names the line that asked first."""

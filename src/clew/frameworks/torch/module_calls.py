@@ -16,7 +16,7 @@ from clew.capture.example.state import State
 from clew.frameworks.torch import usual
 from clew.frameworks.torch.entry_guards import is_plain_tensor
 from clew.frameworks.torch.leaves import Leaves
-from clew.frameworks.torch.modules import module_effect, written_by
+from clew.frameworks.torch.modules import module_effect, writes_only_itself, written_by
 from clew.frameworks.torch.places import Modules, check_hooks, tensors_held, tensors_in
 from clew.frameworks.torch.programs import count_of_global_hooks, has_own_hooks
 from clew.frameworks.torch.recording import TorchRecorder
@@ -42,6 +42,8 @@ class ModuleCalls:
         self.modules = modules
         self.paths = paths
         self.islands = islands
+        self.entered: dict[str, torch.nn.Module] = {}
+        """Leaves that were entered all the same, by their paths."""
         self._is_leaf = is_leaf
         self._leaves: dict[torch.nn.Module, bool] = {}
         self._plain: set[torch.nn.Module] = set()  # leaves that hold no tensors of classes of their own
@@ -51,19 +53,23 @@ class ModuleCalls:
     def call(self, original: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a module: one node for a leaf, its inside for any other."""
         path = self.paths.get(module)
-        if path is None or not self._is_one_node(module, path) or self._must_enter(module):
+        if path is None or not self._is_one_node(module, path):
             return self._enter_module(original, module, path, args, kwargs)
-        pure = module_effect(module) is Effect.NONE
-        if pure and not kwargs and not self.islands:
-            call = partial(original, module)
+        if self._must_enter(module):
+            self.entered[path] = module
+            return self._enter_module(original, module, path, args, kwargs)
+        effect, call = module_effect(module), partial(original, module)
+        writes = effect not in (Effect.NONE, Effect.RANDOM)
+        if not writes and not kwargs and not self.islands:
             value = usual.call_layer(self.recorder, path, call, args, sys._getframe(1), module in self._plain)
             if value is not usual.UNUSUAL:
                 return value
-        written = () if pure else (*written_by(module), *leaves((args, kwargs)))
+        written: list[Any] = [*written_by(module)] if writes else []
+        if writes and not writes_only_itself(module):
+            written += leaves((args, kwargs))
         why = "it is compiled by torch.jit" if isinstance(module, torch.jit.ScriptModule) else ""
         if module in self.islands:
             why = "the capture cannot follow it"
-        call = partial(original, module)
         if type(module).__module__.startswith("torch."):
             return self.recorder.whole("call_module", path, call, args, kwargs, written, why)
         with self.recorder.streams.followed():

@@ -1,4 +1,4 @@
-"""What calling a module of ``torch.nn`` does besides computing its result, in the state the module is in now.
+"""What calling a module of ``torch.nn`` does besides computing its result, in any mode that it may be in.
 
 A module is vouched for when its class is torch's own, its forward is the class's, and no hooks are registered; then
 the parts decide: the worst effect among the module and all modules in it. A class of a user answers None: unknown.
@@ -39,6 +39,22 @@ def written_by(root: nn.Module) -> Iterator[Tensor]:
             yield part.weight
 
 
+def written_now(root: nn.Module) -> Iterator[Tensor]:
+    """The tensors of a module that calling it in the mode that it is in may write to: norms write while training."""
+    is_resting = isinstance(root, _NORMS) and _is_torchs_own(root) and not root.training
+    return iter(()) if is_resting else written_by(root)
+
+
+_NORMS = (batchnorm._NormBase, instancenorm._InstanceNorm)
+
+
+def writes_only_itself(root: nn.Module) -> bool:
+    """Whether a module, of torch's own, writes to nothing but its own tensors when it is called."""
+    if module_effect(root) in (None, Effect.UNKNOWN):
+        return False
+    return not any(getattr(part, "inplace", False) for part in root.modules())
+
+
 def _is_torchs_own(part: nn.Module) -> bool:
     """True for exactly the classes of ``torch.nn``, and those that torch derived from them to hold parametrizations."""
     kind: Any = type(part)
@@ -71,23 +87,21 @@ def _rule_for(kind: type) -> Callable[[Any], Effect] | None:
 
 
 def _dropout(part: Any) -> Effect:
-    return Effect.RANDOM if part.training and part.p else Effect.NONE
+    return Effect.RANDOM if part.p else Effect.NONE
 
 
 def _norm(part: Any) -> Effect:
     """Running statistics are written while training; a synchronised norm talks to other processes then."""
-    if not part.training:
-        return Effect.NONE
     has_statistics = part.track_running_stats or part.running_mean is not None
     return Effect.WRITE if has_statistics or isinstance(part, nn.SyncBatchNorm) else Effect.NONE
 
 
-def _while_training_with_dropout(part: Any) -> Effect:
-    return Effect.RANDOM if part.training and part.dropout else Effect.NONE
+def _with_dropout(part: Any) -> Effect:
+    return Effect.RANDOM if part.dropout else Effect.NONE
 
 
 def _randomised_relu(part: Any) -> Effect:
-    return Effect.RANDOM if part.training else Effect.NONE
+    return Effect.RANDOM
 
 
 def _fractional_pool(part: Any) -> Effect:
@@ -117,7 +131,7 @@ def _distance(part: Any) -> Effect:
 
 def _spectral_norm(part: Any) -> Effect:
     """A step of the power iteration is written into buffers at each call while training."""
-    return Effect.WRITE if part.training else Effect.NONE
+    return Effect.WRITE
 
 
 def _unknown(part: Any) -> Effect:
@@ -126,9 +140,9 @@ def _unknown(part: Any) -> Effect:
 
 _RULES: tuple[tuple[Any, Callable[[Any], Effect]], ...] = (
     (dropout._DropoutNd, _dropout),
-    ((batchnorm._NormBase, instancenorm._InstanceNorm), _norm),
-    (rnn.RNNBase, _while_training_with_dropout),
-    (activation.MultiheadAttention, _while_training_with_dropout),
+    (_NORMS, _norm),
+    (rnn.RNNBase, _with_dropout),
+    (activation.MultiheadAttention, _with_dropout),
     (activation.RReLU, _randomised_relu),
     ((pooling.FractionalMaxPool2d, pooling.FractionalMaxPool3d), _fractional_pool),
     ((sparse.Embedding, sparse.EmbeddingBag), _embedding),

@@ -14,6 +14,7 @@ import torch
 
 from clew.capture.control.pieces import Site, Support
 from clew.capture.example.collected import Collected
+from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Scalar
 from clew.errors import CaptureError
 from clew.frameworks.numpy.pieces import Rewinding
@@ -21,6 +22,8 @@ from clew.frameworks.numpy.traced import TracedArray, is_traced
 from clew.frameworks.torch import numbers
 from clew.frameworks.torch.higher_order import PlainNumbers
 from clew.frameworks.torch.scalars import is_data, is_free
+
+_READING = (object.__getattribute__, torch.nn.Module.__getattribute__)
 
 
 class TorchSupport(Support):
@@ -30,6 +33,13 @@ class TorchSupport(Support):
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """What an object, or a module among its parts, holds under a name that its class does not define."""
+        held = getattr(owner, "__dict__", None)
+        if type(held) is not dict or hasattr(type(owner), name) or type(owner).__getattribute__ not in _READING:
+            return MISSING
+        return held.get(name, held["_modules"].get(name, MISSING) if isinstance(owner, torch.nn.Module) else MISSING)
 
     def is_array(self, value: Any) -> bool:
         """True for tensors, arrays, and stand-ins of arrays."""
@@ -64,6 +74,10 @@ class TorchSupport(Support):
             is_own = value.recorder is recorder or value.recorder.owner is recorder
             return is_own and is_free(recorder.resolve(value.place), recorder)
         return isinstance(value, (torch.Tensor, numpy.ndarray, numpy.generic))
+
+    def is_of_modes(self, value: Any) -> bool:
+        """True for traced numbers that hang on the modes of parts alone."""
+        return issubclass(type(value), Scalar) and self.is_data(value) and self.recorder.is_of_modes(value.place)
 
     def note_differences(self, site: Site, arrays: list[Any]) -> None:
         """Whether a tensor requires a gradient, and is a leaf, may depend on the way: the program must not ask then."""

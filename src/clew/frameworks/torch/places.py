@@ -19,8 +19,8 @@ from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.likeness import Likeness
 from clew.capture.example.state import State
 from clew.errors import CaptureError
-from clew.frameworks.torch.modes import MODE
 from clew.frameworks.torch.programs import hook_tables, shared_hooks
+from clew.frameworks.torch.scalars import MODE
 from clew.ir.effects import pure
 
 OWN = frozenset(vars(torch.nn.Module()))
@@ -102,7 +102,7 @@ class Modules:
         found = [part for part in parts if id(part) in touched]
         if not found or (found == parts[:1] and any(part is parts[0] for _, part in self._layers)):
             return bool(found)
-        switched = [part for part, mode, _ in self._modes if part.training is not mode]
+        switched = [part for part, mode, _ in self._modes if vars(part).get(MODE, mode) is not mode]
         if any(part in switched for part in found) or type(parts[0]).__module__.startswith("torch."):
             raise CaptureError(
                 f"the program sets attributes in a {type(parts[0]).__name__}, and calls it then",
@@ -111,11 +111,15 @@ class Modules:
             )
         return False
 
+    def followed(self) -> set[torch.nn.Module]:
+        """The parts whose modes the graph can set."""
+        return {part for _, part in (*self._layers, *self.entered)}
+
     def check(self) -> None:
         """Raise if the program switched the mode of a module, or put another module into one."""
-        followed = {id(part) for _, part in (*self._layers, *self.entered)}
+        followed = self.followed()
         for part, mode, children in self._modes:
-            is_switched = part.training is not mode and id(part) not in followed
+            is_switched = part.training is not mode and part not in followed
             what = "switches the mode" if is_switched else "changes the parts"
             if is_switched or part._modules != children:
                 raise CaptureError(

@@ -22,7 +22,7 @@ from clew.capture.example.writes import FIRST_WRITE, refused
 from clew.codegen.blocks import blocks_of
 from clew.errors import ClewError, GuardError, StateError
 from clew.frameworks.numpy.protection import Kept as KeptArrays
-from clew.frameworks.torch.modules import written_by
+from clew.frameworks.torch.modules import written_now
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
 from clew.frameworks.torch.training import Kept, fill_gradients, take_step
@@ -186,7 +186,7 @@ def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, An
     for path in plan.attributes:
         found = resolve(root, path)
         tensors += [found] if isinstance(found, torch.Tensor) else []
-        tensors += written_by(found) if isinstance(found, torch.nn.Module) else ()
+        tensors += written_now(found) if isinstance(found, torch.nn.Module) else ()
     if plan.optional and sum(tensor.nbytes for tensor in tensors if not tensor.is_sparse) > _MOST_BYTES:
         with _half_done_when_raising():
             yield
@@ -224,7 +224,7 @@ def _tensors_below(values: list[Any]) -> Iterator[torch.Tensor]:
     memory = Memory(lambda value: isinstance(value, _ENDS))
     memory.remember(values)
     for end in memory.ends.values():
-        yield from (end,) if isinstance(end, torch.Tensor) else written_by(end)
+        yield from (end,) if isinstance(end, torch.Tensor) else written_now(end)
 
 
 @contextmanager

@@ -35,8 +35,9 @@ from clew.frameworks.torch.carriers import Carriers
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.forms import takes_operands
 from clew.frameworks.torch.makers import MadeGenerator
+from clew.frameworks.torch.modes import Modes
 from clew.frameworks.torch.refusals import not_followed, where
-from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, traced
+from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, is_of_modes, traced
 from clew.frameworks.torch.sizes import Sizes
 from clew.frameworks.torch.streams import Generators, Streams
 from clew.frameworks.torch.training import Trainers
@@ -47,10 +48,10 @@ from clew.frameworks.torch.traits import (
     REFUSED,
     RESHAPING,
     SPLITS,
-    SWITCHES,
     UNUSUAL,
     USUAL,
     VARYING,
+    may_switch,
     traits_of,
 )
 from clew.frameworks.torch.types import tensor_type
@@ -59,8 +60,6 @@ from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
 from clew.ir.source import SourceLine, user_source
-
-_TRUE = id(True)
 
 
 class TorchRecorder(Recorder):
@@ -73,6 +72,7 @@ class TorchRecorder(Recorder):
     def __init__(self) -> None:
         super().__init__()
         self.depth = 0
+        self.modes = Modes(self)
         self.relied: dict[str, SourceLine | None] = {}
         self.plain_facts = False  # whether dtypes and devices are given as they are, and guarded where they are read
         self.gave_facts = False  # whether the program got something that stands for one
@@ -249,7 +249,7 @@ class TorchRecorder(Recorder):
             self._use_generator(kwargs["generator"])
         traits = traits_of(func)
         writes = traits.writes or kwargs.get("out") is not None
-        if not writes and (_TRUE in map(id, args) or (kwargs and any(kwargs.get(name) for name in SWITCHES))):
+        if not writes and may_switch(args, kwargs):
             writes = function_effect(func, args, kwargs) is Effect.WRITE
         if writes:
             if name in RESHAPING:
@@ -376,6 +376,10 @@ class TorchRecorder(Recorder):
             value = alias
         return result(value, node)
 
+    def given_back(self, value: Any, node: Any, args: tuple[Any, ...]) -> Any:
+        """What a call that stays one node gave, which may be an argument of it this time."""
+        return self._aliased(self.result, value, node, args, False)
+
     def whole(
         self,
         op: str,
@@ -499,6 +503,10 @@ class TorchRecorder(Recorder):
         if self._no_return and not known:
             raise not_followed(f"a program that {self._no_return} an argument, and then asks for a value,")
         super().guard(place, answer, why)
+
+    def is_of_modes(self, place: Any) -> bool:
+        """Whether a value hangs on the modes of parts alone."""
+        return is_of_modes(self.resolve(place))
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""

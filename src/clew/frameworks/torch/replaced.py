@@ -23,6 +23,7 @@ from clew.frameworks.torch import (
     control_flow,
     facts,
     makers,
+    modes,
     numbers,
     outside,
     python_random,
@@ -38,7 +39,8 @@ Current = Callable[[], Any]
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
     around = (ambient, clocks, outside, streams, python_random)
-    for part in (*around, reporting, carriers, training, transforms, control_flow, makers, facts, arrays):
+    parts = (reporting, carriers, training, transforms, control_flow, makers, facts, modes, arrays)
+    for part in (*around, *parts):
         part.install(patches, current)
     numbers.install(patches)
     by_name.replace_in_importers(patches)

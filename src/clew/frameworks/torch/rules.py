@@ -58,8 +58,9 @@ def ends_in_place(name: str) -> bool:
 
 
 def is_off(value: Any) -> bool:
-    """True for a flag or chance that is surely not set: a node, or an argument that is not there, may be anything."""
-    return isinstance(value, (bool, int, float)) and not value
+    """True for a flag or chance that is surely not set: a node, a traced number, or an argument that is not there, may
+    be anything."""
+    return type(value) in (bool, int, float) and not value
 
 
 def argument_effect(name: str, calls: Iterable[dict[str, Any]]) -> Effect:

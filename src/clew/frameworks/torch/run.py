@@ -21,6 +21,7 @@ from clew.capture.control.paths import Diverged, Paths
 from clew.capture.control.runs import ExampleRun, let_go
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
+from clew.capture.example.guards import Variable
 from clew.capture.example.implied import drop_implied, drop_unused
 from clew.capture.example.inputs import bind
 from clew.capture.example.islands import CannotFollow
@@ -41,6 +42,7 @@ from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
+from clew.frameworks.torch.modes import asking
 from clew.frameworks.torch.module_calls import ModuleCalls
 from clew.frameworks.torch.packages import PackageMet, streams_of, used_by
 from clew.frameworks.torch.pieces import TorchSupport
@@ -60,7 +62,7 @@ from clew.frameworks.torch.programs import (
 )
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
-from clew.frameworks.torch.scalars import traced
+from clew.frameworks.torch.scalars import MODE, traced
 from clew.frameworks.torch.set_up import HookTables, SetUp, SetUpMet, set_up
 from clew.frameworks.torch.training import TRAINERS
 from clew.ir.arguments import leaves
@@ -149,7 +151,7 @@ class Run(ExampleRun):
         done = stays = False
         try:
             given = bind(self.nests, signature_of(target), args, kwargs)
-            self._enter(self.findings.lifted.values())
+            self._enter([*self.findings.lifted.values()])
             try:
                 with self._recording():
                     self.result = self._call(given)
@@ -160,6 +162,7 @@ class Run(ExampleRun):
             self._check()
             if self.first is None:
                 self.findings.met.check()
+            self._want_modes()
             self.found = self.state.changed()
             done = not self.found and self._finish_way(self.result)
             if done and not self._goes_several_ways():
@@ -240,7 +243,7 @@ class Run(ExampleRun):
         for _, value in self.surroundings.held(is_plain_tensor):
             self.rollback.watch_attributes(value)
 
-    def _enter(self, lifted: Iterable[Slot]) -> None:
+    def _enter(self, lifted: list[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards."""
         self.nests.write_checks()
         if self.nests.ends:
@@ -249,6 +252,7 @@ class Run(ExampleRun):
             self.hook_tables.watch(watch_modules_around(self.state, known, self.nests.ends))
             self.state.memory.ends |= {id(end): end for end in self.nests.ends}
         self._look_around_callables()
+        self._trace_modes(lifted)
         self.state.lift(lifted)
         self._look_around_callables()
         for trainer in [end for end in self._ends() if isinstance(end, TRAINERS)]:
@@ -263,6 +267,31 @@ class Run(ExampleRun):
                 self.rollback.watch_attributes(value)
             if isinstance(value, torch.Tensor):
                 self.rollback.watch_tensor(value)
+
+    def _trace_modes(self, lifted: Iterable[Slot]) -> None:
+        """Let the modes of parts be data, unless code that the program may run needs the plain ones."""
+        rewrites = self.findings.progress.rewrites
+        asked = asking(rewrites.functions)
+        if not (asked.needs_plain or self.recorder.plain_truths or bool in self.findings.plain_kinds):
+            self.recorder.modes.take(self.paths, {slot.key for slot in lifted})
+            self.state.data = frozenset((id(vars(part)), MODE) for part in self.parts if self.recorder.modes.has(part))
+            if self.ways is not None:
+                rewrites.want(asked.branching)
+
+    def _want_modes(self) -> None:
+        """Let modes that the program has set enter the next run as state, whatever it has set them to."""
+        followed = set() if self.modules is None else self.modules.followed()
+        for part, mode in self.recorder.modes.set.items():
+            path = self.paths[part]
+            if part in followed:
+                place = f"{path}.{MODE}" if path else MODE
+                self.state.want_slot(Slot(Variable(vars(part), MODE), part, place))
+            elif vars(part).get(MODE) is mode:
+                raise CaptureError(
+                    f"the program sets the mode of a {type(part).__name__}, whose inside it does not follow",
+                    why="the graph was captured for the module as it was",
+                    fixes=("do it before the capture", "let its inside be captured: leaves="),
+                )
 
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
@@ -412,7 +441,8 @@ class Run(ExampleRun):
         if not watches:
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
         entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state, reads, watches)
-        entry.write(self.after_inputs, () if self.modules is None else self.modules.entered)
+        entered = [] if self.modules is None else self.modules.entered
+        entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         if sources is not None:
             entry.constants(sources, self.after_inputs)

@@ -11,6 +11,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy
@@ -122,7 +123,10 @@ def _truth(self: Any) -> bool:
         return answer
     if is_decided(recorder, self.place):
         return answer
-    asks_data = is_free(recorder.resolve(self.place), recorder)
+    node = recorder.resolve(self.place)
+    asks_data = is_free(node, recorder)
+    if asks_data and recorder.refuses_questions and is_of_modes(node):  # which are no data of the user's
+        asks_data = False
     return bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
 
 
@@ -139,11 +143,42 @@ FACT_PROPERTIES = frozenset(
 _FACT_CALLS = frozenset("is_floating_point is_complex element_size is_signed type get_device result_type".split())
 """What follows from the dtypes and devices of tensors, and from nothing that they hold."""
 _OF_SHAPES = frozenset({"shape", "ndim", "nbytes", "_version"})
+MODE = "training"
+"""The attribute that says whether a module is training, or one of its parts."""
+
+
+_compiler = torch.compiler
+TRACERS = (_compiler.is_compiling, _compiler.is_dynamo_compiling, _compiler.is_exporting, torch.jit.is_tracing)
+"""Functions of torch that tell whether the program is being traced by another tool: that is a mode, too."""
+
+
+def is_mode(node: Node) -> bool:
+    """Whether a node reads a mode, of a part or of what runs the program."""
+    if node.op == "get_attr":
+        return str(node.target).rpartition(".")[2] == MODE
+    return node.op == "call_function" and type(node.target) is FunctionType and node.target in TRACERS
+
+
+def is_of_modes(node: Node) -> bool:
+    """Whether a value hangs on modes, and on nothing else but constants."""
+    waiting, asked = [node], False
+    while waiting:
+        found = waiting.pop()
+        if is_mode(found):
+            asked = True
+        elif not found.all_input_nodes:
+            return False
+        else:
+            waiting += found.all_input_nodes
+    return asked
+
+
 _OF_SIZES = frozenset({"size", "dim", "numel", "nelement", "ndimension", "stride", "storage_offset"})
 
 
 def is_data(node: Node, recorder: Recorder) -> bool:
-    """Whether a number comes from what arrays hold, is drawn, or changes in a loop: not from shapes and numbers."""
+    """Whether a number comes from what arrays hold or from a mode, is drawn, or changes in a loop: not from shapes and
+    numbers."""
     waiting, seen = [node], set()
     while waiting:
         found = waiting.pop()
@@ -153,7 +188,7 @@ def is_data(node: Node, recorder: Recorder) -> bool:
         is_inner = found.op == "placeholder" and found.graph is not recorder.bodies.outermost
         if _is_fact(found) or (found.op == "call_method" and _is_of_facts(found)):
             continue
-        if isinstance(found.value_type, ArrayType) or is_inner:
+        if isinstance(found.value_type, ArrayType) or is_inner or is_mode(found):
             return True
         if _counts_columns(found):
             continue

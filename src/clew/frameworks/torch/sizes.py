@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from clew.capture.example.expressions import describe
 from clew.capture.example.guards import require
-from clew.capture.example.recorder import Pending, Scalar, describe
+from clew.capture.example.recorder import Pending, Scalar
 from clew.capture.example.sizes import (
     ARITHMETIC,
     COMPARISONS,

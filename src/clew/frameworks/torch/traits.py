@@ -16,7 +16,7 @@ from clew.capture.example.operators import Form
 from clew.frameworks.torch.answers import HANDLERS
 from clew.frameworks.torch.effects import WRITING_DUNDERS
 from clew.frameworks.torch.forms import FORMS
-from clew.frameworks.torch.scalars import FACT_PROPERTIES
+from clew.frameworks.torch.scalars import FACT_PROPERTIES, TracedBool
 
 FACTS = FACT_PROPERTIES | {"names"}
 """Properties that programs branch on."""
@@ -58,6 +58,17 @@ class Traits:
         self.writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS
         special = self.writes or name in UNUSUAL or name in RANKED or name in VARYING or name == "tensor"
         self.is_usual = type(func) in _COMPILED and not special
+
+
+_TRUE = id(True)
+
+
+def may_switch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether one of the arguments may be a switch that is on, or that may be on at another call."""
+    if _TRUE in map(id, args) or TracedBool in map(type, args):
+        return True
+    switches = [kwargs[name] for name in SWITCHES if name in kwargs] if kwargs else []
+    return any(type(switch) is TracedBool or bool(switch) for switch in switches)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -69,7 +69,8 @@ def make_whole(
         guard_kinds(recorder, value, node)
     elif type(value) is tuple or value is None:
         guard_switches(recorder, (args, kwargs))
-    return recorder.result(value, node)
+    works_in_place = inside is None and not opaque and any(value is one for one in written)
+    return recorder.result(value, node) if works_in_place else recorder.given_back(value, node, args)
 
 
 def guard_switches(recorder: Any, given: Any) -> None:
