@@ -27,7 +27,7 @@ from tests.footguns.world import quietly, restored, seed_everything, time_limit
 
 EQUAL, REFUSED, WRONG_ANSWER, SLOW, BROKEN = "equal", "refused", "wrong", "slow", "broken"
 VERDICTS = (EQUAL, GUARDED, REFUSED, WRONG_ANSWER, SLOW, BROKEN)
-SECONDS = 5.0
+SECONDS, PATIENCE = 5.0, 20.0
 ABSENT = "there is no such attribute"
 ATTRIBUTES = ("scale", "rate", "count", "last", "cache", "history", "options", "factor")
 """Of the model: those that are no tensors, which the harness looks at anyway."""
@@ -69,7 +69,7 @@ def worst(verdicts: list[Verdict]) -> Verdict:
 def runs(program: RandomProgram) -> bool:
     """Whether the original does its example without an error."""
     try:
-        with _forgotten(program), restored(), quietly(), time_limit(SECONDS):
+        with _forgotten(program), restored(), quietly(), time_limit(PATIENCE):
             case = build(program, set())
             seed_everything(0)
             args, kwargs = case.example()
