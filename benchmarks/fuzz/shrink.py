@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,14 +19,15 @@ from benchmarks.fuzz.program import Probe, RandomProgram
 from tests.footguns.harness import Capture
 
 StillWrong = Callable[[RandomProgram], bool]
-SECONDS = 30.0
+Step = Callable[[], RandomProgram]  # made only when it is tried, and before the next one is asked for
+SECONDS = 30.0  # of this process: a busy machine shall not make programs larger
 PLAIN = ("x", "y", "1", "1.0", "True", "False", "None", "[]")
 
 
 def shrink(program: RandomProgram, still_wrong: StillWrong, seconds: float = SECONDS) -> RandomProgram:
     """The smallest program found; the given one where none is smaller."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
         smaller = _one_round(program, still_wrong, end)
         if smaller == program:
             break
@@ -58,16 +61,17 @@ def _one_round(program: RandomProgram, still_wrong: StillWrong, end: float) -> R
 
 def _greedily(
     program: RandomProgram,
-    steps: Callable[[RandomProgram], Iterator[RandomProgram]],
+    steps: Callable[[RandomProgram], Iterator[Step]],
     still_wrong: StillWrong,
     end: float,
 ) -> RandomProgram:
     """Takes each step that keeps the mistake, and begins the list of steps anew where it was, not at its start."""
     place = 0
-    while time.monotonic() < end:
-        candidate = next((one for number, one in enumerate(steps(program)) if number == place), None)
-        if candidate is None:
+    while time.process_time() < end:
+        step = next(itertools.islice(steps(program), place, None), None)
+        if step is None:
             return program
+        candidate = step()
         if len(candidate.text()) < len(program.text()) and still_wrong(candidate):
             program = candidate
         else:
@@ -75,31 +79,33 @@ def _greedily(
     return program
 
 
-def _fewer_probes(program: RandomProgram) -> Iterator[RandomProgram]:
+def _fewer_probes(program: RandomProgram) -> Iterator[Step]:
     example, *others = program.probes
     for probe in others:
-        yield replace(program, probes=(example, probe))
-    yield replace(program, probes=(example,))
+        yield functools.partial(replace, program, probes=(example, probe))
+    yield functools.partial(replace, program, probes=(example,))
     for place in range(len(others)):
-        yield replace(program, probes=(example, *others[:place], *others[place + 1 :]))
+        yield functools.partial(replace, program, probes=(example, *others[:place], *others[place + 1 :]))
 
 
-def _simpler_probes(program: RandomProgram) -> Iterator[RandomProgram]:
+def _simpler_probes(program: RandomProgram) -> Iterator[Step]:
     """Without actions, and without an argument that no call needs."""
     for place, probe in enumerate(program.probes):
         if probe.action:
-            yield replace(program, probes=_with(program.probes, place, replace(probe, action="")))
+            probes = _with(program.probes, place, replace(probe, action=""))
+            yield functools.partial(replace, program, probes=probes)
     calls = [ast.parse(f"call({probe.arguments})", mode="eval").body for probe in program.probes]
     names = {keyword.arg for call in calls if isinstance(call, ast.Call) for keyword in call.keywords}
     for name in sorted(one for one in names if one):
-        probes = [replace(probe, arguments=_without(probe.arguments, name)) for probe in program.probes]
+        probes = tuple(replace(probe, arguments=_without(probe.arguments, name)) for probe in program.probes)
         source = _without_parameter(program.source, name)
         if source is not None:
-            yield replace(program, probes=tuple(probes), source=source)
+            yield functools.partial(replace, program, probes=probes, source=source)
     example = program.probes[0].arguments
     for place, probe in enumerate(program.probes[1:], start=1):
         if probe.arguments != example:
-            yield replace(program, probes=_with(program.probes, place, replace(probe, arguments=example)))
+            probes = _with(program.probes, place, replace(probe, arguments=example))
+            yield functools.partial(replace, program, probes=probes)
 
 
 def _with(probes: tuple[Probe, ...], place: int, probe: Probe) -> tuple[Probe, ...]:
@@ -130,15 +136,17 @@ def _without_parameter(source: str, name: str) -> str | None:
 # ---- steps on the syntax tree --------------------------------------------------------------------------------------
 
 
-def _simpler_texts(program: RandomProgram) -> Iterator[RandomProgram]:
+def _simpler_texts(program: RandomProgram) -> Iterator[Step]:
     """Each with one change: statements first, those of the whole module last among them, then expressions."""
     tree = ast.parse(program.source)
-    for number in reversed(range(len(list(_blocks(tree))))):
-        for change in _block_changes(tree, number):
-            yield replace(program, source=ast.unparse(change))
-    for number in range(len(list(_expressions(tree)))):
-        for change in _expression_changes(tree, number):
-            yield replace(program, source=ast.unparse(change))
+    blocks, expressions = list(_blocks(tree)), list(_expressions(tree))
+    for number, (owner, field) in reversed(list(enumerate(blocks))):
+        for place, statement in enumerate(getattr(owner, field)):
+            for inner in ([], *_contents(statement)):
+                yield functools.partial(_with_statements, program, tree, number, place, inner)
+    for number, (*_, found) in enumerate(expressions):
+        for new in _simpler(found):
+            yield functools.partial(_with_expression, program, tree, number, new)
 
 
 def _blocks(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
@@ -150,17 +158,17 @@ def _blocks(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
                 yield node, field
 
 
-def _block_changes(tree: ast.AST, number: int) -> Iterator[ast.AST]:
-    owner, field = list(_blocks(tree))[number]
-    for place in range(len(getattr(owner, field))):
-        for inner in ([], *_contents(getattr(owner, field)[place])):
-            twin = copy.deepcopy(tree)
-            twin_owner, _ = list(_blocks(twin))[number]
-            statements = getattr(twin_owner, field)
-            statements[place : place + 1] = copy.deepcopy(inner)
-            if not statements and field == "body" and not isinstance(twin_owner, ast.Module):
-                statements.append(ast.Pass())
-            yield ast.fix_missing_locations(twin)
+def _with_statements(
+    program: RandomProgram, tree: ast.AST, number: int, place: int, inner: list[ast.stmt]
+) -> RandomProgram:
+    """The program with other statements, or none, in the place of one."""
+    twin = copy.deepcopy(tree)
+    owner, field = list(_blocks(twin))[number]
+    statements = getattr(owner, field)
+    statements[place : place + 1] = copy.deepcopy(inner)
+    if not statements and field == "body" and not isinstance(owner, ast.Module):
+        statements.append(ast.Pass())
+    return replace(program, source=ast.unparse(ast.fix_missing_locations(twin)))
 
 
 def _contents(statement: ast.stmt) -> list[list[ast.stmt]]:
@@ -180,15 +188,19 @@ def _expressions(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.
                     yield node, field, place, one
 
 
-def _expression_changes(tree: ast.AST, number: int) -> Iterator[ast.AST]:
-    *_, found = list(_expressions(tree))[number]
+def _simpler(found: ast.expr) -> list[ast.expr]:
+    """What may stand for an expression: its parts, and what is plain."""
+    if isinstance(found, (ast.Name, ast.Constant)):
+        return []
     parts = [one for one in ast.iter_child_nodes(found) if isinstance(one, ast.expr)]
-    plain = [] if isinstance(found, (ast.Name, ast.Constant)) else [ast.parse(text, mode="eval").body for text in PLAIN]
-    for new in (*parts, *plain):
-        twin = copy.deepcopy(tree)
-        owner, field, place, _ = list(_expressions(twin))[number]
-        if place is None:
-            setattr(owner, field, copy.deepcopy(new))
-        else:
-            getattr(owner, field)[place] = copy.deepcopy(new)
-        yield ast.fix_missing_locations(twin)
+    return [*parts, *(ast.parse(text, mode="eval").body for text in PLAIN)]
+
+
+def _with_expression(program: RandomProgram, tree: ast.AST, number: int, new: ast.expr) -> RandomProgram:
+    twin = copy.deepcopy(tree)
+    owner, field, place, _ = list(_expressions(twin))[number]
+    if place is None:
+        setattr(owner, field, copy.deepcopy(new))
+    else:
+        getattr(owner, field)[place] = copy.deepcopy(new)
+    return replace(program, source=ast.unparse(ast.fix_missing_locations(twin)))
