@@ -10,7 +10,7 @@ from benchmarks.verdicts.suites import EQUAL, REFUSED, WRONG_ANSWER, Judged
 from tests.footguns.harness import CAPTURE, GUARDED
 
 FOLDER = Path(__file__).parent
-ORDER = (EQUAL, GUARDED, REFUSED, "slow", WRONG_ANSWER)
+ORDER = (EQUAL, GUARDED, REFUSED, WRONG_ANSWER)
 """From the best to the worst."""
 
 Verdicts = dict[str, dict[str, str]]

@@ -18,7 +18,7 @@ import clew
 from tests.footguns.harness import CAPTURE, GUARDED, WRONG, Outcome, classify
 from tests.footguns.ledger import all_programs
 
-EQUAL, REFUSED, WRONG_ANSWER, SLOW = "equal", "refused", "wrong", "slow"
+EQUAL, REFUSED, WRONG_ANSWER = "equal", "refused", "wrong"
 EXAMPLE = "example"
 
 
@@ -180,11 +180,10 @@ def models(limit: int | None = None, results: Path | None = None) -> Iterator[Ju
 
 
 def of_model(row: dict[str, Any]) -> dict[str, str]:
-    """The verdicts in a row of the coverage benchmark; none for a model that does not run here."""
-    if row["outcome"] in ("refused", "timeout"):
-        return {CAPTURE: REFUSED if row["outcome"] == "refused" else SLOW}
+    """The verdicts in a row of the coverage benchmark; none for a model that does not run here, or not in the time."""
     if "example" not in row:
-        return {CAPTURE: WRONG_ANSWER} if row["outcome"] == "failed" else {}
+        words = {"refused": REFUSED, "failed": WRONG_ANSWER}
+        return {CAPTURE: words[row["outcome"]]} if row["outcome"] in words else {}
     words = {"equal": EQUAL, "general": EQUAL, "guarded": GUARDED, "WRONG": WRONG_ANSWER, "failed": WRONG_ANSWER}
     keys = (EXAMPLE, "values", "batch", "one", "length", "size", "padded")
     found = {key: words.get(str(row.get(key))) for key in keys}

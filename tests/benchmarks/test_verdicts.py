@@ -49,6 +49,7 @@ def test_rows_of_models() -> None:
     row = {"name": "a", "outcome": "guarded", "example": "equal", "values": "general", "batch": "guarded", "one": "n/a"}
     assert suites.of_model(row) == {"example": "equal", "values": "equal", "batch": "guarded"}
     assert suites.of_model({"name": "a", "outcome": "skipped"}) == {}
+    assert suites.of_model({"name": "a", "outcome": "timeout"}) == {}
     assert suites.of_model({"name": "a", "outcome": "refused"}) == {"capture": "refused"}
     assert suites.of_model({"name": "a", "outcome": "failed"}) == {"capture": "wrong"}
 
