@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run_random(options: argparse.Namespace) -> int:
-    start, programs, calls, new = time.monotonic(), Counter[str](), Counter[str](), 0
+    start, programs, calls, families, new = time.monotonic(), Counter[str](), Counter[str](), Counter[str](), 0
     listed = known.read()
     for index in range(options.first, options.first + options.programs):
         if options.seconds is not None and time.monotonic() - start > options.seconds:
@@ -62,10 +62,12 @@ def _run_random(options: argparse.Namespace) -> int:
         calls.update(one.status for one in verdicts)
         if verdict.status == WRONG_ANSWER:
             new += (program.seed, program.index) not in listed
+            families[family(verdict)] += 1
             _tell_wrong(program, verdict, options)
         elif verdict.status == BROKEN:
             print(f"BROKEN seed {program.seed} program {index}: {verdict.reason}", flush=True)
     _print_summary(options.seed, programs, calls, time.monotonic() - start)
+    print("wrong by what differs:", ", ".join(f"{count} {name}" for name, count in families.most_common()) or "none")
     return int(new > 0)
 
 
