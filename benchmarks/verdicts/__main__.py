@@ -42,8 +42,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(suite: str, options: argparse.Namespace) -> int:
     start = time.monotonic()
-    with quietly():
-        judged = list(_programs(suite, options))
+    judged: list[Judged] = []
+    try:
+        with quietly():
+            for one in _programs(suite, options):
+                judged.append(one)
+    except KeyboardInterrupt:
+        print(f"{suite}: interrupted; what was judged counts")
     counts = Counter(store.worst(one.calls) for one in judged)
     calls = Counter(word for one in judged for word in one.calls.values())
     for what, found in (("programs", counts), ("calls", calls)):
@@ -55,7 +60,7 @@ def _run(suite: str, options: argparse.Namespace) -> int:
     for title, lines in sorted(changed.items()):
         print(f"{suite}: {title}: {len(lines)}", *(f"    {line}" for line in lines), sep="\n")
     if options.write:
-        store.write(path, {one.program: one.calls for one in judged})
+        store.write(path, store.read(path) | {one.program: one.calls for one in judged})
     return int(f"newly {WRONG_ANSWER}" in changed)
 
 
