@@ -258,7 +258,7 @@ class Writer:
         counter = self.fresh("turn")
         self.write(indent, f"{counter} = 0")
         limit = self.random.choice(("2", "3", self.fill("min({I}, 4)")))
-        more = f" and {self.expression('B')}" if self.random.random() < 0.5 else ""
+        more = f" and ({self.expression('B')})" if self.random.random() < 0.5 else ""
         self.write(indent, f"while {counter} < {limit}{more}:")
         self.write(indent + "    ", f"{counter} += 1")
         with self.scope():
