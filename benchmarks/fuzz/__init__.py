@@ -1,0 +1,1 @@
+"""Random plain programs, judged against captures of them: `python -m benchmarks.fuzz`."""

@@ -1,0 +1,40 @@
+"""The mistakes that are known, in a file: each a small program, in what respect it is wrong, and by how much.
+
+They are named by the seed and index of the program they were found in. Later work runs exactly those again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.fuzz.program import RandomProgram, from_json
+
+FILE = Path(__file__).parents[1] / "fuzz_known.json"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A program that is captured wrong, made small."""
+
+    program: RandomProgram
+    family: str
+    reason: str
+
+
+def read(path: Path = FILE) -> dict[tuple[int, int], Mistake]:
+    """All of them by seed and index."""
+    rows = json.loads(path.read_text()) if path.exists() else []
+    found = [Mistake(from_json(row["program"]), row["family"], row["reason"]) for row in rows]
+    return {(one.program.seed, one.program.index): one for one in found}
+
+
+def add(mistake: Mistake, path: Path = FILE) -> None:
+    """Keep one more; one of the same seed and index gives way to it."""
+    listed = read(path) | {(mistake.program.seed, mistake.program.index): mistake}
+    rows = [
+        {"family": one.family, "reason": one.reason, "program": one.program.as_json()}
+        for _, one in sorted(listed.items())
+    ]
+    path.write_text(json.dumps(rows, indent=1) + "\n")

@@ -1,0 +1,356 @@
+"""Writes random programs: the same seed and index always give the same text.
+
+Every program uses about half of the grammar (a program of everything is like every other), its variables have kinds, so
+that most programs run, and a candidate that fails on its own example is replaced by the next one of its index.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from benchmarks.fuzz import grammar
+from benchmarks.fuzz.probes import chosen_parameters, probes_of
+from benchmarks.fuzz.program import FUNCTION, KINDS, MODULE, RandomProgram
+
+HOLE = re.compile(r"\{(new|[MRCSIFBmrldingk])\}")
+PARAMETER_NAMES = re.compile(r"\b(?<!\.)(mask|n|flag|items|table|scale|mode)\b(?!\s*=[^=])")
+KEPT_SHARE = 0.5
+GROWING = re.compile(r"HISTORY|TABLE|KEPT|collect|remember|self\.(cache|history|options|note)|seen")
+"""What holds more after each call, so that captures of today refuse all but the first."""
+CANDIDATES = 12
+LEAVES = {"M": "{m}", "R": "{m}[0]", "C": "{m}[:, 0]", "S": "{m}.sum()", "I": "{n}", "F": "{g}", "B": "{m}.sum() > {g}"}
+HEAD = """\
+import functools
+import math
+import operator
+import random
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+SCALE = 2.0
+COUNT = 0
+TABLE = {'a': 1.5}
+HISTORY = []
+KEPT = {}
+WEIGHT = torch.tensor(1.5)
+
+
+class Config:
+    calls = 0
+    factor = 0.5
+
+"""
+MODEL = """
+class Model(nn.Module):
+    calls = 0
+    factor = 1.5
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.norm = nn.BatchNorm1d(4)
+        self.drop = nn.Dropout(0.5)
+        self.act = nn.ReLU(inplace={inplace})
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])
+        self.block = nn.Sequential(nn.Linear(4, 4), {middle}, nn.Linear(4, 4))
+        self.named = nn.ModuleDict({{'up': nn.Linear(4, 4)}})
+        self.register_buffer('total', torch.zeros(4))
+        self.register_buffer('steps', torch.zeros((), dtype=torch.long))
+        self.offset = nn.Parameter(torch.ones(4))
+        self.width, self.scale, self.rate = 4, 2.0, 0.5
+        self.count, self.last, self.cache, self.history, self.options = 0, None, {{}}, [], {{}}
+
+    def twice(self, value):
+        if self.training:
+            return value * 2
+        return value + value + 1
+
+    def note(self, value):
+        self.count += 1
+        self.last = value.detach()
+
+    def remember(self, value):
+        if 'kept' not in self.cache:
+            self.cache['kept'] = value * 2
+        return self.cache['kept'] + value
+
+"""
+CLOSURE_MATRICES = ["{M} * offset", "{M} + calls", "{M} + sum(seen)"]
+CLOSURE_STATEMENTS = ["  calls += 1", "  seen.append({I})", "  offset = {F}", "  seen.append({F})", "  offset *= 1.5"]
+
+
+class Writer:
+    """Writes the text of one program."""
+
+    def __init__(self, chosen: random.Random, kind: str) -> None:
+        self.random = chosen
+        self.kind = kind
+        self.closure = kind == FUNCTION and chosen.random() < 0.25
+        self.parameters = chosen_parameters(chosen)
+        self.variables: dict[str, list[str]] = {"m": ["x", "y"], "r": [], "l": [], "d": [], "i": []}
+        for one in self.parameters:
+            if one.kind:
+                self.variables[one.kind].append(one.name)
+        self.names = 0
+        self.lines: list[str] = []
+        self.grows = chosen.random() < 0.4
+        self.tables = self._tables()
+        self.statements = self._kept(self._statements())
+
+    def _tables(self) -> dict[str, list[str]]:
+        of_modules = {"M": grammar.MODULE_MATRICES, "I": grammar.MODULE_INTEGERS, "F": grammar.MODULE_FLOATS}
+        of_modules["B"] = grammar.MODULE_CONDITIONS
+        plain = {"M": grammar.MATRICES, "R": grammar.ROWS, "C": grammar.COLUMNS, "S": grammar.SCALARS}
+        plain |= {"I": grammar.INTEGERS, "F": grammar.FLOATS, "B": grammar.CONDITIONS}
+        tables = {}
+        for letter, table in plain.items():
+            templates = grammar.lines(table)
+            if self.kind == MODULE:
+                templates += grammar.lines(of_modules.get(letter, "")) * 4
+            if self.closure and letter == "M":
+                templates += CLOSURE_MATRICES * 6
+            tables[letter] = self._kept(templates) or [LEAVES[letter]]
+        return tables
+
+    def _statements(self) -> list[str]:
+        found = grammar.lines(grammar.STATEMENTS)
+        if self.kind == MODULE:
+            found += grammar.lines(grammar.MODULE_STATEMENTS) * 3
+        return found + (CLOSURE_STATEMENTS * 6 if self.closure else [])
+
+    def _kept(self, templates: list[str]) -> list[str]:
+        """About half of the templates, none that names a parameter that this program does not have."""
+        given = {one.name for one in self.parameters}
+        possible = [one for one in templates if set(PARAMETER_NAMES.findall(HOLE.sub("", one))) <= given]
+        possible = [one for one in possible if self.grows or not GROWING.search(one)]
+        return [one for one in possible if self.random.random() < KEPT_SHARE]
+
+    def fill(self, template: str, depth: int = 2) -> str:
+        """The template with something in its holes; the names that it declares are not yet in scope."""
+        parts, end = [], 0
+        for hole in HOLE.finditer(template):
+            parts.append(_unescaped(template[end : hole.start()]))
+            parts.append(self._hole(hole.group(1), depth))
+            end = hole.end()
+        return "".join([*parts, _unescaped(template[end:])])
+
+    def _hole(self, letter: str, depth: int) -> str:
+        if letter in self.variables:
+            return self.random.choice(self.variables[letter])
+        if letter == "n":
+            return str(self.random.choice((0, 1, 2, 3)))
+        if letter == "g":
+            return str(self.random.choice((0.5, 1.5, 0.0, 2, -0.5)))
+        if letter == "k":
+            return self.random.choice("abc")
+        if depth <= 0 or (letter == "M" and self.random.random() < 0.4):
+            return self.fill(LEAVES[letter], depth)
+        text = self.fill(self._possible(self.tables[letter]) or LEAVES[letter], depth - 1)
+        return f"({text})" if " " in text and not text.startswith(("(", "[")) else text
+
+    def _possible(self, templates: list[str]) -> str | None:
+        """One of the templates whose variables there are."""
+        for _ in range(20):
+            template = self.random.choice(templates)
+            letters = set(HOLE.findall(template)) & set(self.variables)
+            if all(self.variables[letter] for letter in letters):
+                return template
+        return None
+
+    def expression(self, letter: str) -> str:
+        """An expression of a kind."""
+        return self._hole(letter, 2)
+
+    @contextmanager
+    def scope(self, **more: str) -> Iterator[None]:
+        """Variables declared inside are gone afterwards; those given are there inside (`name=kind`)."""
+        before = {kind: list(names) for kind, names in self.variables.items()}
+        for name, kind in more.items():
+            self.variables[kind].append(name)
+        yield
+        self.variables = before
+
+    def fresh(self, stem: str) -> str:
+        """A name that no other variable has."""
+        self.names += 1
+        return f"{stem}{self.names}"
+
+    def write(self, indent: str, text: str) -> None:
+        """One line of the program."""
+        self.lines.append(indent + text)
+
+    def block(self, indent: str, depth: int, size: int, in_loop: bool = False) -> None:
+        """Some statements."""
+        for _ in range(size):
+            if depth > 0 and self.random.random() < 0.3:
+                self.random.choice(self._compound())(indent, depth, in_loop)
+            else:
+                self.plain(indent)
+
+    def plain(self, indent: str) -> None:
+        """A statement of the grammar."""
+        template = self._possible(self.statements) if self.statements else None
+        if template is None:
+            self.write(indent, "pass")
+            return
+        declares, text = template[0].lower().strip(), template[2:]
+        filled = self.fill(text.removeprefix("new = ") if declares else text)
+        if declares:
+            name = self.fresh({"m": "v", "r": "row", "l": "parts", "d": "named", "i": "k"}[declares])
+            self.write(indent, f"{name} = {filled}")
+            self.variables[declares].append(name)
+        else:
+            self.write(indent, filled)
+
+    def _compound(self) -> list[Callable[[str, int, bool], None]]:
+        branches = [self.branch, self.branch, self.branch, self.early, self.early]
+        return [*branches, self.for_loop, self.for_loop, self.while_loop, self.attempt, self.context, self.inner]
+
+    def branch(self, indent: str, depth: int, in_loop: bool) -> None:
+        """An `if`, mostly with another side."""
+        self.write(indent, f"if {self.expression('B')}:")
+        with self.scope():
+            self.block(indent + "    ", depth - 1, self.random.randint(1, 2), in_loop)
+        if self.random.random() < 0.6:
+            self.write(indent, "else:")
+            with self.scope():
+                self.block(indent + "    ", depth - 1, 1, in_loop)
+
+    def early(self, indent: str, depth: int, in_loop: bool) -> None:
+        """A way out under a condition."""
+        self.write(indent, f"if {self.expression('B')}:")
+        ways = [f"return {self.result()}", f"return {self.result()}", "raise ValueError('stop')"]
+        ways += ["break", "continue"] * 2 * in_loop
+        self.write(indent + "    ", self.random.choice(ways))
+
+    def for_loop(self, indent: str, depth: int, in_loop: bool) -> None:
+        """A loop over numbers, rows, lists or dicts."""
+        one, place = self.fresh("one"), self.fresh("j")
+        heads = [(f"for {place} in range({self.random.choice((2, 3))}):", {place: "i"})]
+        heads += [(self.fill(f"for {place} in range({{I}} % 4):"), {place: "i"})]
+        heads += [(self.fill(f"for {place} in range({{m}}.shape[0]):"), {place: "i"})]
+        heads += [(self.fill(f"for {one} in {{M}}:"), {one: "r"})]
+        if self.variables["l"]:
+            heads += [(self.fill(f"for {one} in list({{l}}):"), {one: "m"})]
+            heads += [(self.fill(f"for {one} in {{l}}[:2]:"), {one: "m"})]
+            heads += [(self.fill(f"for {place}, {one} in enumerate({{l}}[:2]):"), {one: "m", place: "i"})]
+            heads += [(self.fill(f"for {one}, _ in zip({{l}}[:3], {{m}}):"), {one: "m"})]
+        if self.variables["d"]:
+            heads += [(self.fill(f"for _, {one} in list({{d}}.items()):"), {one: "m"})]
+            heads += [(self.fill(f"for _, {one} in sorted({{d}}.items(), key=lambda z: str(z[0])):"), {one: "m"})]
+        if self.kind == MODULE:
+            layer = self.fresh("layer")
+            heads += [(self.fill(f"for {one} in [{layer}({{m}}) for {layer} in self.layers]:"), {one: "m"})] * 2
+        head, given = self.random.choice(heads)
+        self.write(indent, head)
+        with self.scope(**given):
+            self.block(indent + "    ", depth - 1, self.random.randint(1, 2), True)
+
+    def while_loop(self, indent: str, depth: int, in_loop: bool) -> None:
+        """A loop with a counter, which ends by a condition on it or on data."""
+        counter = self.fresh("turn")
+        self.write(indent, f"{counter} = 0")
+        limit = self.random.choice(("2", "3", self.fill("min({I}, 4)")))
+        more = f" and ({self.expression('B')})" if self.random.random() < 0.5 else ""
+        self.write(indent, f"while {counter} < {limit}{more}:")
+        self.write(indent + "    ", f"{counter} += 1")
+        with self.scope():
+            self.block(indent + "    ", depth - 1, self.random.randint(1, 2), True)
+
+    def attempt(self, indent: str, depth: int, in_loop: bool) -> None:
+        """An error that is caught, and perhaps raised."""
+        self.write(indent, "try:")
+        with self.scope():
+            self.block(indent + "    ", depth - 1, 1, in_loop)
+            risky = ["{m} = {M} @ {M}", "{m} = torch.cat([{M}, {R}])", "{m} = TABLE['{k}'] * {M}", "assert {B}"]
+            self.write(indent + "    ", self.fill(self.random.choice(risky)))
+        kinds = ("RuntimeError", "(RuntimeError, KeyError, IndexError)", "Exception", "AssertionError")
+        self.write(indent, f"except {self.random.choice(kinds)}:")
+        with self.scope():
+            self.block(indent + "    ", depth - 1, 1, in_loop)
+        if self.random.random() < 0.3:
+            self.write(indent, "finally:")
+            self.plain(indent + "    ")
+
+    def context(self, indent: str, depth: int, in_loop: bool) -> None:
+        """Statements under a mode of torch."""
+        heads = ("with torch.no_grad():", "with torch.enable_grad():", "with torch.set_grad_enabled({B}):")
+        self.write(indent, self.fill(self.random.choice(heads)))
+        with self.scope():
+            self.block(indent + "    ", depth - 1, self.random.randint(1, 2), in_loop)
+
+    def inner(self, indent: str, depth: int, in_loop: bool) -> None:
+        """A function defined where it is used, which closes over a variable."""
+        name, argument = self.fresh("inner"), self.fresh("p")
+        self.write(indent, f"def {name}({argument}, by={self.expression('F')}):")
+        with self.scope(**{argument: "m"}):
+            self.write(indent + "    ", f"return {self.expression('M')} + {argument} * by")
+        self.write(indent, f"{self.hole_name('m')} = {name}({self.expression('M')})")
+
+    def hole_name(self, letter: str) -> str:
+        """A variable of a kind."""
+        return self.random.choice(self.variables[letter])
+
+    def result(self) -> str:
+        """What is returned."""
+        return self.fill(self._possible(grammar.lines(grammar.RESULTS)) or "{m}", 1)
+
+    def source(self) -> str:
+        """The text of the whole module."""
+        indent = "        " if self.closure or self.kind == MODULE else "    "
+        self.block(indent, 2, self.random.randint(2, 6))
+        self.write(indent, f"return {self.result()}")
+        body = "\n".join([*_declared("global", "COUNT|SCALE", self.lines, indent), *self.lines]) + "\n"
+        text = self._around(body, indent)
+        return HEAD + _helpers(text) + text
+
+    def _around(self, body: str, indent: str) -> str:
+        """The body in its function, method or closure."""
+        names = ", ".join(["x", "y", *(one.declared for one in self.parameters)])
+        if self.kind == MODULE:
+            middle = self.random.choice(("nn.ReLU()", "nn.Dropout(0.3)", "nn.BatchNorm1d(4)", "nn.ReLU(inplace=True)"))
+            model = MODEL.format(inplace=self.random.random() < 0.3, middle=middle)
+            return f"{model}    def forward(self, {names}):\n{body}\n\ndef make():\n    return Model()\n"
+        if self.closure:
+            nonlocals = "\n".join(_declared("nonlocal", "calls|offset", self.lines, indent))
+            head = f"\ndef make():\n    offset, calls, seen = 2.0, 0, []\n\n    def program({names}):\n"
+            return head + (nonlocals + "\n" if nonlocals else "") + body + "\n    return program\n"
+        return f"\ndef program({names}):\n{body}\n\ndef make():\n    return program\n"
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("{{", "{").replace("}}", "}")
+
+
+def _declared(word: str, names: str, lines: list[str], indent: str) -> list[str]:
+    """The declaration of those names that the lines assign to."""
+    found = {match for line in lines for match in re.findall(rf"^\s*({names}) [+*]?= ", line)}
+    return [f"{indent}{word} {', '.join(sorted(found))}"] if found else []
+
+
+def _helpers(text: str) -> str:
+    used = [name for name in grammar.HELPERS if re.search(rf"\b{name}\b", text)]
+    return "\n".join(grammar.HELPERS[name] for name in used) + ("\n" if used else "")
+
+
+def write(
+    seed: int, index: int, kind: str | None = None, runs: Callable[[RandomProgram], bool] | None = None
+) -> RandomProgram:
+    """Program `index` of a seed: the first of its candidates that `runs` on its example, the last one otherwise."""
+    for candidate in range(CANDIDATES):
+        chosen = random.Random(f"{seed} {index} {candidate}")
+        own = KINDS[chosen.random() < 0.4]
+        writer = Writer(chosen, kind or own)
+        source = writer.source()
+        probes = probes_of(chosen, writer.kind, writer.parameters, "\n".join(writer.lines))
+        program = RandomProgram(seed, index, writer.kind, source, probes)
+        if runs is None or runs(program):
+            break
+    return program

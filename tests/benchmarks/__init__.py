@@ -1,0 +1,1 @@
+"""Tests of what judges Clew: the fuzzer and the stored verdicts."""
