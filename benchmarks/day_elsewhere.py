@@ -1,13 +1,16 @@
 """The other process of the day: loads a capture that was saved, without the source of the model, and calls it.
 
-``python -P day_elsewhere.py FOLDER [MODULE ...]``: for each of ``saved.pt`` and ``package`` in the folder writes the
-result of a call on ``arguments.pt`` as ``<name>.result.pt``, or the error as ``<name>.error``. Modules named after the
-folder cannot be imported here: they stand for libraries that are not installed.
+``python -P day_elsewhere.py`` imports torch and Clew and nothing else, and forks a child for each line that it reads: a
+folder, and names of packages that shall not be there. For each of ``saved.pt`` and ``package`` in the folder the child
+writes the result of a call on ``arguments.pt`` as ``<name>.result.pt``, or the error as ``<name>.error``. The folder is
+written back when that is done.
 """
 
 from __future__ import annotations
 
 import importlib.abc
+import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -40,14 +43,30 @@ def _load_package(folder: Path) -> Any:
 
 
 LOADERS: dict[str, Callable[[Path], Any]] = {"saved": _load_saved, "package": _load_package}
+SECONDS = 240
 FILES = {"saved": "saved.pt", "package": "package"}
 
 
 def main() -> None:
-    """Load and call whatever is in the folder."""
-    folder = Path(sys.argv[1])
-    sys.meta_path.insert(0, _Absent(sys.argv[2:]))
+    """Serve until nobody asks any more."""
     torch.set_num_threads(1)
+    for line in sys.stdin:
+        folder, *absent = line.rstrip("\n").split("\t")
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(SECONDS)
+                os.chdir(folder)
+                load_and_call(Path(folder), absent)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        print(folder, flush=True)
+
+
+def load_and_call(folder: Path, absent: list[str]) -> None:
+    """Load and call whatever is in the folder."""
+    sys.meta_path.insert(0, _Absent(absent))
     args, kwargs = torch.load(folder / "arguments.pt")
     for name, load in LOADERS.items():
         if not (folder / FILES[name]).exists():

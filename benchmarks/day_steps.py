@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
 import io
 import logging
@@ -19,7 +20,6 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,6 @@ LIBRARIES: tuple[str, ...] = (
     "torch.distributions",
 )
 LIBRARIES += ("torch.ao.quantization", "numpy.polynomial", "xml.dom.minidom", "json.tool")
-ELSEWHERE_SECONDS = 60
 THREADS = 16
 
 
@@ -402,18 +401,28 @@ def folder(case: Case) -> None:
 def _result_elsewhere(name: str, scratch: Path, inputs: Arguments, absent: tuple[str, ...] = ()) -> Any:
     """The result of a call in another process, whose only way to Clew is its installed package."""
     torch.save(inputs, scratch / "arguments.pt")
-    command = [sys.executable, "-P", "-W", "ignore", day_elsewhere.__file__, str(scratch), *absent]
-    source = str(Path(clew.__file__).parents[1])
-    environment = {"PYTHONPATH": source, "OMP_NUM_THREADS": "1", "PATH": "", "HOME": str(scratch)}
-    done = subprocess.run(
-        command, cwd=scratch, env=environment, capture_output=True, text=True, timeout=ELSEWHERE_SECONDS, check=False
-    )
+    server = elsewhere_server()
+    assert server.stdin is not None and server.stdout is not None
+    server.stdin.write("\t".join([str(scratch), *absent]).encode() + b"\n")
+    while (answer := server.stdout.readline().decode().rstrip("\n")) != str(scratch):
+        if not answer:
+            raise ElsewhereError("the other process is gone")
     error = scratch / f"{name}.error"
     if error.exists():
         raise ElsewhereError(error.read_text())
     if not (scratch / f"{name}.result.pt").exists():
-        raise ElsewhereError((done.stderr.strip().splitlines() or ["no result"])[-1])
+        raise ElsewhereError("no result: the process died, or took too long")
     return torch.load(scratch / f"{name}.result.pt", weights_only=False)
+
+
+@functools.cache
+def elsewhere_server() -> subprocess.Popen[bytes]:
+    """The process that has torch and Clew and nothing else; unbuffered, since forked children speak to it, too."""
+    command = [sys.executable, "-P", "-W", "ignore", day_elsewhere.__file__]
+    source = str(Path(clew.__file__).parents[1])
+    environment = {"PYTHONPATH": source, "OMP_NUM_THREADS": "1", "HOME": tempfile.gettempdir()}
+    pipe, silent = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=silent, env=environment, cwd="/")
 
 
 class ElsewhereError(Exception):
@@ -582,15 +591,15 @@ def autocast() -> Iterator[None]:
 STEPS: dict[str, Callable[[Case], None]] = {
     "again": again,
     "values": another,
-    "batch_1": partial(another, batch=1),
-    "batch_3": partial(another, batch=3),
-    "length": partial(another, length=11),
+    "batch_1": functools.partial(another, batch=1),
+    "batch_3": functools.partial(another, batch=3),
+    "length": functools.partial(another, length=11),
     "from_batch_1": from_batch_1,
-    "no_grad": partial(under, mode=torch.no_grad),
-    "inference": partial(under, mode=torch.inference_mode),
-    "autocast": partial(under, mode=autocast),
-    "unpadded": partial(masks, before=True, after=False),
-    "padded": partial(masks, before=False, after=True),
+    "no_grad": functools.partial(under, mode=torch.no_grad),
+    "inference": functools.partial(under, mode=torch.inference_mode),
+    "autocast": functools.partial(under, mode=autocast),
+    "unpadded": functools.partial(masks, before=True, after=False),
+    "padded": functools.partial(masks, before=False, after=True),
     "no_mask": no_mask,
     "another_model": another_model,
     "imports": imports,
@@ -599,11 +608,11 @@ STEPS: dict[str, Callable[[Case], None]] = {
     "train_eval": train_eval,
     "train_again": train_again,
     "train_first": train_first,
-    "bfloat16": partial(moved, target=torch.bfloat16),
-    "half": partial(moved, target=torch.half),
-    "float64": partial(moved, target=torch.float64),
-    "meta": partial(moved, target="meta"),
-    "cuda": partial(moved, target="cuda"),
+    "bfloat16": functools.partial(moved, target=torch.bfloat16),
+    "half": functools.partial(moved, target=torch.half),
+    "float64": functools.partial(moved, target=torch.float64),
+    "meta": functools.partial(moved, target="meta"),
+    "cuda": functools.partial(moved, target="cuda"),
     "pickle": pickled,
     "save": saved,
     "deepcopy": copied,
@@ -612,9 +621,9 @@ STEPS: dict[str, Callable[[Case], None]] = {
     "load_state": load_state,
     "functional": functional,
     "to_fx": to_fx,
-    "export": partial(by_tool, use=by_export),
-    "compile": partial(by_tool, use=partial(by_compile, backend="eager")),
-    "jit_trace": partial(by_tool, use=by_jit),
+    "export": functools.partial(by_tool, use=by_export),
+    "compile": functools.partial(by_tool, use=functools.partial(by_compile, backend="eager")),
+    "jit_trace": functools.partial(by_tool, use=by_jit),
     "make_fx": make_fx,
     "lazy_modes": lazy_modes,
     "lazy_pickle": lazy_pickled,
@@ -622,8 +631,8 @@ STEPS: dict[str, Callable[[Case], None]] = {
     "verify": verify,
 }
 OPTIONAL: dict[str, Callable[[Case], None]] = {
-    "inductor": partial(by_tool, use=partial(by_compile, backend="inductor")),
-    "bare": partial(elsewhere, absent=("transformers", "einops")),
+    "inductor": functools.partial(by_tool, use=functools.partial(by_compile, backend="inductor")),
+    "bare": functools.partial(elsewhere, absent=("transformers", "einops")),
 }
 """Steps that take long, or that the original cannot do at all: asked for by name."""
 MAY_BE_GUARDED = frozenset({"no_mask"})

@@ -207,8 +207,8 @@ entry*, which look at inputs, attributes and variables alone, and *guards inside
 nodes that are there *for guards* only; reads of and arithmetic on *sizes*; *facts*, which are reads of dtypes, devices
 and modes; *constructors* of results. *lines* are those of `captured.code` that are not empty, *freeing* those among
 them that set variables to `None`; `getattr(self` is counted by occurrence, *paths* are lines of code or guards with a
-folder of the machine in them. *guards* are all of them, in the graph or beside it. Where two numbers stand, the first is from
-before guards became data. `bert_ids` and `llama_ids` are called with tokens alone, the others as their names in
+folder of the machine in them. *guards* are all of them, in the graph or beside it. Where two numbers stand, the first
+is from before guards became data. `bert_ids` and `llama_ids` are called with tokens alone, the others as their names in
 `benchmarks/day_models.py` say. Made by `python -m benchmarks.readability --table docs/readability.md`.
 """
 
