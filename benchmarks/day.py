@@ -158,21 +158,23 @@ def _matrix(rows: dict[str, Row], steps: list[str]) -> Table:
 
 
 def _by_step(rows: dict[str, Row], before: dict[str, Row], steps: list[str]) -> Table:
-    table = Table(title="by step (before -> now, where day.json has the same models)")
+    table = Table(title="by step; in brackets the change since day.json, for the models in both")
     for title in ("", "step", WORKS, GUARDED, REFUSED, WRONG, "none"):
         table.add_column(title, justify="left" if title == "step" else "right")
-    earlier = {name: before[name] for name in rows if name in before}
     for place, step in enumerate(steps, 1):
-        old, new = counts(earlier, [step]), counts(rows, [step])
-        shown = len(earlier) == len(rows) and bool(old)
-        cells = [_change(old[word] if shown else new[word], new[word]) for word in SIGNS]
+        new, change = counts(rows, [step]), _change(rows, before, step)
+        cells = [f"{new[word]} ({change[word]:+d})" if change[word] else str(new[word]) for word in SIGNS]
         table.add_row(str(place), step, *cells)
     table.box = None
     return table
 
 
-def _change(old: int, new: int) -> str:
-    return str(new) if old == new else f"{old} -> {new}"
+def _change(rows: dict[str, Row], before: dict[str, Row], step: str) -> Counter[str]:
+    """How many more came to each verdict than before, of the models that were tried both times."""
+    both = [name for name in rows if step in before.get(name, {"steps": ()})["steps"]]
+    found = counts({name: rows[name] for name in both}, [step])
+    found.subtract(counts({name: before[name] for name in both}, [step]))
+    return found
 
 
 _VARYING = re.compile(r"\w+(\.\w+)+|'[^']*'|\"[^\"]*\"|\b0x[0-9a-f]+|\d+(\.\d+)?(e-?\d+)?|(/[\w.+-]+)+")
