@@ -64,7 +64,7 @@ def test_meta_tensors_are_compared_by_form():
 
 
 def test_a_broken_capture_is_found_wrong():
-    for step in ("again", "batch_3", "train", "float64", "jit_trace"):
+    for step in ("again", "batch_3", "train", "float64", "make_fx"):
         broken = day_steps.Case(SUBJECTS["sequential"])
         broken.captured = lambda *args: broken.program.call(*args) + 1
         assert _verdict(broken, day_steps.STEPS[step], step)[0] == "wrong", step
