@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from clew.passes.transformer import Transformer
     from clew.runtime.module import GraphModule
     from clew.tools.explain import explain
+    from clew.tools.nested import flat, nested
     from clew.tools.verify import verify
 
 __version__ = "0.1.0"
@@ -68,6 +69,8 @@ _LATE = {
     "from_jaxpr": "clew.io.jaxpr",
     "to_jaxpr": "clew.io.jaxpr",
     "explain": "clew.tools.explain",
+    "flat": "clew.tools.nested",
+    "nested": "clew.tools.nested",
     "verify": "clew.tools.verify",
 }
 
@@ -100,6 +103,7 @@ __all__ = [
     "cond",
     "difference",
     "explain",
+    "flat",
     "for_loop",
     "from_exported",
     "from_fx",
@@ -109,6 +113,7 @@ __all__ = [
     "has_side_effect",
     "map_aggregate",
     "map_arg",
+    "nested",
     "parse",
     "parse_type",
     "pure",
