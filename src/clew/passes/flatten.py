@@ -18,7 +18,7 @@ from clew.ir.arguments import Reference, leaves, map_aggregate, map_arg
 from clew.ir.equality import same_graph
 from clew.ir.graph import Graph, is_graph
 from clew.ir.node import Node
-from clew.passes.nest import Chain, body_with, note_like
+from clew.passes.nest import Chain, body_with, carry_guards, note_like
 
 PieceAt = Callable[[str], "tuple[str, Graph] | None"]
 """The graph that is called at a path of the root and the path of its module; None if no piece is there."""
@@ -39,15 +39,21 @@ def flatten(
     root: Graph, piece_at: PieceAt, before: Graph, origins: dict[Chain, dict[str, str]], paths: dict[str, str]
 ) -> Graph:
     """The flat graph; ``before`` is the one that the pieces were made of, ``paths`` tells what it says for a path."""
-    flattening = _Flattening(piece_at, before, origins, paths)
+    flattening = _Flattening(root, piece_at, before, origins, paths)
     flattening.walk(root, "", (), None)
     return flattening.result()
 
 
 class _Flattening:
     def __init__(
-        self, piece_at: PieceAt, before: Graph, origins: dict[Chain, dict[str, str]], paths: dict[str, str]
+        self,
+        root: Graph,
+        piece_at: PieceAt,
+        before: Graph,
+        origins: dict[Chain, dict[str, str]],
+        paths: dict[str, str],
     ) -> None:
+        self.root = root
         self.piece_at = piece_at
         self.before = before
         self.origins = origins
@@ -169,6 +175,7 @@ class _Flattening:
             is_same = step.origin is not None and step.origin.target == step.target
             note_like(step.origin if is_same and step.origin is not None else step.node, node)
             made[step] = node
+        carry_guards(self.root, {step.node: node for step, node in made.items()}, graph)
         return graph
 
     def _names(self, graph: Graph, steps: list[_Step]) -> Iterator[str]:

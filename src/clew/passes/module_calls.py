@@ -131,10 +131,11 @@ class Regions:
         return dict(zip(self.graph.nodes, counts, strict=True))
 
     def _rebinds(self, node: Node) -> bool:
-        """Whether a node may let an attribute be another object: to write into a tensor does not."""
-        if self._kinds[node] is not Effect.WRITE or node.op != "call_function":
+        """Whether a node may let an attribute be another object: a framework's functions write into tensors at most."""
+        if node.op != "call_function":
             return self._kinds[node] is Effect.UNKNOWN
-        return guest_of(node.target) is None and getattr(node.target, "__module__", None) != "_operator"
+        is_own = guest_of(node.target) is not None or getattr(node.target, "__module__", None) == "_operator"
+        return self._is_barrier(node) and not is_own
 
     def _edges(self) -> Iterator[tuple[Node, Node]]:
         """Pairs of nodes the first of which has to run before the second."""

@@ -103,6 +103,8 @@ class _Nesting:
             definition.graph = self._build(definition.instances[0].call, names).graph
             _agree_on_types(definition)
         found = Nest(root.graph, root.call.kind, moved=self.moved)
+        made = zip(root.flat, root.graph.nodes, strict=True)
+        carry_guards(self.regions.graph, {flat: node for flat, node in made if flat is not None}, root.graph)
         for call in calls[:-1]:
             found.kinds[call.path] = call.kind
         for path, definitions in self.definitions.items():
@@ -241,7 +243,7 @@ class _Builder:
     def built(self) -> _Instance:
         """The graph with what is known of its nodes."""
         for value in () if self._is_root else self.nesting.needs(self.call):
-            self.found[value] = node = self._add(None, "placeholder", value.name, (), {}, value.name)
+            self.found[value] = node = self._add(None, "placeholder", value.name, (), {}, value)
             node.target = node.name
         for item in self.call.items:
             if isinstance(item, Call):
@@ -252,14 +254,14 @@ class _Builder:
         if not self._is_root:
             given = self.nesting.gives(self.call)
             values = tuple(self.found[node] for node in given)
-            self._add(None, "output", "output", (values[0] if len(values) == 1 else values or None,), {}, "output")
+            self._add(None, "output", "output", (values[0] if len(values) == 1 else values or None,), {})
         return _Instance(self.call, self.graph, self.flat, self.labels)
 
     def _add(
-        self, flat: Node | None, op: str, target: Any, args: Any, kwargs: Any, label: str, annotation: Any = None
+        self, flat: Node | None, op: str, target: Any, args: Any, kwargs: Any, like: Node | str = "", annotation: Any = None
     ) -> Node:
         self.flat.append(flat)
-        self.labels.append(_label(label, self.call.path) if not self._is_root else label)
+        self.labels.append(like or op if isinstance(like, str) else like.name if self._is_root else _label(like))
         if self.names is None:
             name = f"v{len(self.labels)}"
         elif flat is not None and self._is_root:
@@ -273,7 +275,7 @@ class _Builder:
         for value in values:
             if value not in self.found:
                 target = self.nesting.read_target(value, self.call)
-                self.found[value] = node = self._add(value, "get_attr", target, (), {}, value.name, value.type)
+                self.found[value] = node = self._add(value, "get_attr", target, (), {}, value, value.type)
                 self._note(value, node)
 
     def _copy(self, node: Node) -> None:
@@ -282,7 +284,7 @@ class _Builder:
         if node.op == "call_function" and node.target in CHECKS and len(args) > 2 and not self._is_root:
             args = (*args[:2], self._renamed(args[2]), *args[3:])
         args, kwargs = map_aggregate(args, self._translate), map_aggregate(node.kwargs, self._translate)
-        self.found[node] = copied = self._add(node, node.op, target, args, kwargs, node.name, node.type)
+        self.found[node] = copied = self._add(node, node.op, target, args, kwargs, node, node.type)
         self._note(node, copied)
 
     def _note(self, flat: Node, node: Node) -> None:
@@ -308,14 +310,20 @@ class _Builder:
         needs, gives = self.nesting.needs(inner), self.nesting.gives(inner)
         self._read(needs)
         args = tuple(self.found[value] for value in needs)
-        label = gives[0].name if len(gives) == 1 else inner.path.rpartition(".")[2]
-        label = f"{inner.path.split('.')[-2:][0]}_{label}" if label.isdigit() else label
-        node = self._add(None, "call_module", self.nesting.target(self.call, inner), args, {}, label)
+        like = gives[0] if len(gives) == 1 else module_label(inner.path)
+        node = self._add(None, "call_module", self.nesting.target(self.call, inner), args, {}, like)
         if len(gives) == 1:
             self.found[gives[0]] = node
             return
         for place, value in enumerate(gives):
-            self.found[value] = self._add(None, "call_function", getitem, (node, place), {}, value.name)
+            self.found[value] = self._add(None, "call_function", getitem, (node, place), {}, value)
+
+
+def carry_guards(graph: Graph, twins: dict[Node, Node], twin: Graph) -> None:
+    """Let a graph have the assumptions that are kept beside another; ``twins`` are its inputs by those of the other."""
+    guards = vars(graph).get("_guards", ())
+    if guards:
+        vars(twin)["_guards"] = tuple(one.mapped(lambda leaf: twins.get(leaf, leaf)) for one in guards)
 
 
 def method(path: str, number: int) -> str:
@@ -350,10 +358,18 @@ def body_with(body: Graph, target: Callable[[str], str], numbered: bool = False)
     return twin
 
 
-def _label(name: str, path: str) -> str:
-    """What a value may be called inside of a module: not by the module's path, and without a number."""
-    name = name.removeprefix(f"{path.replace('.', '_')}_")
-    return re.sub(r"_\d+$", "", name) or name
+def _label(value: Node) -> str:
+    """What a value may be called inside of a module: not by a path from the root, and without a number."""
+    name = re.sub(r"_\d+$", "", value.name)
+    if value.op in ("get_attr", "call_module") and name == value.target.replace(".", "_"):
+        return module_label(value.target)
+    return name or value.name
+
+
+def module_label(path: str) -> str:
+    """What a module, or a value that it gives, may be called after its path."""
+    *around, name = path.split(".")
+    return "_".join([*around[-1:], name]) if name.isdigit() else name
 
 
 def _agreed(labels: list[list[str]]) -> list[str]:

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.guards import Guard, guards_of
 from clew.errors import GraphError, a_or_an
 from clew.frameworks.torch.places import OWN
 from clew.frameworks.torch.protection import Plan, plan_of, writes_late
@@ -49,7 +48,18 @@ class MadeOf:
     """Paths of the flat graph by those that the pieces have for the same things."""
 
 
-class Piece(GraphModule):
+class _Numbered:
+    """A module whose parts can be reached by number, as those of a ``Sequential`` are."""
+
+    _modules: dict[str, Any]
+
+    def __getitem__(self, number: int) -> Any:
+        return self._modules[str(number)]
+
+    __iter__ = None
+
+
+class Piece(_Numbered, GraphModule):
     """A module of a nested form: its parts, and the graph of what it does. Equal ones share the graph."""
 
     @property
@@ -74,7 +84,7 @@ _RESERVED = frozenset(dir(Piece)).difference(dir(torch.nn.Module)) | OWN_ATTRIBU
 """Names that a piece has no place for among those of its parts."""
 
 
-class _Nested:
+class _Nested(_Numbered):
     """What nested forms of captured and of symbolically traced modules have in common."""
 
     graph: Graph
@@ -127,22 +137,27 @@ class NestedModule(_Nested, GraphModule):
 class NestedCapture(_Nested, CapturedModule):
     """The nested form of a captured module."""
 
-    @property
-    def guards(self) -> list[Guard]:
-        """The assumptions of all pieces, in the order of the capture."""
-        return guards_of(self._flat_graph())
-
     def _plans(self) -> tuple[Plan | None, bool]:
         """What the flat graph may do before its last guard: guards and effects of all pieces count."""
         known = self.__dict__.get("_early")
         if known is None or known[0] is not self.recompile():
             whole = self._flat_graph()
             whole.owning_module = self
-            known = self.__dict__["_early"] = (self.recompile(), (plan_of(whole), writes_late(whole)))
+            plan = _moved_plan(plan_of(whole), self._made_of.moved)
+            known = self.__dict__["_early"] = (self.recompile(), (plan, writes_late(whole)))
             this = weakref.ref(self)
             for piece in self.pieces.values():
                 piece.graph.on_change(lambda: _forget_plan(this))
         return known[1]  # type: ignore[no-any-return]
+
+
+def _moved_plan(plan: Plan | None, moved: dict[str, str]) -> Plan | None:
+    """A plan with the paths at which modules hold constants of the root."""
+    if plan is None or not moved:
+        return plan
+    places = {name: place for place, name in moved.items()}
+    numpy = None if plan.numpy is None else tuple(places.get(path, path) for path in plan.numpy)
+    return plan._replace(attributes=tuple(places.get(path, path) for path in plan.attributes), numpy=numpy)
 
 
 def _forget_plan(reference: weakref.ref[NestedCapture]) -> None:
@@ -163,12 +178,18 @@ def nested(captured: GraphModule) -> Any:
         )
     graph = captured.graph
     reach = _Reach(captured)
-    has_plan = isinstance(captured, CapturedModule) and captured._plan() is not None
-    constants = [] if has_plan else [name for name in _names_of(captured) if name.startswith("_constant")]
+    constants = {name for name in _names_of(captured) if name.startswith("_constant")} - _guarded(graph)
     found = nest(graph, reach.relative, reach.may_be_piece, constants)
     found.root._chosen_codegen = copy.deepcopy(graph._chosen_codegen)
-    _carry_guards(graph, found.root)
     return _module(captured, found, {**reach.aliases, **found.moved})
+
+
+def _guarded(graph: Graph) -> set[str]:
+    """The attributes that assumptions beside a graph speak of."""
+    found: list[Any] = []
+    for guard in vars(graph).get("_guards", ()):
+        guard.mapped(lambda leaf: found.append(leaf) or leaf)
+    return {str(getattr(leaf, "path", "")) for leaf in found}
 
 
 def flat(nested: Any) -> Any:
@@ -177,7 +198,6 @@ def flat(nested: Any) -> Any:
         raise GraphError(f"{a_or_an(nested)} is no nested form", fixes=["clew.nested(captured) makes one"])
     graph = nested._flat_graph()
     graph._chosen_codegen = copy.deepcopy(nested.graph._chosen_codegen)
-    _carry_guards(nested.graph, graph)
     kind = CapturedModule if isinstance(nested, NestedCapture) else GraphModule
     state = _state_of(nested, lambda child, name: _unnested(child))
     module = _restore(kind.__new__(kind), state, graph, type(nested).__name__)
@@ -185,12 +205,6 @@ def flat(nested: Any) -> Any:
         holder, _, local = place.rpartition(".")
         _move(resolve(module, holder), local, module, name)
     return module
-
-
-def _carry_guards(graph: Graph, twin: Graph) -> None:
-    """Guards that are kept beside a graph belong to the graph that is called from outside."""
-    if "guards" in vars(graph):
-        twin.guards = copy.copy(graph.guards)  # type: ignore[attr-defined]
 
 
 class _Reach:
