@@ -12,7 +12,7 @@ import copy
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import getitem
+from operator import add, getitem
 from typing import Any
 
 from clew.ir.arguments import leaves, map_arg
@@ -144,7 +144,7 @@ class _Fold:
     def _is_in_list(self, user: Node, key: int | None) -> bool:
         """Whether a node uses an output of the calls only in a list of that output of all of them."""
         wanted = [some.get(key) for some in self.outputs]
-        found = [one for one in _lists(user.args) + _lists(user.kwargs) if _is_same(one, wanted)]
+        found = [one for one in _lists(user.args) + _lists(user.kwargs) if _place_in(one, wanted) is not None]
         count = sum(leaf is wanted[0] for leaf in leaves((user.args, user.kwargs)))
         if None in wanted or len(found) != 1 or count != 1:
             return False
@@ -214,20 +214,30 @@ def _lists(value: Any) -> list[Any]:
     return [value, *inner] if isinstance(value, list) else inner
 
 
-def _is_same(found: Any, wanted: list[Node | None]) -> bool:
-    return len(found) == len(wanted) and all(one is other for one, other in zip(found, wanted, strict=True))
+def _place_in(found: Any, wanted: list[Node | None]) -> int | None:
+    """Where in a list these values stand, one after the other."""
+    place = next((place for place, one in enumerate(found) if one is wanted[0]), None)
+    if place is None or len(found) < place + len(wanted):
+        return None
+    return place if all(found[place + number] is one for number, one in enumerate(wanted)) else None
 
 
 def _use_list(user: Node, wanted: list[Node | None], made: Node) -> None:
+    """Let a node use a list that a loop made, with what stands around it in the list that the node used."""
+
     def translate(value: Any) -> Any:
-        if isinstance(value, list) and _is_same(value, wanted):
-            return made
         if isinstance(value, dict):
             return {key: translate(part) for key, part in value.items()}
-        return type(value)(map(translate, value)) if type(value) in (tuple, list) else _listed(value, translate)
+        if type(value) is tuple:
+            return tuple(map(translate, value))
+        if not isinstance(value, list):
+            return value
+        place = _place_in(value, wanted)
+        if place is None:
+            return [translate(part) for part in value]
+        before, after = list(value[:place]), list(value[place + len(wanted) :])
+        with user.graph.inserting_before(user):
+            whole = made if not before else user.graph.call_function(add, (before, made), name=made.name)
+            return whole if not after else user.graph.call_function(add, (whole, after), name=made.name)
 
     user.args, user.kwargs = translate(tuple(user.args)), translate(dict(user.kwargs))
-
-
-def _listed(value: Any, translate: Callable[[Any], Any]) -> Any:
-    return [translate(part) for part in value] if isinstance(value, list) else value

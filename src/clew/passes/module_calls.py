@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.capture.example.guards import CHECKS
+from clew.capture.example.outputs import rebuild, rebuild_mapping
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.nested import all_nodes, bodies_of
@@ -53,7 +54,8 @@ class Regions:
         self.places = {node: place for place, node in enumerate(graph.nodes)}
         rebinding = [place for node, place in self.places.items() if self._rebinds(node)]
         self._first_rebinding = min(rebinding, default=len(self.places))
-        self._barriers = self._counted_barriers()
+        self._barriers = self._counted(self._is_barrier)
+        self._strong_barriers = self._counted(self._is_strong_barrier)
         self._assign(may_be_piece)
         self._settle()
 
@@ -107,7 +109,8 @@ class Regions:
         is_result = any(user.op == "output" for user in node.users)
         if not inputs or is_result or self._kinds[node] is not Effect.NONE or self.is_read(node):
             return
-        if self._barriers[node] == max(self._barriers[used] for used in inputs):
+        barriers = self._strong_barriers if _only_holds(node) else self._barriers
+        if barriers[node] == max(barriers[used] for used in inputs):
             self.owner[node] = _common([self.owner[used] for used in inputs])
 
     # ---- what must keep its order --------------------------------------------------------------------------------
@@ -125,10 +128,14 @@ class Regions:
     def _is_barrier(self, node: Node) -> bool:
         return self._kinds[node] in (Effect.WRITE, Effect.UNKNOWN)
 
-    def _counted_barriers(self) -> dict[Node, int]:
-        """How many nodes up to each one, itself included, may write."""
-        counts = itertools.accumulate(map(self._is_barrier, self.graph.nodes))
-        return dict(zip(self.graph.nodes, counts, strict=True))
+    def _is_strong_barrier(self, node: Node) -> bool:
+        """Whether a node may do more than write into tensors."""
+        is_write = self._kinds[node] is Effect.WRITE and node.target not in ("__enter__", "__exit__")
+        return self._is_barrier(node) and (not is_write or self._rebinds(node))
+
+    def _counted(self, is_counted: Callable[[Node], bool]) -> dict[Node, int]:
+        """How many such nodes there are up to each one, itself included."""
+        return dict(zip(self.graph.nodes, itertools.accumulate(map(is_counted, self.graph.nodes)), strict=True))
 
     def _rebinds(self, node: Node) -> bool:
         """Whether a node may let an attribute be another object: a framework's functions write into tensors at most."""
@@ -140,19 +147,29 @@ class Regions:
     def _edges(self) -> Iterator[tuple[Node, Node]]:
         """Pairs of nodes the first of which has to run before the second."""
         effect: Node | None = None
+        yield from self._edges_of_barriers([node for node in self.graph.nodes if not _only_holds(node)], self._is_barrier)
+        holding = [node for node in self.graph.nodes if _only_holds(node) or self._is_strong_barrier(node)]
+        yield from self._edges_of_barriers(holding, self._is_strong_barrier)
+        for node in self.graph.nodes:
+            if node.op != "placeholder" and not self.is_read(node):
+                yield from ((used, node) for used in node._inputs if not self.is_read(used))
+                if self._kinds[node] is not Effect.NONE:
+                    if effect is not None:
+                        yield effect, node
+                    effect = node
+
+    def _edges_of_barriers(
+        self, nodes: list[Node], is_barrier: Callable[[Node], bool]
+    ) -> Iterator[tuple[Node, Node]]:
+        """What stands before a barrier stays before it, what stands behind it stays behind it."""
         barrier: Node | None = None
         since: list[Node] = []
-        for node in self.graph.nodes:
+        for node in nodes:
             if node.op == "placeholder" or self.is_read(node):
                 continue
-            yield from ((used, node) for used in node._inputs if not self.is_read(used))
             if barrier is not None:
                 yield barrier, node
-            if self._kinds[node] is not Effect.NONE:
-                if effect is not None:
-                    yield effect, node
-                effect = node
-            if self._is_barrier(node):
+            if is_barrier(node):
                 yield from ((one, node) for one in since)
                 barrier, since = node, []
             else:
@@ -264,6 +281,11 @@ def _common(calls: list[Call]) -> Call:
         chain = call.chain
         found = [one for one, other in zip(found, chain, strict=False) if one is other]
     return found[-1]
+
+
+def _only_holds(node: Node) -> bool:
+    """Whether a node makes an object that holds its inputs, without a look at what is in them."""
+    return node.op == "call_function" and node.target in (rebuild, rebuild_mapping)
 
 
 def _class_name(kind: Any) -> str:

@@ -209,6 +209,10 @@ class _Nesting:
         """The path of an attribute that is read in a call."""
         return self._local[node][1] if node in self._local else self.path(call, node.target)
 
+    def is_moved(self, node: Node) -> bool:
+        """True for the reading of a constant that a module holds in the root's place."""
+        return node in self._local
+
     def gives(self, call: Call) -> list[Node]:
         """The values of a call that are used outside, in the order in which they come about."""
         return self._gives[call]
@@ -275,14 +279,15 @@ class _Builder:
         for value in values:
             if value not in self.found:
                 target = self.nesting.read_target(value, self.call)
-                self.found[value] = node = self._add(value, "get_attr", target, (), {}, value, value.type)
+                like = target.strip("_") if self.nesting.is_moved(value) else value
+                self.found[value] = node = self._add(value, "get_attr", target, (), {}, like, value.type)
                 self._note(value, node)
 
     def _copy(self, node: Node) -> None:
         target = self.nesting.path(self.call, node.target) if node.op in ("get_attr", "call_module") else node.target
         args = node.args
-        if node.op == "call_function" and node.target in CHECKS and len(args) > 2 and not self._is_root:
-            args = (*args[:2], self._renamed(args[2]), *args[3:])
+        if node.op == "call_function" and node.target in CHECKS and not self._is_root:
+            args = args[:2] if self.names is None else (*args[:2], *map(self._renamed, args[2:3]), *args[3:])
         args, kwargs = map_aggregate(args, self._translate), map_aggregate(node.kwargs, self._translate)
         self.found[node] = copied = self._add(node, node.op, target, args, kwargs, node, node.type)
         self._note(node, copied)
@@ -351,7 +356,7 @@ def body_with(body: Graph, target: Callable[[str], str], numbered: bool = False)
         path = target(node.target) if node.op in ("get_attr", "call_module") else node.target
         path = name if numbered and node.op == "placeholder" else path
         if numbered and node.op == "call_function" and node.target in CHECKS:
-            args = (*args[:2], "", *args[3:])
+            args = args[:2]  # how the assumption is told, and which line asked first, is no matter
         twins[node] = twin._append_exact(node.op, name, path, args, kwargs, node.type)
         if not numbered:
             note_like(node, twins[node])
