@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import add, getitem
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.ir.arguments import leaves, map_arg
 from clew.ir.control import for_loop
@@ -21,17 +21,27 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.passes.nest import note_like
 
-Callee = Callable[[str], "tuple[Any, int] | None"]
-"""What is called at a path up to equality, and how many modules the list has in which it is; None if it is no piece."""
+
+
+class Called(NamedTuple):
+    """What is called at a path: up to equality, in a list of how many modules, and the names of its parameters."""
+
+    meaning: Any
+    length: int
+    parameters: tuple[str, ...]
+
+
+Callee = Callable[[str], "Called | None"]
+"""What is called at a path; None if it is no piece."""
 
 
 @dataclass
 class _Run:
-    """Calls of the modules ``first``, ``first + 1`` and so on of a list of ``length`` modules."""
+    """Calls of the modules ``first``, ``first + 1`` and so on of a list."""
 
     container: str
     first: int
-    length: int
+    called: Called
     calls: list[Node]
 
 
@@ -72,7 +82,7 @@ def _runs(graph: Graph, callee: Callee) -> list[_Run]:
             if run is not None and int(name) == run.first + len(run.calls):
                 run.calls.append(node)
             else:
-                found.append(_Run(container, int(name), meaning[1], [node]))
+                found.append(_Run(container, int(name), meaning, [node]))
             key = (container, meaning)
         elif node.op != "get_attr" and not (key is not None and is_item(node)):
             key = None
@@ -159,7 +169,7 @@ class _Fold:
         keys = list(self.carried.values())
         with self.graph.inserting_before(last.next):
             items: Any = self.graph.create_node("get_attr", self.run.container, name=self._name())
-            if (self.run.first, len(self.run.calls)) != (0, self.run.length):
+            if (self.run.first, len(self.run.calls)) != (0, self.run.called.length):
                 chosen = slice(self.run.first, self.run.first + len(self.run.calls))
                 items = self.graph.call_function(getitem, (items, chosen))
             start = tuple(first.args[place] for place in self.carried)
@@ -167,8 +177,9 @@ class _Fold:
             body = self._body(nodes, lists)
             loop = self.graph.call_function(for_loop, (items, body, start, given, len(lists)))
             after = len(keys)
-            results = {key: self._result(loop, place, self.outputs[-1][key]) for place, key in enumerate(keys)}
-            made = {key: self._result(loop, after + place, self.outputs[0][key]) for place, key in enumerate(lists)}
+            names = [self.run.called.parameters[place] for place in self.carried]
+            results = {key: self._result(loop, place, names[place]) for place, key in enumerate(keys)}
+            made = {key: self._result(loop, after + place, self._plural(key)) for place, key in enumerate(lists)}
         for key, result in results.items():
             self.outputs[-1][key].replace_all_uses_with(result)
         for key, uses in self.collected.items():
@@ -178,8 +189,12 @@ class _Fold:
             if not node._erased and not node.users:
                 self.graph.erase_node(node)
 
-    def _result(self, loop: Node, place: int, like: Node) -> Node:
-        return self.graph.call_function(getitem, (loop, place), name=_stem(like.name))
+    def _result(self, loop: Node, place: int, name: str) -> Node:
+        return self.graph.call_function(getitem, (loop, place), name=name)
+
+    def _plural(self, key: int | None) -> str:
+        name = _stem(self.outputs[0][key].name)
+        return name if name.endswith("s") else f"{name}s"
 
     def _name(self) -> str:
         return self.run.container.rpartition(".")[2]
@@ -188,9 +203,8 @@ class _Fold:
         """One round: the module is called with what is carried and given."""
         first = self.run.calls[0]
         body = Graph()
-        values: dict[int, Any] = {
-            place: body.placeholder(_stem(self.outputs[-1][key].name)) for place, key in self.carried.items()
-        }
+        names = self.run.called.parameters
+        values: dict[int, Any] = {place: body.placeholder(names[place]) for place in self.carried}
         name = self._name()
         module = body.placeholder(name[:-1] if name.endswith("s") and len(name) > 2 else f"{name}_module")
         values |= {place: body.placeholder(_stem(first.args[place].name)) for place in operands}

@@ -12,10 +12,12 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import getitem
 from typing import Any
 
 from clew.capture.example.guards import CHECKS
 from clew.capture.example.outputs import rebuild, rebuild_mapping
+from clew.ir.control import is_control
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.nested import all_nodes, bodies_of
@@ -74,6 +76,8 @@ class Regions:
             stack = node.meta.get("nn_module_stack")
             if node.op in ("placeholder", "output"):
                 self.owner[node] = self.root
+            elif node.target is getitem and isinstance(node.args[0], Node) and is_control(node.args[0]):
+                self.owner[node] = self.owner[node.args[0]]
             elif stack:
                 self.owner[node] = self._called(stack, node, calls, may_be_piece)
             else:

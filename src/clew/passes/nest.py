@@ -53,8 +53,8 @@ class _Instance:
     graph: Graph
     flat: list[Node | None]
     """For each node of the graph the node of the flat graph that it stands for, if there is one."""
-    labels: list[str]
-    """For each node of the graph what it might be called."""
+    labels: list[tuple[bool, str]]
+    """For each node of the graph what it might be called, and whether the user chose that."""
 
 
 @dataclass(eq=False)
@@ -96,8 +96,7 @@ class _Nesting:
         for call in calls[:-1]:
             self._define(call)
         root = self._build(self.regions.root, None)
-        exact = [label if flat is None else flat.name for flat, label in zip(root.flat, root.labels, strict=True)]
-        root = self._build(self.regions.root, exact)
+        root = self._build(self.regions.root, [label for _, label in root.labels])
         for definition in dict.fromkeys(self._definition_of.values()):
             names = _agreed([instance.labels for instance in definition.instances])
             definition.graph = self._build(definition.instances[0].call, names).graph
@@ -241,7 +240,7 @@ class _Builder:
         self.graph = Graph()
         self.found: dict[Node, Any] = {}
         self.flat: list[Node | None] = []
-        self.labels: list[str] = []
+        self.labels: list[tuple[bool, str]] = []
         self._is_root = call.parent is None
 
     def built(self) -> _Instance:
@@ -265,7 +264,7 @@ class _Builder:
         self, flat: Node | None, op: str, target: Any, args: Any, kwargs: Any, like: Node | str = "", annotation: Any = None
     ) -> Node:
         self.flat.append(flat)
-        self.labels.append(like or op if isinstance(like, str) else like.name if self._is_root else _label(like))
+        self.labels.append((False, like or op) if isinstance(like, str) else _label(like, self._is_root))
         if self.names is None:
             name = f"v{len(self.labels)}"
         elif flat is not None and self._is_root:
@@ -363,12 +362,15 @@ def body_with(body: Graph, target: Callable[[str], str], numbered: bool = False)
     return twin
 
 
-def _label(value: Node) -> str:
+def _label(value: Node, exact: bool) -> tuple[bool, str]:
     """What a value may be called inside of a module: not by a path from the root, and without a number."""
-    name = re.sub(r"_\d+$", "", value.name)
-    if value.op in ("get_attr", "call_module") and name == value.target.replace(".", "_"):
-        return module_label(value.target)
-    return name or value.name
+    name = re.sub(r"_\d+$", "", value.name) or value.name
+    is_chosen = value.op == "placeholder" or name != re.sub(r"_\d+$", "", Graph._target_to_str(value.target))
+    if exact:
+        return is_chosen, value.name
+    if value.op in ("get_attr", "call_module") and not is_chosen:
+        return is_chosen, module_label(value.target)
+    return is_chosen, name
 
 
 def module_label(path: str) -> str:
@@ -377,9 +379,13 @@ def module_label(path: str) -> str:
     return "_".join([*around[-1:], name]) if name.isdigit() else name
 
 
-def _agreed(labels: list[list[str]]) -> list[str]:
-    """For each node the name that most calls have for it, the later ones if in doubt."""
-    return [max(reversed(some), key=Counter(some).__getitem__) for some in map(list, zip(*labels, strict=True))]
+def _agreed(labels: list[list[tuple[bool, str]]]) -> list[str]:
+    """For each node the name that most calls have for it, of those that users chose, the later ones if in doubt."""
+    found = []
+    for some in map(list, zip(*labels, strict=True)):
+        counts = Counter(some)
+        found.append(max(reversed(some), key=lambda one: (one[0], counts[one]))[1])
+    return found
 
 
 def _agree_on_types(definition: _Definition) -> None:

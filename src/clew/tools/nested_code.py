@@ -8,6 +8,7 @@ of the code generator; here stand only the heads of the classes, which name the 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from clew.codegen.python import CodeGen, PythonCode
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.passes.fold_runs import folded, is_item
+from clew.passes.fold_runs import Called, folded, is_item
 
 _WIDTH = 120
 
@@ -129,14 +130,15 @@ class _Callee:
     def __init__(self, one: _Class) -> None:
         self.module = next(iter(one.modules.values()))
 
-    def of(self, target: str) -> Any:
-        """What is called at a path, up to equality, and the number of modules in the list that it is in."""
+    def of(self, target: str) -> Called | None:
+        """What is called at a path; None for a module that has no graph."""
         found = resolve(self.module, target)
         graphs = getattr(found, "graphs", None)
         if graphs is None:
             return None
         holder = resolve(self.module, target.rpartition(".")[0]) if "." in target else self.module
-        return tuple(map(id, graphs)), len(holder._modules)
+        names = tuple(node.name for node in graphs[0].nodes if node.op == "placeholder")
+        return Called(tuple(map(id, graphs)), len(holder._modules), names)
 
 
 def _classes(nested: Any) -> list[_Class]:
@@ -188,18 +190,23 @@ def _head(name: str, one: _Class) -> str:
 
 
 def _ranges(paths: list[str]) -> list[str]:
-    """The paths in code's notation; those that differ in the first number alone are written as one."""
-    found: dict[tuple[str, str], list[int]] = {}
+    """The paths in code's notation; those that differ in numbers alone are written as one where they are all there."""
+    found: dict[str, list[tuple[int, ...]]] = {}
     for path in paths:
         atoms = path.split(".")
-        first = next((place for place, atom in enumerate(atoms) if atom.isdigit()), len(atoms))
-        start, end = subscripted("", ".".join(atoms[:first])), ".".join(atoms[first + 1 :])
-        key = (start.lstrip(".") if first else "", subscripted("", end) if end else "")
-        found.setdefault(key, []).extend(map(int, atoms[first : first + 1]))
-    return [f"{start}{_numbers(sorted(numbers))}{end}" for (start, end), numbers in found.items()]
+        key = ".".join("0" if atom.isdigit() else atom for atom in atoms)
+        found.setdefault(key, []).append(tuple(int(atom) for atom in atoms if atom.isdigit()))
+    return [text for key, numbers in found.items() for text in _written_ranges(key, numbers)]
 
 
-def _numbers(numbers: list[int]) -> str:
-    if len(numbers) > 1 and numbers == [*range(numbers[0], numbers[-1] + 1)]:
-        return f"[{numbers[0]}:{numbers[-1] + 1}]"
-    return f"[{', '.join(map(str, numbers))}]" if numbers else ""
+def _written_ranges(key: str, numbers: list[tuple[int, ...]]) -> list[str]:
+    columns = [sorted(set(column)) for column in zip(*numbers, strict=True)]
+    is_whole = len(numbers) == math.prod(map(len, columns))
+    is_whole = is_whole and all(column == [*range(column[0], column[-1] + 1)] for column in columns)
+    chosen = [columns] if is_whole else [[[number] for number in one] for one in numbers]
+    pattern = subscripted("", key).lstrip(".").replace("[0]", "[{}]")
+    return [pattern.format(*(_range(column) for column in some)) for some in chosen]
+
+
+def _range(numbers: list[int]) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}:{numbers[-1] + 1}"
