@@ -63,7 +63,8 @@ class SharedLeaf(nn.Module):
     def __init__(self, depth: int = 3) -> None:
         super().__init__()
         norm = nn.LayerNorm(4)
-        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.Sequential(norm, nn.ReLU())) for _ in range(depth))
+        layers = [nn.Sequential(nn.Linear(4, 4), nn.Sequential(norm, nn.ReLU())) for _ in range(depth)]
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:

@@ -1,9 +1,9 @@
 """Runs of calls of equal modules become loops.
 
-A graph comes in, with a function that tells which calls mean the same; out comes a copy in which ``h = self.layers[0](h,
-mask)``, ``h = self.layers[1](h, mask)`` and so on is one ``for_loop`` over ``self.layers``. Always holds: each round does
-what one of the calls did. Each argument is the same in all calls, or what the call before gave; what is used of a call is
-handed to the next one, or is an item of a list of all of them. Everything else stays one call a line.
+A graph comes in, with a function that tells which calls mean the same; out comes a copy in which the calls
+``h = self.layers[0](h, mask)``, ``h = self.layers[1](h, mask)`` and so on are one ``for_loop`` over ``self.layers``.
+Always holds: each round does what one of the calls did. Each argument is the same in all calls, or what the call before
+gave; what is used of a call is handed to the next one, or is an item of a list of all of them. Other calls stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from clew.ir.control import for_loop
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.passes.nest import note_like
-
 
 
 class Called(NamedTuple):
@@ -110,7 +109,7 @@ class _Fold:
 
     def _outputs(self, call: Node) -> dict[int | None, Node]:
         if call.users and all(is_item(user) for user in call.users):
-            items = {}
+            items: dict[int | None, Node] = {}
             for user in call.users:
                 if user.args[1] in items:
                     user.replace_all_uses_with(items[user.args[1]])

@@ -1,9 +1,9 @@
 """The calls of modules that a flat graph was recorded from, as regions of its nodes.
 
-In comes a flat graph whose nodes know the modules inside of which they were recorded (``nn_module_stack``); out comes the
-tree of calls, each with the items of its body, nodes and further calls, in an order that computes the same. Always holds:
-what depends on each other keeps its order, and so do effects. A call whose nodes cannot stand together (something outside
-needs a part of it and gives to another part) has no region of its own: its nodes belong to the call around it.
+In comes a flat graph whose nodes know the modules inside of which they were recorded (``nn_module_stack``); out comes
+the tree of calls, each with the items of its body, nodes and further calls, in an order that computes the same. Always
+holds: what depends on each other keeps its order, and so do effects. A call whose nodes cannot stand together, because
+something outside needs a part of it and gives to another part, has no region: its nodes belong to the call around it.
 """
 
 from __future__ import annotations
@@ -151,7 +151,8 @@ class Regions:
     def _edges(self) -> Iterator[tuple[Node, Node]]:
         """Pairs of nodes the first of which has to run before the second."""
         effect: Node | None = None
-        yield from self._edges_of_barriers([node for node in self.graph.nodes if not _only_holds(node)], self._is_barrier)
+        reading = [node for node in self.graph.nodes if not _only_holds(node)]
+        yield from self._edges_of_barriers(reading, self._is_barrier)
         holding = [node for node in self.graph.nodes if _only_holds(node) or self._is_strong_barrier(node)]
         yield from self._edges_of_barriers(holding, self._is_strong_barrier)
         for node in self.graph.nodes:
@@ -162,9 +163,7 @@ class Regions:
                         yield effect, node
                     effect = node
 
-    def _edges_of_barriers(
-        self, nodes: list[Node], is_barrier: Callable[[Node], bool]
-    ) -> Iterator[tuple[Node, Node]]:
+    def _edges_of_barriers(self, nodes: list[Node], is_barrier: Callable[[Node], bool]) -> Iterator[tuple[Node, Node]]:
         """What stands before a barrier stays before it, what stands behind it stays behind it."""
         barrier: Node | None = None
         since: list[Node] = []
@@ -235,19 +234,27 @@ class Regions:
         for node, owner in self.owner.items():
             if self.is_read(node):
                 continue
-            chain = [*chains[owner], node]
-            for around, item in zip(chain, chain[1:], strict=False):
-                before.setdefault(around, {}).setdefault(item, set())  # type: ignore[arg-type]
+            chain = chains[owner]
+            items: list[Node | Call] = [*chain[1:], node]
+            for around, item in zip(chain, items, strict=True):
+                before.setdefault(around, {}).setdefault(item, set())
                 places.setdefault(item, self.places[node])
         for first, second in edges:
-            one, other = [*chains[self.owner[first]], first], [*chains[self.owner[second]], second]
+            chain = chains[self.owner[first]]
+            one: list[Node | Call] = [*chain, first]
+            other: list[Node | Call] = [*chains[self.owner[second]], second]
             depth = next(depth for depth, pair in enumerate(zip(one, other, strict=False)) if pair[0] is not pair[1])
-            before[one[depth - 1]][other[depth]].add(one[depth])  # type: ignore[index]
+            before[chain[depth - 1]][other[depth]].add(one[depth])
         for call, needed in before.items():
             call.items, left = _sorted(needed, places)
             if left:
-                return min((item for item in left if isinstance(item, Call)), key=lambda item: len(before[item]))
+                return max((item for item in left if isinstance(item, Call)), key=self._foreign_nodes)
         return None
+
+    def _foreign_nodes(self, call: Call) -> int:
+        """How many nodes of others stand between those of a call."""
+        own = [self.places[node] for node, owner in self.owner.items() if any(one is call for one in owner.chain)]
+        return max(own) + 1 - min(own) - len(own)
 
 
 def _sorted(

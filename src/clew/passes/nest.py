@@ -1,10 +1,10 @@
 """From a flat graph to one graph for each module that was called, those of equal modules shared.
 
-In comes a flat graph; out comes a ``Nest``: the graph of the root, and for each path of a module the graphs of its calls,
-in which attributes and modules have paths seen from that module and the calls of inner modules are ``call_module`` nodes.
-The inputs of such a graph are the values from around that it uses, in the order of their first use; its output is the
-value that is used outside, or a tuple of several. Modules of one class whose graphs do not differ share one. Which
-node of the flat graph each node of a call stands for is kept, by name, so that ``flatten`` finds back.
+In comes a flat graph; out comes a ``Nest``: the graph of the root, and for each path of a module the graphs of its
+calls, in which attributes and modules have paths seen from that module, and calls of inner modules are ``call_module``
+nodes. The inputs of such a graph are the values from around that it uses, in the order of their first use; its output
+is the value that is used outside, or a tuple of several. Modules of one class whose graphs do not differ share one.
+Which node of the flat graph each node of a call stands for is kept, by name, so that ``flatten`` finds back.
 """
 
 from __future__ import annotations
@@ -216,7 +216,9 @@ class _Nesting:
         """The values of a call that are used outside, in the order in which they come about."""
         return self._gives[call]
 
-    def _note_origins(self, instance: _Instance, graph: Graph, chain: Chain, origins: dict[Chain, dict[str, str]]) -> None:
+    def _note_origins(
+        self, instance: _Instance, graph: Graph, chain: Chain, origins: dict[Chain, dict[str, str]]
+    ) -> None:
         nodes = list(graph.nodes)
         pairs = zip(nodes, instance.flat, strict=True)
         origins[chain] = {node.name: flat.name for node, flat in pairs if flat is not None}
@@ -261,7 +263,14 @@ class _Builder:
         return _Instance(self.call, self.graph, self.flat, self.labels)
 
     def _add(
-        self, flat: Node | None, op: str, target: Any, args: Any, kwargs: Any, like: Node | str = "", annotation: Any = None
+        self,
+        flat: Node | None,
+        op: str,
+        target: Any,
+        args: Any,
+        kwargs: Any,
+        like: Node | str = "",
+        annotation: Any = None,
     ) -> Node:
         self.flat.append(flat)
         self.labels.append((False, like or op) if isinstance(like, str) else _label(like, self._is_root))
@@ -365,7 +374,8 @@ def body_with(body: Graph, target: Callable[[str], str], numbered: bool = False)
 def _label(value: Node, exact: bool) -> tuple[bool, str]:
     """What a value may be called inside of a module: not by a path from the root, and without a number."""
     name = re.sub(r"_\d+$", "", value.name) or value.name
-    is_chosen = value.op == "placeholder" or name != re.sub(r"_\d+$", "", Graph._target_to_str(value.target))
+    given = re.sub(r"\W", "_", Graph._target_to_str(value.target))
+    is_chosen = value.op == "placeholder" or name != re.sub(r"_\d+$", "", given)
     if exact:
         return is_chosen, value.name
     if value.op in ("get_attr", "call_module") and not is_chosen:

@@ -1,9 +1,9 @@
 """The nested form of a captured module: one module for each module of the original, each with a graph of its own.
 
 ``nested`` takes a flat capture and gives a module that does the same, whose parts are called as those of the original
-are; ``flat`` goes back. Parameters, buffers and leaf modules are shared with the capture, under the same names and in the same
-order. Equal modules share one graph: an edit of it changes all of them, unless ``split`` gave one a graph of its own.
-Importing this file imports torch.
+are; ``flat`` goes back. Parameters, buffers and leaf modules are shared with the capture, under the same names and in
+the same order. Equal modules share one graph: an edit of it changes all of them, unless ``split`` gave one a graph of
+its own. Importing this file imports torch.
 """
 
 from __future__ import annotations
@@ -186,15 +186,20 @@ def nested(captured: GraphModule) -> Any:
 
 def _guarded(graph: Graph) -> set[str]:
     """The attributes that assumptions beside a graph speak of."""
-    found: list[Any] = []
+    found: set[str] = set()
+
+    def note(leaf: Any) -> Any:
+        found.add(str(getattr(leaf, "path", "")))
+        return leaf
+
     for guard in vars(graph).get("_guards", ()):
-        guard.mapped(lambda leaf: found.append(leaf) or leaf)
-    return {str(getattr(leaf, "path", "")) for leaf in found}
+        guard.mapped(note)
+    return found
 
 
 def flat(nested: Any) -> Any:
     """The flat capture of a nested form; equal to the one it was made of if nothing was edited."""
-    if not isinstance(nested, _Nested):
+    if not isinstance(nested, (NestedModule, NestedCapture)):
         raise GraphError(f"{a_or_an(nested)} is no nested form", fixes=["clew.nested(captured) makes one"])
     graph = nested._flat_graph()
     graph._chosen_codegen = copy.deepcopy(nested.graph._chosen_codegen)

@@ -1,8 +1,8 @@
 """The code of a nested form: one class for each group of equal modules, inner ones first, the root last.
 
 A nested form comes in, text goes out. A run of equal modules, each of which takes what the one before gave, is written
-as a loop: the graph that is shown is a copy in which the run is a ``for_loop``. How a graph becomes Python is the affair
-of the code generator; here stand only the heads of the classes, which name the modules that share them.
+as a loop: the graph that is shown is a copy in which the run is a ``for_loop``. How a graph becomes Python is the
+affair of the code generator; here stand only the heads of the classes, which name the modules that share them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Shown(CodeGen):
     def _scope(self, nodes: Any, root: str, namespace: Any) -> Any:
         scope, plan = super()._scope(nodes, root, namespace)
         plan.frees.clear()
-        scope.attribute_path = subscripted
+        vars(scope)["attribute_path"] = subscripted
         inner = [layout.side.body.nodes for layout in plan.layouts.values() if isinstance(layout, LoopLayout)]
         for call, items in [pair for block in (nodes, *inner) for pair in _unpacked(block)]:
             names = {node.args[1]: scope.locals.name(node) for node in items}
@@ -105,19 +105,19 @@ class _Imports:
     """The lines above all classes; a name that already means something else is imported where it is used."""
 
     def __init__(self) -> None:
-        self.lines: dict[str, None] = {}
-        self._names: dict[str, Any] = {}
+        self._by_name: dict[str, str] = {}
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines that functions share, imports first."""
+        return sorted(self._by_name.values(), key=lambda line: not line.startswith(("import ", "from ")))
 
     def own(self, code: PythonCode) -> list[str]:
         """The lines that a function needs for itself; those that it can share with others are noted."""
-        lines = [*code.imports, *code._constants]
-        known = self._names
-        if any(known.get(name, value) is not value for name, value in code.globals.items()) and lines:
-            if any(line not in self.lines for line in lines):
-                return lines
-        known.update(code.globals)
-        self.lines.update(dict.fromkeys(lines))
-        return []
+        lines = {line.rpartition(" ")[2]: line for line in code.imports}
+        lines |= {line.partition(" = ")[0]: line for line in code._constants}
+        own = [line for name, line in lines.items() if self._by_name.setdefault(name, line) != line]
+        return own
 
 
 def _method(place: int) -> str:
