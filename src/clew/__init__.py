@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from clew.passes.transformer import Transformer
     from clew.runtime.module import GraphModule
     from clew.tools.explain import explain
+    from clew.tools.nested import flat, nested
     from clew.tools.verify import verify
 
 __version__ = "0.1.0"
@@ -69,6 +70,8 @@ _LATE = {
     "from_jaxpr": "clew.io.jaxpr",
     "to_jaxpr": "clew.io.jaxpr",
     "explain": "clew.tools.explain",
+    "flat": "clew.tools.nested",
+    "nested": "clew.tools.nested",
     "verify": "clew.tools.verify",
 }
 
@@ -102,6 +105,7 @@ __all__ = [
     "cond",
     "difference",
     "explain",
+    "flat",
     "for_loop",
     "from_exported",
     "from_fx",
@@ -112,6 +116,7 @@ __all__ = [
     "has_side_effect",
     "map_aggregate",
     "map_arg",
+    "nested",
     "parse",
     "parse_type",
     "pure",

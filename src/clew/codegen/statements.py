@@ -135,7 +135,8 @@ def _call_method(node: Node, scope: Scope, root: str) -> str:
             fixes=["give it the object as its first argument"],
         )
     receiver = owner(node.args[0], scope)
-    return f"{scope.attribute(receiver, node.target)}({arguments(node.args[1:], node.kwargs, scope)})"
+    called = receiver if node.target == "__call__" else scope.attribute(receiver, node.target)
+    return f"{called}({arguments(node.args[1:], node.kwargs, scope)})"
 
 
 def _call_function(node: Node, scope: Scope, root: str) -> str:

@@ -135,6 +135,7 @@ class Recorder:
         self.executed: dict[int, CodeType] = {}
         self.module_stack: dict[str, tuple[str, Any]] = {}
         self.gate: Gate | None = None
+        self._module_calls: dict[str, int] = {}
         self._stack_now: dict[str, tuple[str, Any]] | None = None  # a copy of it that all nodes made now share
 
     @property
@@ -301,8 +302,8 @@ class Recorder:
 
     def enter_module(self, key: str, path: str, kind: type, frame: FrameType) -> str:
         """What is recorded from now on is inside of a module, called by a frame that waits; the key to leave it."""
-        while key in self.module_stack:
-            key += "@"
+        calls = self._module_calls[key] = self._module_calls.get(key, -1) + 1
+        key = f"{key}@{calls}" if calls else key  # as torch.fx names the later calls of a module
         self.module_stack[key] = (path, kind)
         self._stack_now = None
         self.gate = Gate(frame, self.gate)
