@@ -8,15 +8,18 @@ bodies are the two sides of a branch. So a branch may return early, change state
 
 from __future__ import annotations
 
-import math
 import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+from clew.capture.control.aligning import Alignment, inline
+from clew.capture.control.arranging import arrange
+from clew.capture.control.raising import raise_error
 from clew.capture.control.runtime import current
+from clew.capture.control.same import same_argument
 from clew.capture.example.bodies import Bodies, OpenBody
-from clew.capture.example.guards import Variable, require_way
+from clew.capture.example.guards import require, require_way
 from clew.capture.example.recorder import describe
 from clew.errors import CaptureError
 from clew.ir.control import cond, ends_of, output_of
@@ -36,9 +39,17 @@ _MOST_NODES_IN_LIBRARIES = 100
 _MOST_IN_LIBRARIES = 4
 """In a program of more nodes than that, libraries may ask so often: each question may double the runs."""
 
+_MOST_ALIGNED = 4
+"""In a large program, libraries may ask so often on one way if the recordings of both answers become one."""
+_MOST_RUNS_ALIGNED = 16
+
 
 class Diverged(CaptureError):
     """A program that does something else when it is run again in the same way."""
+
+
+class Unaligned(Exception):
+    """Both answers to a question of a library were recorded, and have too little in common; ``args`` has the places."""
 
 
 class PathGraph(Graph):
@@ -91,6 +102,9 @@ class _Question:
         """Why the branch or loop that asks is not recorded as a piece of the program, if that was tried."""
         self.refused: dict[bool, str] = {}
         """Why there is nothing for an answer."""
+        self.place: Any = None
+        self.aligns = False
+        """Whether what follows must not be written twice, since a library asks in a large program."""
 
 
 class Paths:
@@ -108,10 +122,14 @@ class Paths:
         self._in_libraries = 0
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
+        self.guarded: set[Any] = set()
+        """Places in libraries where both answers were tried, and had too little in common."""
         self.declined = ""
         """Why the latest question was not recorded."""
         self.missing: Any = None
         """What a way returns that was not recorded, after it has raised."""
+        self._aligns = False
+        self._unaligned: set[Any] = set()
         self.bodies = Bodies(self.graph) if bodies is None else bodies
 
     def _new_graph(self) -> PathGraph:
@@ -141,6 +159,7 @@ class Paths:
         self._places: Counter[Any] = Counter()
         self._count = 0
         self._in_libraries = 0
+        self._aligned = 0
 
     def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The node that an earlier run has made here."""
@@ -149,8 +168,7 @@ class Paths:
             raise self._diverged()
         node = segment.nodes[self._cursor]
         self._cursor += 1
-        same = node.op == op and _same(node.target, target) and _same(node.args, args) and _same(node.kwargs, kwargs)
-        if not same:
+        if node.op != op or not same_argument((node.target, node.args, node.kwargs), (target, args, kwargs)):
             raise self._diverged()
         return node
 
@@ -174,9 +192,10 @@ class Paths:
             if not self._is_worth_it():
                 return None
             regions, source = current.get(), user_source(3)
-            if regions is not None:
+            if regions is not None and not self._is_to_align:
                 regions.before_question()
             segment.question = _Question(node, answer, source)
+            segment.question.place, segment.question.aligns = self._place, self._is_to_align
             if regions is not None and source is not None:
                 segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
             segment.is_complete = True
@@ -207,6 +226,7 @@ class Paths:
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         self._places[place] += 1
+        self._place, self._is_to_align = place, False
         if len(self._given) >= _MOST_QUESTIONS or self._places[place] > _MOST_AT_ONE_PLACE:
             if self.answers:
                 raise CaptureError(_TOO_MUCH)
@@ -214,8 +234,13 @@ class Paths:
             return False
         self.declined = "a library asks for data in a large program"
         is_own = frame is None or "-packages" not in frame.f_code.co_filename
-        if is_own or not self.looks_into_libraries or self._count > _MOST_NODES_IN_LIBRARIES:
-            return is_own
+        if is_own:
+            return True
+        if not self.looks_into_libraries or self._count > _MOST_NODES_IN_LIBRARIES:
+            self._is_to_align = self.body is None and place not in self.guarded and self._aligned < _MOST_ALIGNED
+            self._aligned += self._is_to_align
+            self._aligns = self._aligns or self._is_to_align
+            return self._is_to_align
         self._in_libraries += 1
         return True
 
@@ -249,7 +274,7 @@ class Paths:
 
     def ways(self) -> Iterator[tuple[bool, ...]]:
         """The answers for one run after another, until all ways are known or there are too many."""
-        while self.runs < MOST_PATHS and self._too_long < _MOST_TOO_LONG:
+        while self.runs < (_MOST_RUNS_ALIGNED if self._aligns else MOST_PATHS) and self._too_long < _MOST_TOO_LONG:
             answers = next(self.open_ways(), None)
             if answers is None:
                 return
@@ -289,6 +314,8 @@ class Paths:
     def finish(self) -> None:
         """Make branches of all questions; the graphs are plain ones from now on."""
         self._close(self._first, self.graph)
+        if self._unaligned:
+            raise Unaligned(*self._unaligned)
 
     def _close(self, segment: _Segment, graph: Graph) -> None:
         question = segment.question
@@ -304,9 +331,41 @@ class Paths:
             if side is not None and side.body is not None and (side.ends or side.question is not None):
                 self._close(side, side.body.graph)
                 sides[answer] = side.body
+        if question.aligns and sides:
+            self._align(question, sides, segment, graph)
+            return
         for answer in {True, False} - sides.keys():
             sides[answer] = _refusing(question, not answer, self.missing)
         self._branch(question, sides, segment, graph)
+
+    def _align(self, question: _Question, sides: dict[bool, OpenBody], segment: _Segment, graph: Graph) -> None:
+        """Write what follows a question of a library once; what is different with each answer is a small branch."""
+        predicate = question.node if segment.body is None else _inside(question.node, segment.body)
+        raising = [answer for answer, body in sides.items() if _raises(body.graph)]
+        if len(sides) == 1:
+            self._guard_and_go_on(question, sides, predicate, graph)
+        elif len(raising) == 1:
+            other = sides[not raising[0]]
+            sides[not raising[0]] = OpenBody(Graph(), is_branch=True)
+            sides[not raising[0]].graph.output(None)
+            self._branch(question, sides, segment, graph)
+            graph.erase_node(output_of(graph))
+            inline(graph, other)
+        else:
+            alignment = Alignment(graph, (sides[True], sides[False]), segment.nodes)
+            if alignment.fits:
+                alignment.write(predicate, question.source, question.answer)
+                return
+            self._unaligned.add(question.place)
+            self._branch(question, sides, segment, graph)
+
+    @staticmethod
+    def _guard_and_go_on(question: _Question, sides: dict[bool, OpenBody], predicate: Node, graph: Graph) -> None:
+        """Write the only way that was recorded, behind a guard."""
+        ((answer, body),) = sides.items()
+        guard = graph.call_function(require, _assumed(question, graph.call_function(bool, (predicate,)), answer))
+        guard.source = question.source
+        inline(graph, body)
 
     def _branch(self, question: _Question, sides: dict[bool, OpenBody], segment: _Segment, graph: Graph) -> None:
         """The node that chooses between two bodies, and that the graph returns."""
@@ -348,51 +407,29 @@ def _shorten_end(graph: Graph) -> None:
             graph.erase_node(item)
 
 
+def _raises(graph: Graph) -> bool:
+    """Whether a body ends with an error."""
+    output = output_of(graph)
+    return output is not None and output._prev.target is raise_error
+
+
 def _is_item(value: Any) -> bool:
     return isinstance(value, Node) and value.target is operator.getitem and isinstance(value.args[0], Node)
-
-
-def arrange(body: OpenBody, outer: list[Node], own: Sequence[Node] = ()) -> None:
-    """Let a body have these parameters of its own, then one for each of these values, in this order."""
-    parameters = [*own, *(body.parameter(node) for node in outer)]
-    for parameter in reversed(parameters):
-        first = body.graph._root._next
-        if first is not parameter:
-            first.prepend(parameter)
 
 
 def _refusing(question: _Question, answer: bool, result: Any) -> OpenBody:
     """A body for a way that was not recorded: it raises that the graph has assumed the other one."""
     body = OpenBody(Graph(), is_branch=True)
-    where = "" if question.source is None else question.source.describe()
-    why = question.refused.get(not answer, "")
-    if not why or _TOO_MUCH in why:
-        why = question.why or why or f"the program has more than {MOST_PATHS} ways"
-    args = (not answer, answer, describe(question.node, answer), where, why)
-    guard = body.graph.call_function(require_way, args)
+    guard = body.graph.call_function(require_way, _assumed(question, not answer, answer))
     guard.source = question.source
     body.graph.output(result)
     return body
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two arguments of nodes are the same, as far as it can be told."""
-    if one is other:
-        return True
-    if isinstance(one, Node) or isinstance(other, Node):
-        return False
-    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(_same(one[key], other[key]) for key in one)
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, slice):
-        return _same((one.start, one.stop, one.step), (other.start, other.stop, other.step))
-    if isinstance(one, float) and math.isnan(one):
-        return math.isnan(other)
-    if isinstance(one, Graph):
-        return str(one) == str(other)
-    if isinstance(one, Variable):
-        return one.holder is other.holder and one.name == other.name
-    return type(one).__eq__ is object.__eq__ or bool(one == other)
+def _assumed(question: _Question, value: Any, answer: bool) -> tuple[Any, ...]:
+    """The arguments of a guard by which a value must be the answer: of the other one nothing is known, and why."""
+    where = "" if question.source is None else question.source.describe()
+    why = question.refused.get(not answer, "")
+    if not why or _TOO_MUCH in why:
+        why = question.why or why or f"the program has more than {MOST_PATHS} ways"
+    return value, answer, describe(question.node, answer), where, why

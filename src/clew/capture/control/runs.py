@@ -48,6 +48,8 @@ class Findings:
         self.progress = Progress()
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are worth a run for each answer."""
+        self.guarded: set[Any] = set()
+        """Places in libraries whose questions are guarded, since the two answers have too little in common."""
         self.settling: Settling | None = None
         """What the program sets to another constant, and may find so at its next call."""
 

@@ -1,0 +1,391 @@
+"""Two recordings of one program that differ in little become one: an optional value is data, and no copy of what follows.
+
+In come the two bodies that follow a question, each the whole rest of the program. Calls that both make at the same place
+are written once, in the graph around; an argument in which they differ is what a small branch gives: a mask or None,
+True or False. What only one of them does stands in that branch, between the same calls as before. Always holds: with one
+answer the result does what the recording with that answer did, call by call and in the same order. If the two have too
+little in common, nothing is written.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from types import FunctionType
+from typing import Any
+
+from clew.capture.control.arranging import arrange
+from clew.capture.control.same import same_argument
+from clew.capture.example.bodies import OpenBody
+from clew.capture.example.guards import CHECKS, Variable
+from clew.ir.arguments import leaves, map_aggregate, rebuilt_tuple
+from clew.ir.control import cond, returned
+from clew.ir.equality import same_graph
+from clew.ir.graph import Graph
+from clew.ir.nested import bodies_of
+from clew.ir.node import Node, set_meta, set_type
+from clew.ir.source import SourceLine
+from clew.ir.types import ArrayType, Type, type_of
+
+_MOST_BRANCHES = 6
+_MOST_VALUES = 24
+_FEW_NODES = 64
+"""So many calls that only one of the two makes are always few; of more, they are at most a quarter of all."""
+_FACTS = (getattr, operator.getitem)
+_STACK = "nn_module_stack"
+
+
+class _Unalike(Exception):
+    """Two arguments that cannot be one, whatever a branch gives."""
+
+
+class _Shared:
+    """A call that both recordings make: its ``twins``, its arguments, and the place among all such calls."""
+
+    __slots__ = ("args", "kwargs", "place", "twins")
+
+    def __init__(self, twins: tuple[Node, Node], args: Any, kwargs: Any, place: int) -> None:
+        self.twins = twins
+        self.args = args
+        self.kwargs = kwargs
+        self.place = place
+
+
+class _Choice:
+    """A value that is another with each answer: ``sides`` are nodes, shared calls or constants; ``gap`` is where."""
+
+    __slots__ = ("gap", "hint", "latest", "sides")
+
+    def __init__(self, sides: tuple[Any, Any], hint: str, latest: int) -> None:
+        self.sides = sides
+        self.hint = hint
+        self.latest = latest
+        self.gap = latest
+
+
+class _Recording:
+    """One of the two bodies: its own nodes, and what its parameters stand for."""
+
+    def __init__(self, body: OpenBody, same: dict[Node, Node]) -> None:
+        self.graph = body.graph
+        self.outer = {parameter: same.get(node, node) for node, parameter in body.free.items()}
+        self.nodes = [node for node in body.graph.nodes if node.op not in ("placeholder", "output")]
+        self.shared: dict[Node, _Shared] = {}
+        self.gaps: dict[Node, int] = {}
+        """For each node that only this body has, before which of the shared calls it stands."""
+
+    def value(self, argument: Any) -> Any:
+        """What an argument stands for: a node around, a shared call, a node of its own, or a constant."""
+        if not isinstance(argument, Node):
+            return argument
+        return self.outer.get(argument) or self.shared.get(argument) or argument
+
+    def is_own(self, value: Any) -> bool:
+        return isinstance(value, Node) and value.graph is self.graph
+
+    def note_gaps(self) -> None:
+        gap = 0
+        for node in self.nodes:
+            if node in self.shared:
+                gap = self.shared[node].place + 1
+            else:
+                self.gaps[node] = gap
+
+    def in_gap(self, gap: int) -> list[Node]:
+        return [node for node, place in self.gaps.items() if place == gap]
+
+
+class Alignment:
+    """The plan by which two bodies become one; ``fits`` tells whether it is worth it, ``write`` does it."""
+
+    def __init__(self, graph: Graph, bodies: tuple[OpenBody, OpenBody], told: Sequence[Node]) -> None:
+        self.graph = graph
+        same = _same_facts(graph, told)
+        self.recordings = tuple(_Recording(body, same) for body in bodies)
+        self.shared: list[_Shared] = []
+        self.choices: dict[Any, _Choice] = {}
+        self.fits = self._pair()
+        if self.fits:
+            self._arrange()
+            self.fits = self._is_worth_it()
+
+    # ---- what is shared ------------------------------------------------------------------------------------------
+
+    def _pair(self) -> bool:
+        """Find the calls that both make, in their order; whether the ends fit together, too."""
+        rows = [recording.nodes for recording in self.recordings]
+        keys: dict[Any, int] = {}
+        numbers = [[keys.setdefault(_key(node), len(keys)) for node in row] for row in rows]
+        blocks = SequenceMatcher(None, *numbers, autojunk=False).get_matching_blocks()
+        for start, other, length in blocks:
+            for left, right in zip(rows[0][start : start + length], rows[1][other : other + length], strict=True):
+                self._share(left, right)
+        for recording in self.recordings:
+            recording.note_gaps()
+        try:
+            self.result = self._joined(*(returned(one.graph) for one in self.recordings), "result", len(self.shared))
+        except _Unalike:
+            return False
+        return True
+
+    def _share(self, left: Node, right: Node) -> None:
+        place, before = len(self.shared), set(self.choices)
+        try:
+            args = self._joined(left.args, right.args, "", place)
+            kwargs = {name: self._joined(left.kwargs[name], right.kwargs[name], name, place) for name in left.kwargs}
+            if _is_read(left) and any(isinstance(leaf, _Choice) for leaf in leaves(args)):
+                raise _Unalike
+        except _Unalike:
+            for key in self.choices.keys() - before:
+                del self.choices[key]
+            return
+        shared = _Shared((left, right), args, kwargs, place)
+        self.shared.append(shared)
+        for recording, node in zip(self.recordings, (left, right), strict=True):
+            recording.shared[node] = shared
+
+    def _joined(self, left: Any, right: Any, hint: str, place: int) -> Any:
+        """Two arguments as one nest, with choices where they differ."""
+        if isinstance(left, Node) or isinstance(right, Node):
+            values = self.recordings[0].value(left), self.recordings[1].value(right)
+            return values[0] if values[0] is values[1] else self._choice(values, hint, place)
+        if isinstance(left, tuple) and type(left) is type(right) and len(left) == len(right):
+            items = [self._joined(*pair, hint, place) for pair in zip(left, right, strict=True)]
+            return rebuilt_tuple(left, items)
+        if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+            return [self._joined(*pair, hint, place) for pair in zip(left, right, strict=True)]
+        if isinstance(left, dict) and isinstance(right, dict) and list(left) == list(right):
+            return {key: self._joined(left[key], right[key], str(key), place) for key in left}
+        if isinstance(left, slice) and isinstance(right, slice):
+            ends = zip((left.start, left.stop, left.step), (right.start, right.stop, right.step), strict=True)
+            return slice(*(self._joined(*pair, hint, place) for pair in ends))
+        if _is_same(left, right):
+            return left
+        return self._choice((left, right), hint, place)
+
+    def _choice(self, sides: tuple[Any, Any], hint: str, place: int) -> _Choice:
+        if not all(map(_can_be_chosen, sides)) or not _go_together(*map(_type_of, sides)):
+            raise _Unalike
+        key = tuple(map(_identity, sides))
+        found = self.choices.get(key)
+        if found is None:
+            own = [one.name for one, recording in zip(sides, self.recordings, strict=True) if recording.is_own(one)]
+            found = self.choices[key] = _Choice(sides, own[0] if own else hint, place)
+        return found
+
+    # ---- where the rest goes -------------------------------------------------------------------------------------
+
+    def _arrange(self) -> None:
+        """Choose for each value the branch that gives it, and let values leave a branch that a later one needs."""
+        self.gaps = {gap for recording in self.recordings for gap in recording.gaps.values()}
+        for choice in self.choices.values():
+            earliest = max(self._known_from(*pair) for pair in zip(self.recordings, choice.sides, strict=True))
+            choice.gap = min((gap for gap in self.gaps if earliest <= gap <= choice.latest), default=earliest)
+            self.gaps.add(choice.gap)
+        for number, recording in enumerate(self.recordings):
+            for node, gap in recording.gaps.items():
+                for used in map(recording.value, node.all_input_nodes):
+                    self._let_out(number, used, gap)
+            for choice in list(self.choices.values()):
+                self._let_out(number, choice.sides[number], choice.gap)
+        self.gaps &= {gap for one in self.recordings for gap in one.gaps.values()} | {one.gap for one in self.choices.values()}
+        if len(self.gaps) > 1:  # what was asked may be written to meanwhile: the answer is not
+            self._choice((True, False), "answer", 0).gap = min(self.gaps)
+
+    def _known_from(self, recording: _Recording, value: Any) -> int:
+        """The first gap in which a value of a recording can be used."""
+        if isinstance(value, _Shared):
+            return value.place + 1
+        return recording.gaps[value] if recording.is_own(value) else 0
+
+    def _let_out(self, number: int, value: Any, gap: int) -> None:
+        """Let a branch give a value that only one recording has, if it is needed in a later one."""
+        recording = self.recordings[number]
+        if not recording.is_own(value) or recording.gaps[value] == gap:
+            return
+        if self._carrier(number, value) is None:
+            sides = (value, None) if number == 0 else (None, value)
+            self._choice(sides, value.name, recording.gaps[value]).gap = recording.gaps[value]
+
+    def _carrier(self, number: int, value: Any) -> _Choice | None:
+        """The choice that brings a value out of the branch that makes it."""
+        gap = self.recordings[number].gaps[value]
+        return next((one for one in self.choices.values() if one.sides[number] is value and one.gap == gap), None)
+
+    def _is_worth_it(self) -> bool:
+        own = sum(len(recording.gaps) for recording in self.recordings)
+        most = max(_FEW_NODES, max(len(recording.nodes) for recording in self.recordings) // 4)
+        few = len(self.gaps) <= _MOST_BRANCHES and len(self.choices) <= _MOST_VALUES
+        return few and own <= most
+
+    @property
+    def saved(self) -> int:
+        """How many nodes are written once instead of twice, less those that only one of the two has."""
+        return len(self.shared) - sum(len(recording.gaps) for recording in self.recordings)
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def write(self, predicate: Node, source: SourceLine | None, answer: bool) -> None:
+        """Write what both do into the graph, with the branches; ``answer`` is the one that the example gave."""
+        self._written: dict[Any, Node] = {}
+        self._predicate, self._source = predicate, source
+        stack = (predicate._meta or {}).get(_STACK)
+        for gap in range(len(self.shared) + 1):
+            if gap in self.gaps:
+                self._write_branch(gap, stack)
+            if gap < len(self.shared):
+                self._write_shared(self.shared[gap], answer)
+        self.graph.output(self._filled(self.result))
+
+    def _write_shared(self, shared: _Shared, answer: bool) -> None:
+        node = shared.twins[0 if answer else 1]
+        args, kwargs = self._filled(shared.args), self._filled(shared.kwargs)
+        written = self._written[shared] = self.graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        written.source = node.source
+        if node._meta:
+            set_meta(written, dict(node._meta))
+        _note_type(written, *(twin.value_type for twin in shared.twins))
+
+    def _filled(self, nest: Any) -> Any:
+        return map_aggregate(nest, lambda leaf: self._written[leaf] if isinstance(leaf, (_Shared, _Choice)) else leaf)
+
+    def _write_branch(self, gap: int, stack: Any) -> None:
+        """The branch that stands in a gap, and the values that it gives."""
+        choices = [choice for choice in self.choices.values() if choice.gap == gap]
+        bodies = [self._body(number, gap, choices) for number in range(2)]
+        outer = list(dict.fromkeys(node for body in bodies for node in body.free))
+        for body in bodies:
+            arrange(body, outer)
+        args = (self._predicate, *(body.graph for body in bodies), tuple(outer))
+        branch = self._noted(self.graph.create_node("call_function", cond, args), stack)
+        for place, choice in enumerate(choices):
+            hint = choice.hint or None
+            item = self.graph.create_node("call_function", operator.getitem, (branch, place), {}, hint)
+            _note_type(self._noted(item, stack), *map(_type_of, choice.sides))
+            self._written[choice] = item
+        if gap == min(self.gaps) and len(self.gaps) > 1:
+            self._predicate = self._written[self._choice((True, False), "answer", 0)]
+
+    def _noted(self, node: Node, stack: Any) -> Node:
+        node.source = self._source
+        if stack is not None:
+            set_meta(node, {_STACK: stack})
+        return node
+
+    def _body(self, number: int, gap: int, choices: list[_Choice]) -> OpenBody:
+        """What one recording does in a gap, giving what the choices are on its side."""
+        recording, body = self.recordings[number], OpenBody(Graph(), is_branch=True)
+        own: dict[Node, Node] = {}
+
+        def local(value: Any) -> Any:
+            if value in own:
+                return own[value]
+            if recording.is_own(value):
+                value = self._carrier(number, value)
+            return body.parameter(self._written.get(value, value))
+
+        for node in recording.in_gap(gap):
+            own[node] = body.graph.node_copy(node, lambda used: local(recording.value(used)))
+        given = (choice.sides[number] for choice in choices)
+        body.graph.output(tuple(local(one) if isinstance(one, (Node, _Shared)) else one for one in given))
+        return body
+
+
+def inline(graph: Graph, body: OpenBody) -> None:
+    """Write a body at the end of the graph around it, whose result it becomes."""
+    known = {parameter: outer for outer, parameter in body.free.items()}
+    graph.output(graph.graph_copy(body.graph, known))
+
+
+# ---- what is alike -----------------------------------------------------------------------------------------------
+
+
+def _key(node: Node) -> Any:
+    """What two calls have in common that may be one; facts about a value are read wherever they are first needed."""
+    kind = node.value_type
+    shown: Any = (kind.dtype, len(kind.shape), kind.device) if isinstance(kind, ArrayType) else kind
+    parts = (node.op, _identity(node.target), len(node.args), tuple(node.kwargs), shown)
+    if _is_fact(node):
+        return (*parts, *map(_constant, leaves(node.args)))
+    stack = tuple((node._meta or {}).get(_STACK, ()))
+    if _is_check(node) or bodies_of(node):
+        return (*parts, node.source, stack, *map(_constant, leaves(node.args)))
+    return (*parts, node.source, stack)
+
+
+def _is_fact(node: Node) -> bool:
+    return node.op == "call_function" and node.target in _FACTS
+
+
+def _is_check(node: Node) -> bool:
+    return node.op == "call_function" and type(node.target) is FunctionType and node.target in CHECKS
+
+
+def _is_read(node: Node) -> bool:
+    """Whether a call only asks: then it is one of both recordings only if both ask of the same value."""
+    return _is_fact(node) or _is_check(node)
+
+
+def _constant(value: Any) -> Any:
+    """What an argument adds to what a call is known by."""
+    if isinstance(value, Node):
+        return _key(value) if value.op != "placeholder" else value.name
+    return str(value) if isinstance(value, Graph) else _identity(value)
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    """Whether two constants are one: graphs that are the same program, equal plain values, or the very same object."""
+    if isinstance(left, Graph) and isinstance(right, Graph):
+        return same_graph(left, right)
+    is_plain = isinstance(left, Variable) or type(left).__eq__ is not object.__eq__
+    return left is right or (is_plain and same_argument(left, right))
+
+
+def _identity(value: Any) -> Any:
+    """A key for a value: plain ones by what they are, all others by which they are."""
+    return (type(value), repr(value)) if isinstance(value, _PLAIN) else id(value)
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+def _can_be_chosen(value: Any) -> bool:
+    return isinstance(value, (Node, _Shared)) or type(value) in _PLAIN
+
+
+def _type_of(value: Any) -> Type | None:
+    if isinstance(value, _Shared):
+        return _common_type(*(twin.value_type for twin in value.twins))
+    return value.value_type if isinstance(value, Node) else type_of(value)
+
+
+def _go_together(left: Type | None, right: Type | None) -> bool:
+    """Whether one variable may hold both: arrays of one dtype and rank, or anything else."""
+    if not isinstance(left, ArrayType) or not isinstance(right, ArrayType):
+        return True
+    return left.dtype == right.dtype and len(left.shape) == len(right.shape)
+
+
+def _common_type(left: Type | None, right: Type | None) -> Type | None:
+    return left if left == right else None
+
+
+def _note_type(node: Node, left: Type | None, right: Type | None) -> None:
+    found = _common_type(left, right)
+    if found is not None:
+        set_type(node, found)
+
+
+def _same_facts(graph: Graph, told: Iterable[Node]) -> dict[Node, Node]:
+    """Parameters and facts about values of the graph around that each recording has read for itself, by the first of
+    them that reads the same. ``told`` is what was recorded before the question: there, writes may lie between."""
+    before, first, same = set(told), {}, {}  # type: ignore[var-annotated]
+    for node in graph.nodes:
+        if not (node.op == "get_attr" or _is_fact(node)) or (node in before and node.op != "get_attr"):
+            continue
+        args = tuple(id(same.get(leaf, leaf)) if isinstance(leaf, Node) else _identity(leaf) for leaf in leaves(node.args))
+        found = first.setdefault((node.op, node.target, args), node)
+        if found is not node:
+            same[node] = found
+    return same
