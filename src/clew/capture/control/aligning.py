@@ -1,16 +1,15 @@
-"""Two recordings of one program that differ in little become one: an optional value is data, and no copy of what follows.
+"""Two recordings of one program that differ in little become one: optional values are data, what follows is no copy.
 
-In come the two bodies that follow a question, each the whole rest of the program. Calls that both make at the same place
-are written once, in the graph around; an argument in which they differ is what a small branch gives: a mask or None,
-True or False. What only one of them does stands in that branch, between the same calls as before. Always holds: with one
-answer the result does what the recording with that answer did, call by call and in the same order. If the two have too
-little in common, nothing is written.
+In come the two bodies that follow a question, each the whole rest of the program. Calls that both make at the same
+place are written once, in the graph around; an argument in which they differ is what a small branch gives: a mask or
+None, True or False. What only one of them does stands in that branch, between the same calls as before. Always holds:
+with one answer the result does what the recording with that answer did, call by call and in the same order; besides, it
+checks sizes that only the other one has relied on. If the two have too little in common, nothing is written.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from types import FunctionType
 from typing import Any
@@ -19,7 +18,7 @@ from clew.capture.control.arranging import arrange
 from clew.capture.control.same import same_argument
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import CHECKS, Variable
-from clew.ir.arguments import leaves, map_aggregate, rebuilt_tuple
+from clew.ir.arguments import leaves, map_aggregate, map_arg, rebuilt_tuple
 from clew.ir.control import cond, returned
 from clew.ir.equality import same_graph
 from clew.ir.graph import Graph
@@ -41,35 +40,38 @@ class _Unalike(Exception):
 
 
 class _Shared:
-    """A call that both recordings make: its ``twins``, its arguments, and the place among all such calls."""
+    """A call that both recordings make, or only one, for both: its ``twins``, its arguments, its place among them."""
 
     __slots__ = ("args", "kwargs", "place", "twins")
 
-    def __init__(self, twins: tuple[Node, Node], args: Any, kwargs: Any, place: int) -> None:
+    def __init__(self, twins: tuple[Node, Node], args: Any, kwargs: Any) -> None:
         self.twins = twins
         self.args = args
         self.kwargs = kwargs
-        self.place = place
+        self.place = 0
 
 
 class _Choice:
-    """A value that is another with each answer: ``sides`` are nodes, shared calls or constants; ``gap`` is where."""
+    """A value that is another with each answer: nodes, shared calls or constants; the branch in ``gap`` gives it.
 
-    __slots__ = ("gap", "hint", "latest", "sides")
+    ``user`` is the shared call that needs it first; None is the end.
+    """
 
-    def __init__(self, sides: tuple[Any, Any], hint: str, latest: int) -> None:
+    __slots__ = ("gap", "hint", "sides", "user")
+
+    def __init__(self, sides: tuple[Any, Any], hint: str) -> None:
         self.sides = sides
         self.hint = hint
-        self.latest = latest
-        self.gap = latest
+        self.user: _Shared | None = None
+        self.gap = 0
 
 
 class _Recording:
     """One of the two bodies: its own nodes, and what its parameters stand for."""
 
-    def __init__(self, body: OpenBody, same: dict[Node, Node]) -> None:
+    def __init__(self, body: OpenBody) -> None:
         self.graph = body.graph
-        self.outer = {parameter: same.get(node, node) for node, parameter in body.free.items()}
+        self.outer = {parameter: node for node, parameter in body.free.items()}
         self.nodes = [node for node in body.graph.nodes if node.op not in ("placeholder", "output")]
         self.shared: dict[Node, _Shared] = {}
         self.gaps: dict[Node, int] = {}
@@ -99,14 +101,14 @@ class _Recording:
 class Alignment:
     """The plan by which two bodies become one; ``fits`` tells whether it is worth it, ``write`` does it."""
 
-    def __init__(self, graph: Graph, bodies: tuple[OpenBody, OpenBody], told: Sequence[Node]) -> None:
+    def __init__(self, graph: Graph, bodies: tuple[OpenBody, OpenBody]) -> None:
         self.graph = graph
-        same = _same_facts(graph, told)
-        self.recordings = tuple(_Recording(body, same) for body in bodies)
+        self.recordings = tuple(map(_Recording, bodies))
         self.shared: list[_Shared] = []
         self.choices: dict[Any, _Choice] = {}
         self.fits = self._pair()
         if self.fits:
+            self._share_checks()
             self._arrange()
             self.fits = self._is_worth_it()
 
@@ -116,72 +118,101 @@ class Alignment:
         """Find the calls that both make, in their order; whether the ends fit together, too."""
         rows = [recording.nodes for recording in self.recordings]
         keys: dict[Any, int] = {}
-        numbers = [[keys.setdefault(_key(node), len(keys)) for node in row] for row in rows]
-        blocks = SequenceMatcher(None, *numbers, autojunk=False).get_matching_blocks()
+        left, right = ([keys.setdefault(_key(node), len(keys)) for node in row] for row in rows)
+        blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
         for start, other, length in blocks:
-            for left, right in zip(rows[0][start : start + length], rows[1][other : other + length], strict=True):
-                self._share(left, right)
-        for recording in self.recordings:
-            recording.note_gaps()
+            for twins in zip(rows[0][start : start + length], rows[1][other : other + length], strict=True):
+                self._share(*twins)
         try:
-            self.result = self._joined(*(returned(one.graph) for one in self.recordings), "result", len(self.shared))
+            one, another = (returned(recording.graph) for recording in self.recordings)
+            self.result = self._joined(one, another, "result")
         except _Unalike:
             return False
         return True
 
     def _share(self, left: Node, right: Node) -> None:
-        place, before = len(self.shared), set(self.choices)
+        before = set(self.choices)
         try:
-            args = self._joined(left.args, right.args, "", place)
-            kwargs = {name: self._joined(left.kwargs[name], right.kwargs[name], name, place) for name in left.kwargs}
+            args = self._joined(left.args, right.args, "")
+            kwargs = {name: self._joined(left.kwargs[name], right.kwargs[name], name) for name in left.kwargs}
             if _is_read(left) and any(isinstance(leaf, _Choice) for leaf in leaves(args)):
                 raise _Unalike
         except _Unalike:
             for key in self.choices.keys() - before:
                 del self.choices[key]
             return
-        shared = _Shared((left, right), args, kwargs, place)
+        shared = _Shared((left, right), args, kwargs)
         self.shared.append(shared)
+        for key in self.choices.keys() - before:
+            self.choices[key].user = shared
         for recording, node in zip(self.recordings, (left, right), strict=True):
             recording.shared[node] = shared
 
-    def _joined(self, left: Any, right: Any, hint: str, place: int) -> Any:
+    def _joined(self, left: Any, right: Any, hint: str) -> Any:
         """Two arguments as one nest, with choices where they differ."""
         if isinstance(left, Node) or isinstance(right, Node):
             values = self.recordings[0].value(left), self.recordings[1].value(right)
-            return values[0] if values[0] is values[1] else self._choice(values, hint, place)
+            return values[0] if values[0] is values[1] else self._choice(values, hint)
         if isinstance(left, tuple) and type(left) is type(right) and len(left) == len(right):
-            items = [self._joined(*pair, hint, place) for pair in zip(left, right, strict=True)]
+            items = [self._joined(*pair, hint) for pair in zip(left, right, strict=True)]
             return rebuilt_tuple(left, items)
         if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
-            return [self._joined(*pair, hint, place) for pair in zip(left, right, strict=True)]
+            return [self._joined(*pair, hint) for pair in zip(left, right, strict=True)]
         if isinstance(left, dict) and isinstance(right, dict) and list(left) == list(right):
-            return {key: self._joined(left[key], right[key], str(key), place) for key in left}
+            return {key: self._joined(left[key], right[key], str(key)) for key in left}
         if isinstance(left, slice) and isinstance(right, slice):
             ends = zip((left.start, left.stop, left.step), (right.start, right.stop, right.step), strict=True)
-            return slice(*(self._joined(*pair, hint, place) for pair in ends))
+            return slice(*(self._joined(*pair, hint) for pair in ends))
         if _is_same(left, right):
             return left
-        return self._choice((left, right), hint, place)
+        return self._choice((left, right), hint)
 
-    def _choice(self, sides: tuple[Any, Any], hint: str, place: int) -> _Choice:
+    def _choice(self, sides: tuple[Any, Any], hint: str) -> _Choice:
         if not all(map(_can_be_chosen, sides)) or not _go_together(*map(_type_of, sides)):
             raise _Unalike
         key = tuple(map(_identity, sides))
         found = self.choices.get(key)
         if found is None:
             own = [one.name for one, recording in zip(sides, self.recordings, strict=True) if recording.is_own(one)]
-            found = self.choices[key] = _Choice(sides, own[0] if own else hint, place)
+            found = self.choices[key] = _Choice(sides, own[0] if own else hint)
         return found
+
+    def _share_checks(self) -> None:
+        """Let what only one recording has asked of sizes be checked for both: a refusal more, and a branch less."""
+        checks = [_checks_of_sizes(recording) for recording in self.recordings]
+        if not any(checks):
+            return
+        self._number()
+        rows: list[list[_Shared]] = [[] for _ in range(len(self.shared) + 1)]
+        for recording, wanted in zip(self.recordings, checks, strict=True):
+            gap = 0
+            for node in recording.nodes:
+                if node in recording.shared:
+                    gap = recording.shared[node].place + 1
+                elif node in wanted:
+                    args = map_arg(node.args, recording.value)
+                    recording.shared[node] = _Shared((node, node), args, {})
+                    rows[gap].append(recording.shared[node])
+        for row, shared in zip(rows, [*self.shared, None], strict=True):
+            row += [] if shared is None else [shared]
+        self.shared = [shared for row in rows for shared in row]
+
+    def _number(self) -> None:
+        for place, shared in enumerate(self.shared):
+            shared.place = place
 
     # ---- where the rest goes -------------------------------------------------------------------------------------
 
     def _arrange(self) -> None:
         """Choose for each value the branch that gives it, and let values leave a branch that a later one needs."""
+        self._number()
+        for recording in self.recordings:
+            recording.note_gaps()
         self.gaps = {gap for recording in self.recordings for gap in recording.gaps.values()}
         for choice in self.choices.values():
+            latest = len(self.shared) if choice.user is None else choice.user.place
             earliest = max(self._known_from(*pair) for pair in zip(self.recordings, choice.sides, strict=True))
-            choice.gap = min((gap for gap in self.gaps if earliest <= gap <= choice.latest), default=earliest)
+            choice.gap = min((gap for gap in self.gaps if earliest <= gap <= latest), default=earliest)
             self.gaps.add(choice.gap)
         for number, recording in enumerate(self.recordings):
             for node, gap in recording.gaps.items():
@@ -189,9 +220,13 @@ class Alignment:
                     self._let_out(number, used, gap)
             for choice in list(self.choices.values()):
                 self._let_out(number, choice.sides[number], choice.gap)
-        self.gaps &= {gap for one in self.recordings for gap in one.gaps.values()} | {one.gap for one in self.choices.values()}
+        used = [
+            *(choice.gap for choice in self.choices.values()),
+            *(gap for one in self.recordings for gap in one.gaps.values()),
+        ]
+        self.gaps.intersection_update(used)
         if len(self.gaps) > 1:  # what was asked may be written to meanwhile: the answer is not
-            self._choice((True, False), "answer", 0).gap = min(self.gaps)
+            self._choice((True, False), "answer").gap = min(self.gaps)
 
     def _known_from(self, recording: _Recording, value: Any) -> int:
         """The first gap in which a value of a recording can be used."""
@@ -206,7 +241,7 @@ class Alignment:
             return
         if self._carrier(number, value) is None:
             sides = (value, None) if number == 0 else (None, value)
-            self._choice(sides, value.name, recording.gaps[value]).gap = recording.gaps[value]
+            self._choice(sides, value.name).gap = recording.gaps[value]
 
     def _carrier(self, number: int, value: Any) -> _Choice | None:
         """The choice that brings a value out of the branch that makes it."""
@@ -218,6 +253,11 @@ class Alignment:
         most = max(_FEW_NODES, max(len(recording.nodes) for recording in self.recordings) // 4)
         few = len(self.gaps) <= _MOST_BRANCHES and len(self.choices) <= _MOST_VALUES
         return few and own <= most
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the two do the same."""
+        return self.fits and not self.gaps
 
     @property
     def saved(self) -> int:
@@ -241,7 +281,8 @@ class Alignment:
     def _write_shared(self, shared: _Shared, answer: bool) -> None:
         node = shared.twins[0 if answer else 1]
         args, kwargs = self._filled(shared.args), self._filled(shared.kwargs)
-        written = self._written[shared] = self.graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        written = self.graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        self._written[shared] = written
         written.source = node.source
         if node._meta:
             set_meta(written, dict(node._meta))
@@ -265,7 +306,7 @@ class Alignment:
             _note_type(self._noted(item, stack), *map(_type_of, choice.sides))
             self._written[choice] = item
         if gap == min(self.gaps) and len(self.gaps) > 1:
-            self._predicate = self._written[self._choice((True, False), "answer", 0)]
+            self._predicate = self._written[self._choice((True, False), "answer")]
 
     def _noted(self, node: Node, stack: Any) -> Node:
         node.source = self._source
@@ -298,6 +339,36 @@ def inline(graph: Graph, body: OpenBody) -> None:
     graph.output(graph.graph_copy(body.graph, known))
 
 
+def _checks_of_sizes(recording: _Recording) -> set[Node]:
+    """The guards that only one recording has, on sizes of what both have, with the nodes that compute these."""
+    found: set[Node] = set()
+    for check in [node for node in recording.nodes if _is_check(node) and node not in recording.shared]:
+        needed, waiting = {check}, list(check.all_input_nodes)
+        while waiting:
+            node = waiting.pop()
+            if recording.is_own(recording.value(node)) and node not in needed:
+                needed.add(node)
+                waiting += node.all_input_nodes
+        if all(map(_is_of_sizes, needed - {check})):
+            found |= needed
+    return found
+
+
+def _is_of_sizes(node: Node) -> bool:
+    """Whether a call computes with sizes, and cannot fail where the value that it is about is of the same kind."""
+    if node.op != "call_function" or node.kwargs:
+        return False
+    if node.target is getattr:
+        return node.args[1] in ("shape", "ndim")
+    if node.target is operator.getitem:
+        return isinstance(node.args[0], Node) and node.args[0].target is getattr and type(node.args[1]) is int
+    return node.target in _CALCULATING
+
+
+_CALCULATING = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+                operator.add, operator.sub, operator.mul, bool)  # fmt: skip
+
+
 # ---- what is alike -----------------------------------------------------------------------------------------------
 
 
@@ -306,7 +377,7 @@ def _key(node: Node) -> Any:
     kind = node.value_type
     shown: Any = (kind.dtype, len(kind.shape), kind.device) if isinstance(kind, ArrayType) else kind
     parts = (node.op, _identity(node.target), len(node.args), tuple(node.kwargs), shown)
-    if _is_fact(node):
+    if is_fact(node):
         return (*parts, *map(_constant, leaves(node.args)))
     stack = tuple((node._meta or {}).get(_STACK, ()))
     if _is_check(node) or bodies_of(node):
@@ -314,7 +385,8 @@ def _key(node: Node) -> Any:
     return (*parts, node.source, stack)
 
 
-def _is_fact(node: Node) -> bool:
+def is_fact(node: Node) -> bool:
+    """Whether a node reads a fact about a value, or an item of it."""
     return node.op == "call_function" and node.target in _FACTS
 
 
@@ -324,7 +396,7 @@ def _is_check(node: Node) -> bool:
 
 def _is_read(node: Node) -> bool:
     """Whether a call only asks: then it is one of both recordings only if both ask of the same value."""
-    return _is_fact(node) or _is_check(node)
+    return is_fact(node) or _is_check(node)
 
 
 def _constant(value: Any) -> Any:
@@ -375,17 +447,3 @@ def _note_type(node: Node, left: Type | None, right: Type | None) -> None:
     found = _common_type(left, right)
     if found is not None:
         set_type(node, found)
-
-
-def _same_facts(graph: Graph, told: Iterable[Node]) -> dict[Node, Node]:
-    """Parameters and facts about values of the graph around that each recording has read for itself, by the first of
-    them that reads the same. ``told`` is what was recorded before the question: there, writes may lie between."""
-    before, first, same = set(told), {}, {}  # type: ignore[var-annotated]
-    for node in graph.nodes:
-        if not (node.op == "get_attr" or _is_fact(node)) or (node in before and node.op != "get_attr"):
-            continue
-        args = tuple(id(same.get(leaf, leaf)) if isinstance(leaf, Node) else _identity(leaf) for leaf in leaves(node.args))
-        found = first.setdefault((node.op, node.target, args), node)
-        if found is not node:
-            same[node] = found
-    return same

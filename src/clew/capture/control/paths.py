@@ -13,26 +13,30 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from clew.capture.control.aligning import Alignment, inline
-from clew.capture.control.arranging import arrange
-from clew.capture.control.raising import raise_error
 from clew.capture.control.runtime import current
 from clew.capture.control.same import same_argument
+from clew.capture.control.ways import (
+    MOST_PATHS,
+    TOO_MUCH,
+    Question,
+    Segment,
+    combine,
+    share_facts,
+    write_branch,
+    write_once,
+)
 from clew.capture.example.bodies import Bodies, OpenBody
-from clew.capture.example.guards import require, require_way
-from clew.capture.example.recorder import describe
+from clew.capture.example.guards import require_way
 from clew.errors import CaptureError
 from clew.ir.control import cond, ends_of, output_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.ir.source import SourceLine, user_frame, user_source
+from clew.ir.source import user_frame, user_source
 
-MOST_PATHS = 64
 _MOST_QUESTIONS = 40
 _MOST_AT_ONE_PLACE = 8
 _MOST_TOO_LONG = 6
 """So many ways, one after the other, that ask for too much: the program sorts by value, say, and the rest do too."""
-_TOO_MUCH = "it asks for more than can be recorded"
 _MOST_NODES_IN_LIBRARIES = 100
 """In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
 
@@ -79,34 +83,6 @@ class PathGraph(Graph):
         return node
 
 
-class _Segment:
-    """What happens between two questions; ``body`` is where its nodes go, None for the program's own graph."""
-
-    def __init__(self, body: OpenBody | None) -> None:
-        self.body = body
-        self.nodes: list[Node] = []
-        self.question: _Question | None = None
-        self.is_complete = False
-        self.ends = False
-
-
-class _Question:
-    """A value whose truth the program asks for, and what follows each answer."""
-
-    def __init__(self, node: Node, answer: bool, source: SourceLine | None) -> None:
-        self.node = node
-        self.answer = answer
-        self.source = source
-        self.sides: dict[bool, _Segment] = {}
-        self.why = ""
-        """Why the branch or loop that asks is not recorded as a piece of the program, if that was tried."""
-        self.refused: dict[bool, str] = {}
-        """Why there is nothing for an answer."""
-        self.place: Any = None
-        self.aligns = False
-        """Whether what follows must not be written twice, since a library asks in a large program."""
-
-
 class Paths:
     """All ways of one program, or of a piece of it, as far as they have been recorded.
 
@@ -114,9 +90,10 @@ class Paths:
     """
 
     def __init__(self, bodies: Bodies | None = None) -> None:
+        self._graphs: list[Graph] = []
         self.graph = self._new_graph()
         self.body = None if bodies is None else OpenBody(self.graph, is_branch=True)
-        self._first = _Segment(self.body)
+        self._first = Segment(self.body)
         self.runs = 0
         self._too_long = 0
         self._in_libraries = 0
@@ -135,6 +112,7 @@ class Paths:
     def _new_graph(self) -> PathGraph:
         graph = PathGraph()
         graph.paths = self
+        self._graphs.append(graph)
         return graph
 
     @property
@@ -152,7 +130,7 @@ class Paths:
         if self.body is not None:
             bodies.enter(self.body)
         self._segment = self._first
-        self._latest: tuple[_Question, bool] | None = None
+        self._latest: tuple[Question, bool] | None = None
         self._cursor = 0
         self._given: list[bool] = []
         self._known: dict[Node, bool] = {}
@@ -194,7 +172,7 @@ class Paths:
             regions, source = current.get(), user_source(3)
             if regions is not None and not self._is_to_align:
                 regions.before_question()
-            segment.question = _Question(node, answer, source)
+            segment.question = Question(node, answer, source)
             segment.question.place, segment.question.aligns = self._place, self._is_to_align
             if regions is not None and source is not None:
                 segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
@@ -207,7 +185,7 @@ class Paths:
             raise self._diverged()
         return self._enter(segment.question, node, answer)
 
-    def _enter(self, question: _Question, node: Node, answer: bool) -> bool:
+    def _enter(self, question: Question, node: Node, answer: bool) -> bool:
         """Go on in the body that follows an answer."""
         place = len(self._given)
         chosen = self.answers[place] if place < len(self.answers) else answer
@@ -215,7 +193,7 @@ class Paths:
         self._known[node] = chosen
         side = question.sides.get(chosen)
         if side is None:
-            side = question.sides[chosen] = _Segment(OpenBody(self._new_graph(), is_branch=True))
+            side = question.sides[chosen] = Segment(OpenBody(self._new_graph(), is_branch=True))
         assert side.body is not None
         self.bodies.enter(side.body)
         self._segment, self._cursor, self._latest = side, 0, (question, chosen)
@@ -229,7 +207,7 @@ class Paths:
         self._place, self._is_to_align = place, False
         if len(self._given) >= _MOST_QUESTIONS or self._places[place] > _MOST_AT_ONE_PLACE:
             if self.answers:
-                raise CaptureError(_TOO_MUCH)
+                raise CaptureError(TOO_MUCH)
             self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
         self.declined = "a library asks for data in a large program"
@@ -263,7 +241,7 @@ class Paths:
         """The way of this run cannot be recorded because of an error: it will be guarded against."""
         if not self.is_ahead:
             raise self._diverged()
-        self._too_long = self._too_long + 1 if _TOO_MUCH in str(error) else 0
+        self._too_long = self._too_long + 1 if TOO_MUCH in str(error) else 0
         if self._latest is not None:
             question, answer = self._latest
             question.refused[answer] = f"on the example this way could not be run: {said(error)}"
@@ -282,7 +260,7 @@ class Paths:
 
     def open_ways(self) -> Iterator[tuple[bool, ...]]:
         """The answers that lead to a way that was not tried yet, the shortest first."""
-        waiting: list[tuple[_Segment, tuple[bool, ...]]] = [(self._first, ())]
+        waiting: list[tuple[Segment, tuple[bool, ...]]] = [(self._first, ())]
         while waiting:
             following = []
             for segment, answers in waiting:
@@ -313,81 +291,38 @@ class Paths:
 
     def finish(self) -> None:
         """Make branches of all questions; the graphs are plain ones from now on."""
+        for graph in self._graphs:
+            vars(graph).pop("paths", None)
+            graph.__class__ = Graph
+        if self._aligns:
+            share_facts(self._first, self.graph)
+            combine(self._first, self.graph)
         self._close(self._first, self.graph)
         if self._unaligned:
             raise Unaligned(*self._unaligned)
 
-    def _close(self, segment: _Segment, graph: Graph) -> None:
+    def _close(self, segment: Segment, graph: Graph) -> None:
         question = segment.question
-        vars(graph).pop("paths", None)
-        graph.__class__ = Graph
         if question is None:
             if self.body is not None:
                 _shorten_end(graph)
             return
-        sides = {}
-        for answer in (True, False):
-            side = question.sides.get(answer)
-            if side is not None and side.body is not None and (side.ends or side.question is not None):
-                self._close(side, side.body.graph)
-                sides[answer] = side.body
+        sides = question.recorded()
+        for answer, body in sides.items():
+            self._close(question.sides[answer], body.graph)
         if question.aligns and sides:
-            self._align(question, sides, segment, graph)
-            return
-        for answer in {True, False} - sides.keys():
-            sides[answer] = _refusing(question, not answer, self.missing)
-        self._branch(question, sides, segment, graph)
-
-    def _align(self, question: _Question, sides: dict[bool, OpenBody], segment: _Segment, graph: Graph) -> None:
-        """Write what follows a question of a library once; what is different with each answer is a small branch."""
-        predicate = question.node if segment.body is None else _inside(question.node, segment.body)
-        raising = [answer for answer, body in sides.items() if _raises(body.graph)]
-        if len(sides) == 1:
-            self._guard_and_go_on(question, sides, predicate, graph)
-        elif len(raising) == 1:
-            other = sides[not raising[0]]
-            sides[not raising[0]] = OpenBody(Graph(), is_branch=True)
-            sides[not raising[0]].graph.output(None)
-            self._branch(question, sides, segment, graph)
-            graph.erase_node(output_of(graph))
-            inline(graph, other)
-        else:
-            alignment = Alignment(graph, (sides[True], sides[False]), segment.nodes)
-            if alignment.fits:
-                alignment.write(predicate, question.source, question.answer)
+            if write_once(graph, segment, question, sides):
                 return
             self._unaligned.add(question.place)
-            self._branch(question, sides, segment, graph)
-
-    @staticmethod
-    def _guard_and_go_on(question: _Question, sides: dict[bool, OpenBody], predicate: Node, graph: Graph) -> None:
-        """Write the only way that was recorded, behind a guard."""
-        ((answer, body),) = sides.items()
-        guard = graph.call_function(require, _assumed(question, graph.call_function(bool, (predicate,)), answer))
-        guard.source = question.source
-        inline(graph, body)
-
-    def _branch(self, question: _Question, sides: dict[bool, OpenBody], segment: _Segment, graph: Graph) -> None:
-        """The node that chooses between two bodies, and that the graph returns."""
-        outer = list(dict.fromkeys(node for body in sides.values() for node in body.free))
-        for body in sides.values():
-            arrange(body, outer)
-        predicate = question.node if segment.body is None else _inside(question.node, segment.body)
-        operands = tuple(node if segment.body is None else _inside(node, segment.body) for node in outer)
-        node = graph.create_node("call_function", cond, (predicate, sides[True].graph, sides[False].graph, operands))
-        node.source = question.source
-        graph.output(node)
+        for answer in {True, False} - sides.keys():
+            sides[answer] = _refusing(question, not answer, self.missing)
+        graph.output(write_branch(graph, segment, question, sides))
 
 
 def said(error: BaseException) -> str:
     """An error in one line."""
     text = (str(error).splitlines() or [""])[0]
     return text if isinstance(error, CaptureError) else f"{type(error).__name__}: {text}"
-
-
-def _inside(node: Node, body: OpenBody) -> Node:
-    """A node as it is known inside a body: itself if it was made there, a parameter otherwise."""
-    return node if node.graph is body.graph else body.parameter(node)
 
 
 def _shorten_end(graph: Graph) -> None:
@@ -407,29 +342,14 @@ def _shorten_end(graph: Graph) -> None:
             graph.erase_node(item)
 
 
-def _raises(graph: Graph) -> bool:
-    """Whether a body ends with an error."""
-    output = output_of(graph)
-    return output is not None and output._prev.target is raise_error
-
-
 def _is_item(value: Any) -> bool:
     return isinstance(value, Node) and value.target is operator.getitem and isinstance(value.args[0], Node)
 
 
-def _refusing(question: _Question, answer: bool, result: Any) -> OpenBody:
+def _refusing(question: Question, answer: bool, result: Any) -> OpenBody:
     """A body for a way that was not recorded: it raises that the graph has assumed the other one."""
     body = OpenBody(Graph(), is_branch=True)
-    guard = body.graph.call_function(require_way, _assumed(question, not answer, answer))
+    guard = body.graph.call_function(require_way, question.assumed(not answer, answer))
     guard.source = question.source
     body.graph.output(result)
     return body
-
-
-def _assumed(question: _Question, value: Any, answer: bool) -> tuple[Any, ...]:
-    """The arguments of a guard by which a value must be the answer: of the other one nothing is known, and why."""
-    where = "" if question.source is None else question.source.describe()
-    why = question.refused.get(not answer, "")
-    if not why or _TOO_MUCH in why:
-        why = question.why or why or f"the program has more than {MOST_PATHS} ways"
-    return value, answer, describe(question.node, answer), where, why

@@ -1,0 +1,247 @@
+"""What was recorded of the ways of a program, and how those that a library's question leads to become one.
+
+A segment is what happens between two questions; a question has a segment for each answer. Several questions of a
+library that lead to the same two ways are one question: ``a or (b and c)``. What follows it is then written once, with a small
+branch for what is different; behind a guard where only one way could be recorded; behind an ``if`` that raises where
+the other way is an error. Always holds: each way does what its run did, in the same order.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from clew.capture.control.aligning import Alignment, inline, is_fact
+from clew.capture.control.arranging import arrange
+from clew.capture.control.raising import raise_error
+from clew.capture.example.bodies import OpenBody
+from clew.capture.example.guards import require
+from clew.capture.example.recorder import describe
+from clew.ir.arguments import leaves, map_arg
+from clew.ir.control import cond, output_of
+from clew.ir.graph import Graph
+from clew.ir.node import Node, set_type
+from clew.ir.source import SourceLine
+from clew.ir.types import ScalarType
+
+TOO_MUCH = "it asks for more than can be recorded"
+MOST_PATHS = 64
+
+
+class Segment:
+    """What happens between two questions; ``body`` is where its nodes go, None for the program's own graph."""
+
+    def __init__(self, body: OpenBody | None) -> None:
+        self.body = body
+        self.nodes: list[Node] = []
+        self.question: Question | None = None
+        self.is_complete = False
+        self.ends = False
+
+    def inside(self, node: Node) -> Node:
+        """A node as it is known here: itself if it was made here, a parameter otherwise."""
+        is_here = self.body is None or node.graph is self.body.graph
+        return node if is_here else self.body.parameter(node)  # type: ignore[union-attr]
+
+
+class Question:
+    """A value whose truth the program asks for, and what follows each answer."""
+
+    def __init__(self, node: Node, answer: bool, source: SourceLine | None) -> None:
+        self.node = node
+        self.answer = answer
+        self.source = source
+        self.sides: dict[bool, Segment] = {}
+        self.why = ""
+        """Why the branch or loop that asks is not recorded as a piece of the program, if that was tried."""
+        self.refused: dict[bool, str] = {}
+        """Why there is nothing for an answer."""
+        self.place: Any = None
+        self.aligns = False
+        """Whether what follows must not be written twice, since a library asks in a large program."""
+
+    def recorded(self) -> dict[bool, OpenBody]:
+        """The bodies of the ways that were recorded, by their answers."""
+        known = {answer: side for answer, side in self.sides.items() if side.ends or side.question is not None}
+        return {answer: side.body for answer, side in known.items() if side.body is not None}
+
+    def assumed(self, value: Any, answer: bool) -> tuple[Any, ...]:
+        """The arguments of a guard by which ``value`` must be the ``answer``; and why there is no other way."""
+        where = "" if self.source is None else self.source.describe()
+        why = self.refused.get(not answer, "")
+        if not why or TOO_MUCH in why:
+            why = self.why or why or f"the program has more than {MOST_PATHS} ways"
+        return value, answer, describe(self.node, answer), where, why
+
+
+# ---- facts that each run has read for itself ------------------------------------------------------------------------
+
+
+def share_facts(segment: Segment, graph: Graph, renamed: dict[Node, Node] | None = None) -> None:
+    """Let all ways use one node for parameters of the program, and for facts that they have read about a value that
+    was there before the question: each run has made its own. ``renamed`` is what stands for nodes of the graph."""
+    question = segment.question
+    if question is None:
+        return
+    same = {**_same_facts(graph, segment), **(renamed or {})}
+    for node, first in same.items():
+        node.replace_all_uses_with(first)
+    for side in question.sides.values():
+        assert side.body is not None
+        inner, free = {}, side.body.free
+        for node in [node for node in free if node in same]:
+            parameter = free.pop(node)
+            inner[parameter] = side.body.parameter(same[node])
+        share_facts(side, side.body.graph, inner)
+        for parameter, first in inner.items():
+            parameter.replace_all_uses_with(first)
+            side.body.graph.erase_node(parameter)
+
+
+def _same_facts(graph: Graph, segment: Segment) -> dict[Node, Node]:
+    """Reads that another one has made before; among facts that were read before the question there may be writes."""
+    asked = {question.node for question in _questions(segment)}
+    before = asked.union(node for node in segment.nodes if node.op != "get_attr")
+    first: dict[Any, Node] = {}
+    same: dict[Node, Node] = {}
+    for node in graph.nodes:
+        if (node.op == "get_attr" or (is_fact(node) and not node.kwargs)) and node not in before:
+            args = tuple(map(_identity, leaves(map_arg(node.args, lambda used: same.get(used, used)))))
+            found = first.setdefault((node.op, node.target, args), node)
+            if found is not node:
+                same[node] = found
+    return same
+
+
+def _identity(value: Any) -> Any:
+    return value if isinstance(value, Node) else (type(value), repr(value))
+
+
+def _questions(segment: Segment) -> Iterator[Question]:
+    if segment.question is not None:
+        yield segment.question
+        for side in segment.question.sides.values():
+            yield from _questions(side)
+
+
+# ---- one question instead of several -----------------------------------------------------------------------------
+
+
+def combine(segment: Segment, graph: Graph) -> None:
+    """Make one question of two, wherever an answer to the second leads to the same as an answer to the first."""
+    question = segment.question
+    for side in () if question is None else question.sides.values():
+        assert side.body is not None
+        combine(side, side.body.graph)
+    if question is None or not question.aligns or len(question.recorded()) < 2:
+        return
+    for answer in (True, False):
+        if _combined(segment, graph, question, answer):
+            return
+
+
+def _combined(segment: Segment, graph: Graph, first: Question, answer: bool) -> bool:
+    """Combine with the question that follows an ``answer``, if one of its ways is that of the other answer."""
+    between, other = first.sides[answer], first.sides[not answer]
+    second = between.question
+    if second is None or not second.aligns or len(second.recorded()) < 2 or other.question is not None:
+        return False
+    ways = {final: _seen_from_outside(side, between) for final, side in second.sides.items()}
+    for final, way in ways.items():
+        rest = ways[not final]
+        if way is None or rest is None or way.question is not None or rest.question is not None:
+            continue
+        assert way.body is not None and other.body is not None
+        if Alignment(graph, (way.body, other.body)).is_same:
+            flag = _flag(segment, graph, first, answer, final)
+            asked = Question(flag, second.answer if first.answer is answer else final, first.source)
+            asked.place, asked.aligns = first.place, True
+            asked.sides = {final: other, not final: rest}
+            segment.question = asked
+            return True
+    return False
+
+
+def _seen_from_outside(side: Segment, between: Segment) -> Segment | None:
+    """A way as if it followed the first question: None if it uses what is computed before the second one."""
+    assert side.body is not None and between.body is not None
+    outer = {parameter: node for node, parameter in between.body.free.items()}
+    if not outer.keys() >= side.body.free.keys():
+        return None
+    moved = Segment(OpenBody(side.body.graph, is_branch=True))
+    assert moved.body is not None
+    moved.body.free = {outer[node]: parameter for node, parameter in side.body.free.items()}
+    moved.nodes, moved.question, moved.ends = side.nodes, side.question, side.ends
+    return moved
+
+
+def _flag(segment: Segment, graph: Graph, first: Question, answer: bool, final: bool) -> Node:
+    """The answer to both questions: that to the second, which is asked only after ``answer``, or else ``final``."""
+    between = first.sides[answer]
+    assert between.body is not None and between.question is not None
+    body, other = between.body, OpenBody(Graph(), is_branch=True)
+    asked = body.graph.call_function(bool, (between.inside(between.question.node),))
+    asked.source = between.question.source
+    body.graph.output((asked,))
+    other.graph.output((final,))
+    sides = {answer: body, not answer: other}
+    branch = write_branch(graph, segment, first, sides)
+    flag = graph.call_function(operator.getitem, (branch, 0))
+    flag.source = first.source
+    set_type(flag, ScalarType("bool"))
+    return flag
+
+
+# ---- writing -----------------------------------------------------------------------------------------------------
+
+
+def write_branch(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody]) -> Node:
+    """The node that chooses between two bodies."""
+    outer = list(dict.fromkeys(node for answer in (True, False) for node in sides[answer].free))
+    for body in sides.values():
+        arrange(body, outer)
+    operands = tuple(map(segment.inside, outer))
+    args = (segment.inside(question.node), sides[True].graph, sides[False].graph, operands)
+    node = graph.create_node("call_function", cond, args)
+    node.source = question.source
+    return node
+
+
+def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody]) -> bool:
+    """Write what follows a question so that no call stands there twice; False if the ways have too little in common."""
+    raising = [answer for answer, body in sides.items() if _raises(body.graph)]
+    if len(sides) == 1:
+        _write_guarded(graph, segment, question, sides)
+    elif len(raising) == 1:
+        _write_raise(graph, segment, question, sides, raising[0])
+    else:
+        alignment = Alignment(graph, (sides[True], sides[False]))
+        if not alignment.fits:
+            return False
+        alignment.write(segment.inside(question.node), question.source, question.answer)
+    return True
+
+
+def _write_guarded(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody]) -> None:
+    """The only way that was recorded, behind a guard."""
+    ((answer, body),) = sides.items()
+    asked = graph.call_function(bool, (segment.inside(question.node),))
+    graph.call_function(require, question.assumed(asked, answer)).source = question.source
+    inline(graph, body)
+
+
+def _write_raise(
+    graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody], raising: bool
+) -> None:
+    """A branch that raises, and the other way behind it."""
+    nothing = OpenBody(Graph(), is_branch=True)
+    nothing.graph.output(None)
+    write_branch(graph, segment, question, {raising: sides[raising], not raising: nothing})
+    inline(graph, sides[not raising])
+
+
+def _raises(graph: Graph) -> bool:
+    """Whether a body ends with an error."""
+    output = output_of(graph)
+    return output is not None and output._prev.target is raise_error
