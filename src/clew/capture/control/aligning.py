@@ -3,8 +3,9 @@
 In come the two bodies that follow a question, each the whole rest of the program. Calls that both make at the same
 place are written once, in the graph around; an argument in which they differ is what a small branch gives: a mask or
 None, True or False. What only one of them does stands in that branch, between the same calls as before. Always holds:
-with one answer the result does what the recording with that answer did, call by call and in the same order; besides, it
-checks sizes that only the other one has relied on. If the two have too little in common, nothing is written.
+with one answer the result does what the recording with that answer did, call by call and in the same order; besides, if
+it ``shares_checks``, it checks sizes that only the other one has relied on. If the two have too little in common,
+nothing is written.
 """
 
 from __future__ import annotations
@@ -101,14 +102,15 @@ class _Recording:
 class Alignment:
     """The plan by which two bodies become one; ``fits`` tells whether it is worth it, ``write`` does it."""
 
-    def __init__(self, graph: Graph, bodies: tuple[OpenBody, OpenBody]) -> None:
+    def __init__(self, graph: Graph, bodies: tuple[OpenBody, OpenBody], shares_checks: bool = True) -> None:
         self.graph = graph
         self.recordings = tuple(map(_Recording, bodies))
         self.shared: list[_Shared] = []
         self.choices: dict[Any, _Choice] = {}
         self.fits = self._pair()
         if self.fits:
-            self._share_checks()
+            if shares_checks:
+                self._share_checks()
             self._arrange()
             self.fits = self._is_worth_it()
 
@@ -170,7 +172,7 @@ class Alignment:
     def _choice(self, sides: tuple[Any, Any], hint: str) -> _Choice:
         if not all(map(_can_be_chosen, sides)) or not _go_together(*map(_type_of, sides)):
             raise _Unalike
-        key = tuple(map(_identity, sides))
+        key = tuple(map(identity, sides))
         found = self.choices.get(key)
         if found is None:
             own = [one.name for one, recording in zip(sides, self.recordings, strict=True) if recording.is_own(one)]
@@ -342,7 +344,7 @@ def inline(graph: Graph, body: OpenBody) -> None:
 def _checks_of_sizes(recording: _Recording) -> set[Node]:
     """The guards that only one recording has, on sizes of what both have, with the nodes that compute these."""
     found: set[Node] = set()
-    for check in [node for node in recording.nodes if _is_check(node) and node not in recording.shared]:
+    for check in [node for node in recording.nodes if is_check(node) and node not in recording.shared]:
         needed, waiting = {check}, list(check.all_input_nodes)
         while waiting:
             node = waiting.pop()
@@ -376,11 +378,11 @@ def _key(node: Node) -> Any:
     """What two calls have in common that may be one; facts about a value are read wherever they are first needed."""
     kind = node.value_type
     shown: Any = (kind.dtype, len(kind.shape), kind.device) if isinstance(kind, ArrayType) else kind
-    parts = (node.op, _identity(node.target), len(node.args), tuple(node.kwargs), shown)
+    parts = (node.op, identity(node.target), len(node.args), tuple(node.kwargs), shown)
     if is_fact(node):
         return (*parts, *map(_constant, leaves(node.args)))
     stack = tuple((node._meta or {}).get(_STACK, ()))
-    if _is_check(node) or bodies_of(node):
+    if is_check(node) or bodies_of(node):
         return (*parts, node.source, stack, *map(_constant, leaves(node.args)))
     return (*parts, node.source, stack)
 
@@ -390,20 +392,21 @@ def is_fact(node: Node) -> bool:
     return node.op == "call_function" and node.target in _FACTS
 
 
-def _is_check(node: Node) -> bool:
+def is_check(node: Node) -> bool:
+    """Whether a node is a guard."""
     return node.op == "call_function" and type(node.target) is FunctionType and node.target in CHECKS
 
 
 def _is_read(node: Node) -> bool:
     """Whether a call only asks: then it is one of both recordings only if both ask of the same value."""
-    return is_fact(node) or _is_check(node)
+    return is_fact(node) or is_check(node)
 
 
 def _constant(value: Any) -> Any:
     """What an argument adds to what a call is known by."""
     if isinstance(value, Node):
         return _key(value) if value.op != "placeholder" else value.name
-    return str(value) if isinstance(value, Graph) else _identity(value)
+    return str(value) if isinstance(value, Graph) else identity(value)
 
 
 def _is_same(left: Any, right: Any) -> bool:
@@ -414,9 +417,21 @@ def _is_same(left: Any, right: Any) -> bool:
     return left is right or (is_plain and same_argument(left, right))
 
 
-def _identity(value: Any) -> Any:
-    """A key for a value: plain ones by what they are, all others by which they are."""
-    return (type(value), repr(value)) if isinstance(value, _PLAIN) else id(value)
+def identity(value: Any) -> Any:
+    """A key for a value: plain ones by what they are, those that say when they are equal by that, all others by which
+    they are."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind, repr(value)
+    return (kind, value) if kind.__eq__ is not object.__eq__ and _has_hash(value) else id(value)
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))

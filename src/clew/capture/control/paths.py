@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from clew.capture.control.asked import Asked
 from clew.capture.control.runtime import current
 from clew.capture.control.same import same_argument
 from clew.capture.control.ways import (
@@ -21,7 +22,9 @@ from clew.capture.control.ways import (
     Question,
     Segment,
     combine,
+    may_have_much_in_common,
     share_facts,
+    sink_parameters,
     write_branch,
     write_once,
 )
@@ -105,6 +108,8 @@ class Paths:
         """Why the latest question was not recorded."""
         self.missing: Any = None
         """What a way returns that was not recorded, after it has raised."""
+        self.root: Any = None
+        """What has the modules that the program calls."""
         self._aligns = False
         self._unaligned: set[Any] = set()
         self.bodies = Bodies(self.graph) if bodies is None else bodies
@@ -137,7 +142,8 @@ class Paths:
         self._places: Counter[Any] = Counter()
         self._count = 0
         self._in_libraries = 0
-        self._aligned = 0
+        self._trail = [self._first]
+        self._told: list[tuple[Any, bool, int]] = []
 
     def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The node that an earlier run has made here."""
@@ -163,11 +169,14 @@ class Paths:
         """The answer that this run goes on with; None if the question is not to be recorded but guarded."""
         if is_fixed and node in self._known:
             return self._known[node]
+        told = self._told_before(node) if self._told else None
+        if told is not None:
+            return told
         segment = self._segment
         if segment.question is None:
             if segment.is_complete:
                 raise self._diverged()
-            if not self._is_worth_it():
+            if not self._is_worth_it(node):
                 return None
             regions, source = current.get(), user_source(3)
             if regions is not None and not self._is_to_align:
@@ -178,10 +187,10 @@ class Paths:
                 segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
             segment.is_complete = True
         elif segment.question.node is not node:
-            if not self._is_worth_it():
+            if not self._is_worth_it(node):
                 return None
             raise self._diverged()
-        elif not self._is_worth_it():
+        elif not self._is_worth_it(node):
             raise self._diverged()
         return self._enter(segment.question, node, answer)
 
@@ -197,10 +206,25 @@ class Paths:
         assert side.body is not None
         self.bodies.enter(side.body)
         self._segment, self._cursor, self._latest = side, 0, (question, chosen)
+        self._trail.append(side)
+        if question.aligns:
+            expression = Asked(self.bodies, self.root).expression(node)
+            self._told.append((expression, chosen, len(self._trail) - 1))
         return chosen
 
-    def _is_worth_it(self) -> bool:
-        """Whether a question of this run is recorded: not too many, and in libraries only if the program is small."""
+    def _told_before(self, node: Node) -> bool | None:
+        """The answer to a question of a library that has asked the same before, if nothing was written since."""
+        asked = Asked(self.bodies, self.root)
+        expression = asked.expression(node)
+        for known, answer, place in self._told:
+            if known == expression:
+                since = [node for segment in self._trail[place:] for node in segment.nodes]
+                return None if asked.writes(since) else answer
+        return None
+
+    def _is_worth_it(self, node: Node) -> bool:
+        """Whether a question of this run is recorded: not too many, and those of libraries only if the program is small
+        or if what follows both answers can be written once."""
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         self._places[place] += 1
@@ -211,16 +235,15 @@ class Paths:
             self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
         self.declined = "a library asks for data in a large program"
-        is_own = frame is None or "-packages" not in frame.f_code.co_filename
-        if is_own:
+        if frame is None or "-packages" not in frame.f_code.co_filename:
             return True
-        if not self.looks_into_libraries or self._count > _MOST_NODES_IN_LIBRARIES:
-            self._is_to_align = self.body is None and place not in self.guarded and self._aligned < _MOST_ALIGNED
-            self._aligned += self._is_to_align
-            self._aligns = self._aligns or self._is_to_align
-            return self._is_to_align
-        self._in_libraries += 1
-        return True
+        if self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES:
+            self._in_libraries += 1
+            return True
+        can_be = self.body is None and place not in self.guarded and len(self._told) < _MOST_ALIGNED
+        self._is_to_align = can_be and Asked(self.bodies, self.root).depends_on_data(node)
+        self._aligns = self._aligns or self._is_to_align
+        return self._is_to_align
 
     @property
     def is_too_much(self) -> bool:
@@ -294,10 +317,13 @@ class Paths:
         for graph in self._graphs:
             vars(graph).pop("paths", None)
             graph.__class__ = Graph
-        if self._aligns:
+        if self.body is None and may_have_much_in_common(self._first):
+            self._aligns = True
             share_facts(self._first, self.graph)
             combine(self._first, self.graph)
         self._close(self._first, self.graph)
+        if self._aligns:
+            sink_parameters(self.graph, self._first)
         if self._unaligned:
             raise Unaligned(*self._unaligned)
 
@@ -310,9 +336,9 @@ class Paths:
         sides = question.recorded()
         for answer, body in sides.items():
             self._close(question.sides[answer], body.graph)
-        if question.aligns and sides:
-            if write_once(graph, segment, question, sides):
-                return
+        if self._aligns and sides and write_once(graph, segment, question, sides):
+            return
+        if question.aligns:
             self._unaligned.add(question.place)
         for answer in {True, False} - sides.keys():
             sides[answer] = _refusing(question, not answer, self.missing)

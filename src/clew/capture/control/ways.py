@@ -1,9 +1,9 @@
 """What was recorded of the ways of a program, and how those that a library's question leads to become one.
 
 A segment is what happens between two questions; a question has a segment for each answer. Several questions of a
-library that lead to the same two ways are one question: ``a or (b and c)``. What follows it is then written once, with a small
-branch for what is different; behind a guard where only one way could be recorded; behind an ``if`` that raises where
-the other way is an error. Always holds: each way does what its run did, in the same order.
+library that lead to the same two ways are one question: ``a or (b and c)``. What follows it is then written once, with
+a small branch for what is different; behind a guard where only one way could be recorded; behind an ``if`` that raises
+where the other way is an error. Always holds: each way does what its run did, in the same order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from clew.capture.control.aligning import Alignment, inline, is_fact
+from clew.capture.control.aligning import Alignment, identity, inline, is_fact
 from clew.capture.control.arranging import arrange
 from clew.capture.control.raising import raise_error
 from clew.capture.example.bodies import OpenBody
@@ -27,6 +27,9 @@ from clew.ir.types import ScalarType
 
 TOO_MUCH = "it asks for more than can be recorded"
 MOST_PATHS = 64
+_BOOL = ScalarType("bool")
+_MANY = 8
+"""So many calls after a question of the user's own are better not written twice."""
 
 
 class Segment:
@@ -75,6 +78,15 @@ class Question:
         return value, answer, describe(self.node, answer), where, why
 
 
+def may_have_much_in_common(segment: Segment) -> bool:
+    """Whether there is a question after which not all should be written twice, as far as the lengths of ways tell."""
+    for question in _questions(segment):
+        sides = [side for side in question.sides.values() if side.ends or side.question is not None]
+        if question.aligns or (len(sides) == 2 and all(len(side.nodes) > _MANY for side in sides)):
+            return True
+    return False
+
+
 # ---- facts that each run has read for itself ------------------------------------------------------------------------
 
 
@@ -107,15 +119,11 @@ def _same_facts(graph: Graph, segment: Segment) -> dict[Node, Node]:
     same: dict[Node, Node] = {}
     for node in graph.nodes:
         if (node.op == "get_attr" or (is_fact(node) and not node.kwargs)) and node not in before:
-            args = tuple(map(_identity, leaves(map_arg(node.args, lambda used: same.get(used, used)))))
+            args = tuple(map(identity, leaves(map_arg(node.args, lambda used: same.get(used, used)))))
             found = first.setdefault((node.op, node.target, args), node)
             if found is not node:
                 same[node] = found
     return same
-
-
-def _identity(value: Any) -> Any:
-    return value if isinstance(value, Node) else (type(value), repr(value))
 
 
 def _questions(segment: Segment) -> Iterator[Question]:
@@ -181,15 +189,19 @@ def _flag(segment: Segment, graph: Graph, first: Question, answer: bool, final: 
     between = first.sides[answer]
     assert between.body is not None and between.question is not None
     body, other = between.body, OpenBody(Graph(), is_branch=True)
-    asked = body.graph.call_function(bool, (between.inside(between.question.node),))
-    asked.source = between.question.source
+    asked = between.inside(between.question.node)
+    if asked.value_type != _BOOL:
+        asked = body.graph.call_function(bool, (asked,))
+        asked.source = between.question.source
     body.graph.output((asked,))
+    for node in [node for node, parameter in body.free.items() if not parameter.users]:  # that the ways behind it use
+        body.graph.erase_node(body.free.pop(node))
     other.graph.output((final,))
     sides = {answer: body, not answer: other}
     branch = write_branch(graph, segment, first, sides)
-    flag = graph.call_function(operator.getitem, (branch, 0))
+    flag = graph.create_node("call_function", operator.getitem, (branch, 0), {}, "answer")
     flag.source = first.source
-    set_type(flag, ScalarType("bool"))
+    set_type(flag, _BOOL)
     return flag
 
 
@@ -209,15 +221,21 @@ def write_branch(graph: Graph, segment: Segment, question: Question, sides: dict
 
 
 def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody]) -> bool:
-    """Write what follows a question so that no call stands there twice; False if the ways have too little in common."""
+    """Write what follows a question so that no call stands there twice; False if the ways have too little in common.
+
+    What a library asks is written so that there is no branch around the whole rest; what the user's own program asks
+    stays a branch, unless most of what follows both answers is the same.
+    """
     raising = [answer for answer, body in sides.items() if _raises(body.graph)]
-    if len(sides) == 1:
+    if question.aligns and len(sides) == 1:
         _write_guarded(graph, segment, question, sides)
-    elif len(raising) == 1:
+    elif question.aligns and len(raising) == 1:
         _write_raise(graph, segment, question, sides, raising[0])
+    elif len(sides) == 1 or raising:
+        return False
     else:
-        alignment = Alignment(graph, (sides[True], sides[False]))
-        if not alignment.fits:
+        alignment = Alignment(graph, (sides[True], sides[False]), shares_checks=question.aligns)
+        if not alignment.fits or not (question.aligns or alignment.saved > _MANY):
             return False
         alignment.write(segment.inside(question.node), question.source, question.answer)
     return True
@@ -245,3 +263,11 @@ def _raises(graph: Graph) -> bool:
     """Whether a body ends with an error."""
     output = output_of(graph)
     return output is not None and output._prev.target is raise_error
+
+
+def sink_parameters(graph: Graph, segment: Segment) -> None:
+    """Let parameters that were first used behind a question be read where they are used, as in a program without."""
+    before = set(segment.nodes)
+    place = {node: number for number, node in enumerate(graph.nodes)}
+    for node in [node for node in graph.nodes if node.op == "get_attr" and node not in before and node.users]:
+        min(node.users, key=place.__getitem__).prepend(node)

@@ -75,7 +75,7 @@ _PASSING = (caches.CacheMet, PackageMet, SetUpMet, Diverged)
 """Errors that start a capture over for reasons of their own."""
 
 _MOST_PARTS = 8
-"""A module of more parts is a model: what a library asks of its data, of masks say, is guarded, not captured twice."""
+"""A module of more parts is a model: what follows a question of a library, about a mask say, is not written twice."""
 
 
 class Run(ExampleRun):
@@ -108,6 +108,7 @@ class Run(ExampleRun):
             self.paths.setdefault(part, path)
         self.parts = list(self.paths)
         if paths is not None:
+            paths.root = self.module
             paths.looks_into_libraries = findings.looks_into_libraries and len(self.parts) <= _MOST_PARTS
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
         self._look_around(programs, functions_behind(programs))
