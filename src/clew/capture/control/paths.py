@@ -22,9 +22,8 @@ from clew.capture.control.ways import (
     Question,
     Segment,
     combine,
-    may_have_much_in_common,
     share_facts,
-    sink_parameters,
+    sink_reads,
     write_branch,
     write_once,
 )
@@ -317,13 +316,13 @@ class Paths:
         for graph in self._graphs:
             vars(graph).pop("paths", None)
             graph.__class__ = Graph
-        if self.body is None and may_have_much_in_common(self._first):
-            self._aligns = True
+        is_whole = self.body is None and self.has_questions
+        if is_whole:
             share_facts(self._first, self.graph)
             combine(self._first, self.graph)
         self._close(self._first, self.graph)
-        if self._aligns:
-            sink_parameters(self.graph, self._first)
+        if is_whole:
+            sink_reads(self.graph, self._first)
         if self._unaligned:
             raise Unaligned(*self._unaligned)
 
@@ -336,7 +335,7 @@ class Paths:
         sides = question.recorded()
         for answer, body in sides.items():
             self._close(question.sides[answer], body.graph)
-        if self._aligns and sides and write_once(graph, segment, question, sides):
+        if self.body is None and sides and write_once(graph, segment, question, sides):
             return
         if question.aligns:
             self._unaligned.add(question.place)

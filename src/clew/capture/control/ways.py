@@ -78,15 +78,6 @@ class Question:
         return value, answer, describe(self.node, answer), where, why
 
 
-def may_have_much_in_common(segment: Segment) -> bool:
-    """Whether there is a question after which not all should be written twice, as far as the lengths of ways tell."""
-    for question in _questions(segment):
-        sides = [side for side in question.sides.values() if side.ends or side.question is not None]
-        if question.aligns or (len(sides) == 2 and all(len(side.nodes) > _MANY for side in sides)):
-            return True
-    return False
-
-
 # ---- facts that each run has read for itself ------------------------------------------------------------------------
 
 
@@ -231,7 +222,7 @@ def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[b
         _write_guarded(graph, segment, question, sides)
     elif question.aligns and len(raising) == 1:
         _write_raise(graph, segment, question, sides, raising[0])
-    elif len(sides) == 1 or raising:
+    elif len(sides) == 1 or raising or not (question.aligns or all(map(_is_long, sides.values()))):
         return False
     else:
         alignment = Alignment(graph, (sides[True], sides[False]), shares_checks=question.aligns)
@@ -265,9 +256,18 @@ def _raises(graph: Graph) -> bool:
     return output is not None and output._prev.target is raise_error
 
 
-def sink_parameters(graph: Graph, segment: Segment) -> None:
-    """Let parameters that were first used behind a question be read where they are used, as in a program without."""
+def _is_long(body: OpenBody) -> bool:
+    return len(body.graph.nodes) - len(body.free) > _MANY
+
+
+def sink_reads(graph: Graph, segment: Segment) -> None:
+    """Let parameters, and what branches give, be read where they are first used, as in a program without questions."""
     before = set(segment.nodes)
     place = {node: number for number, node in enumerate(graph.nodes)}
-    for node in [node for node in graph.nodes if node.op == "get_attr" and node not in before and node.users]:
+    reads = [node for node in graph.nodes if node.op == "get_attr" or _is_result(node)]
+    for node in [node for node in reads if node not in before and node.users]:
         min(node.users, key=place.__getitem__).prepend(node)
+
+
+def _is_result(node: Node) -> bool:
+    return node.target is operator.getitem and isinstance(node.args[0], Node) and node.args[0].target is cond
