@@ -303,7 +303,7 @@ class Alignment:
         args = (self._predicate, *(body.graph for body in bodies), tuple(outer))
         branch = self._noted(self.graph.create_node("call_function", cond, args), stack)
         for place, choice in enumerate(choices):
-            hint = choice.hint or None
+            hint = choice.hint or "value"
             item = self.graph.create_node("call_function", operator.getitem, (branch, place), {}, hint)
             _note_type(self._noted(item, stack), *map(_type_of, choice.sides))
             self._written[choice] = item

@@ -22,8 +22,8 @@ from clew.capture.control.ways import (
     Question,
     Segment,
     combine,
+    move_reads,
     share_facts,
-    sink_reads,
     write_branch,
     write_once,
 )
@@ -322,7 +322,7 @@ class Paths:
             combine(self._first, self.graph)
         self._close(self._first, self.graph)
         if is_whole:
-            sink_reads(self.graph, self._first)
+            move_reads(self.graph, self._first)
         if self._unaligned:
             raise Unaligned(*self._unaligned)
 

@@ -20,7 +20,9 @@ from clew.capture.example.guards import require
 from clew.capture.example.recorder import describe
 from clew.ir.arguments import leaves, map_arg
 from clew.ir.control import cond, output_of
+from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
+from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
 from clew.ir.source import SourceLine
 from clew.ir.types import ScalarType
@@ -260,14 +262,22 @@ def _is_long(body: OpenBody) -> bool:
     return len(body.graph.nodes) - len(body.free) > _MANY
 
 
-def sink_reads(graph: Graph, segment: Segment) -> None:
-    """Let parameters, and what branches give, be read where they are first used, as in a program without questions."""
+def move_reads(graph: Graph, segment: Segment) -> None:
+    """Let parameters, and what branches give, be read where they are first used, as in a program without questions, and
+    facts that were read for what follows the question before it: so it stands in the head of its branch."""
     before = set(segment.nodes)
     place = {node: number for number, node in enumerate(graph.nodes)}
-    reads = [node for node in graph.nodes if node.op == "get_attr" or _is_result(node)]
-    for node in [node for node in reads if node not in before and node.users]:
+    reads = [node for node in graph.nodes if node not in before and node.users]
+    for node in [node for node in reads if node.op == "get_attr" or _is_result(node)]:
         min(node.users, key=place.__getitem__).prepend(node)
+    asked = segment.nodes[-1] if segment.nodes else None
+    if asked is None or asked.graph is not graph or effect_of(asked) is not Effect.NONE:
+        return
+    for node in [node for node in reads if is_fact(node) and not _is_result(node)]:
+        if all(place[used] < place[asked] for used in node.all_input_nodes):
+            asked.prepend(node)
+            place[node] = place[asked] - 1
 
 
 def _is_result(node: Node) -> bool:
-    return node.target is operator.getitem and isinstance(node.args[0], Node) and node.args[0].target is cond
+    return is_fact(node) and isinstance(node.args[0], Node) and node.args[0].target is cond
