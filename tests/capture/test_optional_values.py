@@ -8,7 +8,6 @@ import importlib
 import pickle
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -21,6 +20,7 @@ from clew.errors import GuardError
 from clew.ir.control import cond
 from clew.ir.equality import same_graph
 from clew.ir.nested import all_nodes
+from tests.capture.alignment_checks import checked_alignments
 
 SOURCE = '''
 import torch
@@ -240,7 +240,9 @@ ALIGNED = ("Masked", "Causal", "Numbered", "Counting", "Drawing", "AskedAgain", 
 @pytest.mark.parametrize("name", ALIGNED)
 def test_each_answer_is_in_the_graph(library: ModuleType, name: str, example: str) -> None:
     model, twin = _made(library, name)
-    captured = clew.trace(model, args=(torch.randn(2, 5, 8), _masks()[example]))
+    with checked_alignments() as alignments:
+        captured = clew.trace(model, args=(torch.randn(2, 5, 8), _masks()[example]))
+    assert alignments
     linears = [node for node in all_nodes(captured.graph) if node.op == "call_module"]
     assert len(linears) == (24 if name.startswith("Asked") else 12)  # as many as one way has
     for rows in (2, 3):
