@@ -10,15 +10,17 @@ nothing is written.
 
 from __future__ import annotations
 
+import itertools
 import operator
+from bisect import bisect_left
 from difflib import SequenceMatcher
-from types import FunctionType
 from typing import Any
 
 from clew.capture.control.arranging import arrange
-from clew.capture.control.same import same_argument
+from clew.capture.control.reads import is_check, is_fact, may_write
+from clew.capture.control.same import PLAIN, identity, same_argument
 from clew.capture.example.bodies import OpenBody
-from clew.capture.example.guards import CHECKS, Variable
+from clew.capture.example.guards import Variable
 from clew.ir.arguments import leaves, map_aggregate, map_arg, rebuilt_tuple
 from clew.ir.control import cond, returned
 from clew.ir.equality import same_graph
@@ -32,7 +34,6 @@ _MOST_BRANCHES = 6
 _MOST_VALUES = 24
 _FEW_NODES = 64
 """So many calls that only one of the two makes are always few; of more, they are at most a quarter of all."""
-_FACTS = (getattr, operator.getitem)
 _STACK = "nn_module_stack"
 
 
@@ -41,14 +42,18 @@ class _Unalike(Exception):
 
 
 class _Shared:
-    """A call that both recordings make, or only one, for both: its ``twins``, its arguments, its place among them."""
+    """A call that is written once: its ``twins`` in the recordings, its arguments, its ``place`` in what is written.
 
-    __slots__ = ("args", "kwargs", "place", "twins")
+    What asks for sizes may be made earlier than it was; ``row`` is then the call of both that it stands before.
+    """
 
-    def __init__(self, twins: tuple[Node, Node], args: Any, kwargs: Any) -> None:
+    __slots__ = ("args", "kwargs", "place", "row", "twins")
+
+    def __init__(self, twins: tuple[Node, Node], args: Any, kwargs: Any, row: int) -> None:
         self.twins = twins
         self.args = args
         self.kwargs = kwargs
+        self.row = row
         self.place = 0
 
 
@@ -70,13 +75,17 @@ class _Choice:
 class _Recording:
     """One of the two bodies: its own nodes, and what its parameters stand for."""
 
-    def __init__(self, body: OpenBody) -> None:
+    def __init__(self, body: OpenBody, root: Any) -> None:
         self.graph = body.graph
         self.outer = {parameter: node for node, parameter in body.free.items()}
         self.nodes = [node for node in body.graph.nodes if node.op not in ("placeholder", "output")]
         self.shared: dict[Node, _Shared] = {}
         self.gaps: dict[Node, int] = {}
-        """For each node that only this body has, before which of the shared calls it stands."""
+        """For each node that only this body has, the place of the call that it stands before."""
+        self._root = root
+        self._positions = {node: position for position, node in enumerate(self.nodes)}
+        self._cuts: list[int] = []
+        """Where the calls stand that both make, in their order."""
 
     def value(self, argument: Any) -> Any:
         """What an argument stands for: a node around, a shared call, a node of its own, or a constant."""
@@ -85,27 +94,36 @@ class _Recording:
         return self.outer.get(argument) or self.shared.get(argument) or argument
 
     def is_own(self, value: Any) -> bool:
-        return isinstance(value, Node) and value.graph is self.graph
+        """Whether a value is a node that only this body has."""
+        return isinstance(value, Node) and value.graph is self.graph and value not in self.shared
 
-    def note_gaps(self) -> None:
-        gap = 0
-        for node in self.nodes:
-            if node in self.shared:
-                gap = self.shared[node].place + 1
-            else:
-                self.gaps[node] = gap
+    def share(self, node: Node, shared: _Shared) -> None:
+        """A node is a call that both make, the latest so far."""
+        self.shared[node] = shared
+        self._cuts.append(self._positions[node])
+
+    def row(self, node: Node) -> int:
+        """How many of the calls that both make stand before a node."""
+        return bisect_left(self._cuts, self._positions[node])
+
+    def can_be_read(self, node: Node, row: int) -> bool:
+        """Whether a read could as well be made right after the calls of both before a ``row``."""
+        start = self._cuts[row - 1] + 1 if row else 0
+        return not any(may_write(one, self._root) for one in self.nodes[start : self._positions[node]])
 
     def in_gap(self, gap: int) -> list[Node]:
+        """The nodes that stand in a gap."""
         return [node for node, place in self.gaps.items() if place == gap]
 
 
 class Alignment:
     """The plan by which two bodies become one; ``fits`` tells whether it is worth it, ``write`` does it."""
 
-    def __init__(self, graph: Graph, bodies: tuple[OpenBody, OpenBody], shares_checks: bool = True) -> None:
+    def __init__(self, graph: Graph, bodies: tuple[OpenBody, OpenBody], root: Any, shares_checks: bool = True) -> None:
         self.graph = graph
-        self.recordings = tuple(map(_Recording, bodies))
+        self.recordings = tuple(_Recording(body, root) for body in bodies)
         self.shared: list[_Shared] = []
+        self._early: list[_Shared] = []
         self.choices: dict[Any, _Choice] = {}
         self.fits = self._pair()
         if self.fits:
@@ -143,18 +161,20 @@ class Alignment:
             for key in self.choices.keys() - before:
                 del self.choices[key]
             return
-        shared = _Shared((left, right), args, kwargs)
+        shared = _Shared((left, right), args, kwargs, len(self.shared))
         self.shared.append(shared)
         for key in self.choices.keys() - before:
             self.choices[key].user = shared
         for recording, node in zip(self.recordings, (left, right), strict=True):
-            recording.shared[node] = shared
+            recording.share(node, shared)
 
     def _joined(self, left: Any, right: Any, hint: str) -> Any:
         """Two arguments as one nest, with choices where they differ."""
         if isinstance(left, Node) or isinstance(right, Node):
             values = self.recordings[0].value(left), self.recordings[1].value(right)
-            return values[0] if values[0] is values[1] else self._choice(values, hint)
+            if values[0] is values[1]:
+                return values[0]
+            return self._read_early(*values) or self._choice(values, hint)
         if isinstance(left, tuple) and type(left) is type(right) and len(left) == len(right):
             items = [self._joined(*pair, hint) for pair in zip(left, right, strict=True)]
             return rebuilt_tuple(left, items)
@@ -179,39 +199,56 @@ class Alignment:
             found = self.choices[key] = _Choice(sides, own[0] if own else hint)
         return found
 
+    def _read_early(self, left: Any, right: Any) -> _Shared | None:
+        """One node for a size that both have read, each where it needed it first; None if it is anything else."""
+        own = [one.is_own(value) for one, value in zip(self.recordings, (left, right), strict=True)]
+        if not all(own) or not _is_size(left) or not _is_size(right) or left.target is not right.target:
+            return None
+        bases = self.recordings[0].value(left.args[0]), self.recordings[1].value(right.args[0])
+        base = bases[0] if bases[0] is bases[1] else self._read_early(*bases)
+        twins = (left, right)
+        row = min(one.row(node) for one, node in zip(self.recordings, twins, strict=True))
+        can_be = all(one.can_be_read(node, row) for one, node in zip(self.recordings, twins, strict=True))
+        if base is None or left.args[1] != right.args[1] or not can_be:
+            return None
+        shared = _Shared(twins, (base, left.args[1]), {}, row)
+        self._early.append(shared)
+        for recording, node in zip(self.recordings, twins, strict=True):
+            recording.shared[node] = shared
+        return shared
+
     def _share_checks(self) -> None:
         """Let what only one recording has asked of sizes be checked for both: a refusal more, and a branch less."""
-        checks = [_checks_of_sizes(recording) for recording in self.recordings]
-        if not any(checks):
-            return
-        self._number()
-        rows: list[list[_Shared]] = [[] for _ in range(len(self.shared) + 1)]
-        for recording, wanted in zip(self.recordings, checks, strict=True):
-            gap = 0
-            for node in recording.nodes:
-                if node in recording.shared:
-                    gap = recording.shared[node].place + 1
-                elif node in wanted:
-                    args = map_arg(node.args, recording.value)
-                    recording.shared[node] = _Shared((node, node), args, {})
-                    rows[gap].append(recording.shared[node])
-        for row, shared in zip(rows, [*self.shared, None], strict=True):
-            row += [] if shared is None else [shared]
-        self.shared = [shared for row in rows for shared in row]
+        for recording in self.recordings:
+            wanted = _checks_of_sizes(recording)
+            for node in [node for node in recording.nodes if node in wanted]:
+                shared = _Shared((node, node), map_arg(node.args, recording.value), {}, recording.row(node))
+                recording.shared[node] = shared
+                self._early.append(shared)
 
-    def _number(self) -> None:
+    def _order(self) -> None:
+        """Put all that is written once in order; what only one recording has stands right before a call of both."""
+        rows: list[list[_Shared]] = [[] for _ in range(len(self.shared) + 1)]
+        for shared in (*self._early, *self.shared):
+            rows[shared.row].append(shared)
+        self.shared = [shared for row in rows for shared in row]
         for place, shared in enumerate(self.shared):
             shared.place = place
+        ends = list(itertools.accumulate(map(len, rows)))
+        self._starts = [*(end - 1 for end in ends[:-1]), ends[-1]]
+        for recording in self.recordings:
+            own = [node for node in recording.nodes if node not in recording.shared]
+            recording.gaps = {node: self._starts[recording.row(node)] for node in own}
 
     # ---- where the rest goes -------------------------------------------------------------------------------------
 
     def _arrange(self) -> None:
         """Choose for each value the branch that gives it, and let values leave a branch that a later one needs."""
-        self._number()
-        for recording in self.recordings:
-            recording.note_gaps()
+        self._order()
         self.gaps = {gap for recording in self.recordings for gap in recording.gaps.values()}
         for choice in self.choices.values():
+            left, right = (one.value(side) for one, side in zip(self.recordings, choice.sides, strict=True))
+            choice.sides = (left, right)
             latest = len(self.shared) if choice.user is None else choice.user.place
             earliest = max(self._known_from(*pair) for pair in zip(self.recordings, choice.sides, strict=True))
             choice.gap = min((gap for gap in self.gaps if earliest <= gap <= latest), default=earliest)
@@ -233,8 +270,8 @@ class Alignment:
     def _known_from(self, recording: _Recording, value: Any) -> int:
         """The first gap in which a value of a recording can be used."""
         if isinstance(value, _Shared):
-            return value.place + 1
-        return recording.gaps[value] if recording.is_own(value) else 0
+            return self._starts[bisect_left(self._starts, value.place + 1)]
+        return recording.gaps[value] if recording.is_own(value) else self._starts[0]
 
     def _let_out(self, number: int, value: Any, gap: int) -> None:
         """Let a branch give a value that only one recording has, if it is needed in a later one."""
@@ -351,20 +388,25 @@ def _checks_of_sizes(recording: _Recording) -> set[Node]:
             if recording.is_own(recording.value(node)) and node not in needed:
                 needed.add(node)
                 waiting += node.all_input_nodes
-        if all(map(_is_of_sizes, needed - {check})):
+        is_of_sizes = all(_is_size(node) or _is_calculated(node) for node in needed - {check})
+        if is_of_sizes and all(recording.can_be_read(node, recording.row(node)) for node in needed):
             found |= needed
     return found
 
 
-def _is_of_sizes(node: Node) -> bool:
-    """Whether a call computes with sizes, and cannot fail where the value that it is about is of the same kind."""
-    if node.op != "call_function" or node.kwargs:
+def _is_size(node: Node) -> bool:
+    """Whether a node reads a shape, or one of its sizes."""
+    if node.op != "call_function" or node.kwargs or len(node.args) != 2:
         return False
     if node.target is getattr:
         return node.args[1] in ("shape", "ndim")
-    if node.target is operator.getitem:
-        return isinstance(node.args[0], Node) and node.args[0].target is getattr and type(node.args[1]) is int
-    return node.target in _CALCULATING
+    is_item = node.target is operator.getitem and type(node.args[1]) is int
+    return is_item and isinstance(node.args[0], Node) and node.args[0].target is getattr
+
+
+def _is_calculated(node: Node) -> bool:
+    """Whether a call computes with numbers, and cannot fail."""
+    return node.op == "call_function" and not node.kwargs and node.target in _CALCULATING
 
 
 _CALCULATING = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
@@ -387,16 +429,6 @@ def _key(node: Node) -> Any:
     return (*parts, node.source, stack)
 
 
-def is_fact(node: Node) -> bool:
-    """Whether a node reads a fact about a value, or an item of it."""
-    return node.op == "call_function" and node.target in _FACTS
-
-
-def is_check(node: Node) -> bool:
-    """Whether a node is a guard."""
-    return node.op == "call_function" and type(node.target) is FunctionType and node.target in CHECKS
-
-
 def _is_read(node: Node) -> bool:
     """Whether a call only asks: then it is one of both recordings only if both ask of the same value."""
     return is_fact(node) or is_check(node)
@@ -417,28 +449,8 @@ def _is_same(left: Any, right: Any) -> bool:
     return left is right or (is_plain and same_argument(left, right))
 
 
-def identity(value: Any) -> Any:
-    """A key for a value: plain ones by what they are, those that say when they are equal by that, all others by which
-    they are."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return kind, repr(value)
-    return (kind, value) if kind.__eq__ is not object.__eq__ and _has_hash(value) else id(value)
-
-
-def _has_hash(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
-
-
 def _can_be_chosen(value: Any) -> bool:
-    return isinstance(value, (Node, _Shared)) or type(value) in _PLAIN
+    return isinstance(value, (Node, _Shared)) or type(value) in PLAIN
 
 
 def _type_of(value: Any) -> Type | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from clew.capture.control.aligning import identity, is_check
+from clew.capture.control.reads import may_write
+from clew.capture.control.same import identity
 from clew.capture.example.bodies import Bodies
 from clew.ir.arguments import leaves
 from clew.ir.effects import effect_of
@@ -21,7 +22,6 @@ from clew.ir.node import Node
 _DEPTH = 12
 _SHAPES = frozenset({"shape", "ndim", "dtype", "device"})
 _SIZES = frozenset({"size", "dim", "numel", "nelement"})
-_BLOCKS = frozenset({"__enter__", "__exit__"})
 
 
 class Asked:
@@ -64,12 +64,7 @@ class Asked:
 
     def writes(self, nodes: Iterable[Node]) -> bool:
         """Whether one of the nodes may change a value that is there already."""
-        return any(map(self._writes, nodes))
-
-    def _writes(self, node: Node) -> bool:
-        if is_check(node) or (node.op == "call_method" and node.target in _BLOCKS):
-            return False
-        return effect_of(node, self._root) not in (Effect.NONE, Effect.RANDOM)
+        return any(may_write(node, self._root) for node in nodes)
 
 
 def _is_size(node: Node) -> bool:

@@ -319,7 +319,7 @@ class Paths:
         is_whole = self.body is None and self.has_questions
         if is_whole:
             share_facts(self._first, self.graph)
-            combine(self._first, self.graph)
+            combine(self._first, self.graph, self.root)
         self._close(self._first, self.graph)
         if is_whole:
             move_reads(self.graph, self._first)
@@ -335,7 +335,7 @@ class Paths:
         sides = question.recorded()
         for answer, body in sides.items():
             self._close(question.sides[answer], body.graph)
-        if self.body is None and sides and write_once(graph, segment, question, sides):
+        if self.body is None and sides and write_once(graph, segment, question, sides, self.root):
             return
         if question.aligns:
             self._unaligned.add(question.place)

@@ -1,4 +1,4 @@
-"""Whether two arguments of nodes, of two runs of one program, are the same.
+"""Whether two arguments of nodes, of two runs of one program, are the same, and keys by which values are told apart.
 
 Nodes are the same if they are one; graphs if they print the same; all else by kind and value, where nan is nan and a
 zero has a sign. Objects that do not say when they are equal count as the same: each run makes its own.
@@ -35,3 +35,23 @@ def same_argument(one: Any, other: Any) -> bool:
     if isinstance(one, Variable):
         return one.holder is other.holder and one.name == other.name
     return type(one).__eq__ is object.__eq__ or bool(one == other)
+
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+def identity(value: Any) -> Any:
+    """A key for a value: plain ones by what they are, those that say when they are equal by that, all others by which
+    they are."""
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, repr(value)
+    return (kind, value) if kind.__eq__ is not object.__eq__ and _has_hash(value) else id(value)
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

@@ -12,9 +12,11 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from clew.capture.control.aligning import Alignment, identity, inline, is_fact
+from clew.capture.control.aligning import Alignment, inline
 from clew.capture.control.arranging import arrange
 from clew.capture.control.raising import raise_error
+from clew.capture.control.reads import is_fact
+from clew.capture.control.same import identity
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import require
 from clew.capture.example.recorder import describe
@@ -129,20 +131,20 @@ def _questions(segment: Segment) -> Iterator[Question]:
 # ---- one question instead of several -----------------------------------------------------------------------------
 
 
-def combine(segment: Segment, graph: Graph) -> None:
+def combine(segment: Segment, graph: Graph, root: Any) -> None:
     """Make one question of two, wherever an answer to the second leads to the same as an answer to the first."""
     question = segment.question
     for side in () if question is None else question.sides.values():
         assert side.body is not None
-        combine(side, side.body.graph)
+        combine(side, side.body.graph, root)
     if question is None or not question.aligns or len(question.recorded()) < 2:
         return
     for answer in (True, False):
-        if _combined(segment, graph, question, answer):
+        if _combined(segment, graph, question, answer, root):
             return
 
 
-def _combined(segment: Segment, graph: Graph, first: Question, answer: bool) -> bool:
+def _combined(segment: Segment, graph: Graph, first: Question, answer: bool, root: Any) -> bool:
     """Combine with the question that follows an ``answer``, if one of its ways is that of the other answer."""
     between, other = first.sides[answer], first.sides[not answer]
     second = between.question
@@ -154,7 +156,7 @@ def _combined(segment: Segment, graph: Graph, first: Question, answer: bool) -> 
         if way is None or rest is None or way.question is not None or rest.question is not None:
             continue
         assert way.body is not None and other.body is not None
-        if Alignment(graph, (way.body, other.body)).is_same:
+        if Alignment(graph, (way.body, other.body), root).is_same:
             flag = _flag(segment, graph, first, answer, final)
             asked = Question(flag, second.answer if first.answer is answer else final, first.source)
             asked.place, asked.aligns = first.place, True
@@ -213,7 +215,7 @@ def write_branch(graph: Graph, segment: Segment, question: Question, sides: dict
     return node
 
 
-def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody]) -> bool:
+def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody], root: Any) -> bool:
     """Write what follows a question so that no call stands there twice; False if the ways have too little in common.
 
     What a library asks is written so that there is no branch around the whole rest; what the user's own program asks
@@ -227,7 +229,7 @@ def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[b
     elif len(sides) == 1 or raising or not (question.aligns or all(map(_is_long, sides.values()))):
         return False
     else:
-        alignment = Alignment(graph, (sides[True], sides[False]), shares_checks=question.aligns)
+        alignment = Alignment(graph, (sides[True], sides[False]), root, shares_checks=question.aligns)
         if not alignment.fits or not (question.aligns or alignment.saved > _MANY):
             return False
         alignment.write(segment.inside(question.node), question.source, question.answer)
