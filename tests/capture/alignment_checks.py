@@ -1,7 +1,7 @@
 """A check for tests: what an alignment has written, specialised to one answer, is the recording with that answer.
 
-`checked_alignments` lets every alignment that is written inside it be checked so, node by node; guards on sizes that only
-the other recording has are the one thing that may be there besides.
+`checked_alignments` lets every alignment that is written inside it be checked so, node by node; guards on sizes that
+only the other recording has are the one thing that may be there besides.
 """
 
 from __future__ import annotations

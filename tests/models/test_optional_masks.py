@@ -85,3 +85,22 @@ def test_without_a_mask_nothing_is_asked() -> None:
         captured = clew.trace(model, kwargs={"pixel_values": pixels})
     assert not alignments
     assert torch.equal(captured(pixel_values=pixels).last_hidden_state, model(pixel_values=pixels).last_hidden_state)
+
+
+def test_hooks_set_up_at_the_first_call() -> None:
+    model, inputs = _model("BertModel"), _inputs("BertModel", "right")
+    captured = clew.trace(model, kwargs=inputs | {"output_hidden_states": True})
+    for mask in ("right", "full"):
+        inputs = _inputs("BertModel", mask) | {"output_hidden_states": True}
+        for found, wanted in zip(captured(**inputs).hidden_states, model(**inputs).hidden_states, strict=True):
+            assert torch.equal(found, wanted)
+
+
+def test_kind_of_problem_told_from_the_first_labels() -> None:
+    torch.manual_seed(0)
+    model = transformers.BertForSequenceClassification(transformers.BertConfig(**SMALL)).eval()
+    labels = torch.tensor([0, 1])
+    captured = clew.trace(model, kwargs=_inputs("BertModel", "right") | {"labels": labels})
+    for mask in ("right", "full", "left"):
+        inputs = _inputs("BertModel", mask) | {"labels": labels}
+        assert torch.equal(captured(**inputs).loss, model(**inputs).loss)

@@ -90,6 +90,7 @@ def explore_ways(
             return None
         runs.append(run)
     captured: Captured | None = None
+    first.findings.is_aligned = first.is_aligned
     try:
         captured = first.captured(runs)
     except Unaligned as found:

@@ -23,6 +23,7 @@ from clew.capture.control.ways import (
     Segment,
     combine,
     move_reads,
+    questions,
     share_facts,
     write_branch,
     write_once,
@@ -123,6 +124,11 @@ class Paths:
     def has_questions(self) -> bool:
         """Whether the program has asked for anything."""
         return self._first.question is not None
+
+    @property
+    def are_aligned(self) -> bool:
+        """Whether all that was asked is about optional values of libraries: what follows is written once."""
+        return all(question.aligns for question in questions(self._first))
 
     # ---- one run -------------------------------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ def share_facts(segment: Segment, graph: Graph, renamed: dict[Node, Node] | None
 
 def _same_facts(graph: Graph, segment: Segment) -> dict[Node, Node]:
     """Reads that another one has made before; among facts that were read before the question there may be writes."""
-    asked = {question.node for question in _questions(segment)}
+    asked = {question.node for question in questions(segment)}
     before = asked.union(node for node in segment.nodes if node.op != "get_attr")
     first: dict[Any, Node] = {}
     same: dict[Node, Node] = {}
@@ -121,11 +121,12 @@ def _same_facts(graph: Graph, segment: Segment) -> dict[Node, Node]:
     return same
 
 
-def _questions(segment: Segment) -> Iterator[Question]:
+def questions(segment: Segment) -> Iterator[Question]:
+    """All questions that were asked from a segment on."""
     if segment.question is not None:
         yield segment.question
         for side in segment.question.sides.values():
-            yield from _questions(side)
+            yield from questions(side)
 
 
 # ---- one question instead of several -----------------------------------------------------------------------------

@@ -285,14 +285,16 @@ class Run(ExampleRun):
         self.state.check_entered()
 
     def _check_set_up(self) -> None:
-        known, tables, graph = self.findings.set_up, self.hook_tables, self.recorder.bodies.outermost
+        known, tables = self.findings.set_up, self.hook_tables
         if known is not None or tables.have_changed():
             is_method = self.module is not None and self.fn is not self.module and not self.settings.keep
             changed = self.state.changed()
             keys = {*self.findings.lifted, *(slot.key for slot in changed)}
-            found = tables.check(known, graph, keys, can_be=not is_method and not self._goes_several_ways())
+            is_one = not self._goes_several_ways() or self.is_aligned
+            nodes = list(self.recorder.bodies.outermost.nodes if self.ways is None else self.ways.nodes())
+            found = tables.check(known, nodes, keys, can_be=not is_method and is_one)
             if found:
-                self.findings.set_up = SetUp(found, changed, graph, needs_flags=self.module is None)
+                self.findings.set_up = SetUp(found, changed, nodes, needs_flags=self.module is None)
                 raise SetUpMet("the program sets up its modules")
 
     def _leave(self, stays: bool) -> None:
