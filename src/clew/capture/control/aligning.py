@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import operator
 from bisect import bisect_left
+from collections import Counter
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -34,6 +35,8 @@ _MOST_BRANCHES = 6
 _MOST_VALUES = 24
 _FEW_NODES = 64
 """So many calls that only one of the two makes are always few; of more, they are at most a quarter of all."""
+_MOST_COMPARISONS = 1_000_000
+"""Two long recordings of calls that all look alike take too long to compare."""
 _STACK = "nn_module_stack"
 
 
@@ -125,12 +128,13 @@ class Alignment:
         self.shared: list[_Shared] = []
         self._early: list[_Shared] = []
         self.choices: dict[Any, _Choice] = {}
+        self.gaps: set[int] = set()
         self.fits = self._pair()
-        if self.fits:
-            if shares_checks:
-                self._share_checks()
+        if self.fits and shares_checks:
+            self._share_checks()
+        if self.fits and self._is_short():
             self._arrange()
-            self.fits = self._is_worth_it()
+        self.fits = self.fits and self._is_short() and len(self.gaps) <= _MOST_BRANCHES
 
     # ---- what is shared ------------------------------------------------------------------------------------------
 
@@ -139,6 +143,8 @@ class Alignment:
         rows = [recording.nodes for recording in self.recordings]
         keys: dict[Any, int] = {}
         left, right = ([keys.setdefault(_key(node), len(keys)) for node in row] for row in rows)
+        if _comparisons(left, right) > _MOST_COMPARISONS:
+            return False
         blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
         for start, other, length in blocks:
             for twins in zip(rows[0][start : start + length], rows[1][other : other + length], strict=True):
@@ -287,11 +293,15 @@ class Alignment:
         gap = self.recordings[number].gaps[value]
         return next((one for one in self.choices.values() if one.sides[number] is value and one.gap == gap), None)
 
-    def _is_worth_it(self) -> bool:
-        own = sum(len(recording.gaps) for recording in self.recordings)
+    def _is_short(self) -> bool:
+        """Whether the two differ in little."""
         most = max(_FEW_NODES, max(len(recording.nodes) for recording in self.recordings) // 4)
-        few = len(self.gaps) <= _MOST_BRANCHES and len(self.choices) <= _MOST_VALUES
-        return few and own <= most
+        return len(self.choices) <= _MOST_VALUES and self._own <= most
+
+    @property
+    def _own(self) -> int:
+        """How many nodes only one of the two has."""
+        return sum(node not in recording.shared for recording in self.recordings for node in recording.nodes)
 
     @property
     def is_same(self) -> bool:
@@ -301,7 +311,7 @@ class Alignment:
     @property
     def saved(self) -> int:
         """How many nodes are written once instead of twice, less those that only one of the two has."""
-        return len(self.shared) - sum(len(recording.gaps) for recording in self.recordings)
+        return len(self.shared) - self._own
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
@@ -416,6 +426,12 @@ _CALCULATING = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq,
 # ---- what is alike -----------------------------------------------------------------------------------------------
 
 
+def _comparisons(left: list[int], right: list[int]) -> int:
+    """How many pairs of calls look alike."""
+    counts = Counter(right)
+    return sum(counts[key] for key in left)
+
+
 def _key(node: Node) -> Any:
     """What two calls have in common that may be one; facts about a value are read wherever they are first needed."""
     kind = node.value_type
@@ -424,8 +440,10 @@ def _key(node: Node) -> Any:
     if is_fact(node):
         return (*parts, *map(_constant, leaves(node.args)))
     stack = tuple((node._meta or {}).get(_STACK, ()))
-    if is_check(node) or bodies_of(node):
+    if is_check(node):
         return (*parts, node.source, stack, *map(_constant, leaves(node.args)))
+    if bodies_of(node):
+        return (*parts, node.source, stack, *map(str, bodies_of(node)))
     return (*parts, node.source, stack)
 
 
@@ -438,7 +456,7 @@ def _constant(value: Any) -> Any:
     """What an argument adds to what a call is known by."""
     if isinstance(value, Node):
         return _key(value) if value.op != "placeholder" else value.name
-    return str(value) if isinstance(value, Graph) else identity(value)
+    return identity(value)
 
 
 def _is_same(left: Any, right: Any) -> bool:

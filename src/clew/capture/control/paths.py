@@ -17,6 +17,7 @@ from clew.capture.control.asked import Asked
 from clew.capture.control.runtime import current
 from clew.capture.control.same import same_argument
 from clew.capture.control.ways import (
+    IN_LIBRARY,
     MOST_PATHS,
     TOO_MUCH,
     Question,
@@ -239,7 +240,7 @@ class Paths:
                 raise CaptureError(TOO_MUCH)
             self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
-        self.declined = "a library asks for data in a large program"
+        self.declined = IN_LIBRARY
         if frame is None or "-packages" not in frame.f_code.co_filename:
             return True
         if self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES:

@@ -30,6 +30,7 @@ from clew.ir.source import SourceLine
 from clew.ir.types import ScalarType
 
 TOO_MUCH = "it asks for more than can be recorded"
+IN_LIBRARY = "a library asks for data in a large program"
 MOST_PATHS = 64
 _BOOL = ScalarType("bool")
 _MANY = 8
@@ -78,7 +79,8 @@ class Question:
         where = "" if self.source is None else self.source.describe()
         why = self.refused.get(not answer, "")
         if not why or TOO_MUCH in why:
-            why = self.why or why or f"the program has more than {MOST_PATHS} ways"
+            many = f"the program has more than {MOST_PATHS} ways"
+            why = self.why or why or (IN_LIBRARY if self.aligns else many)
         return value, answer, describe(self.node, answer), where, why
 
 
