@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from clew.capture.example.bodies import OpenBody
 from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, output_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
@@ -109,3 +110,12 @@ def _outputs(body: Graph) -> Iterator[Node]:
         return
     for inner in control_of(closing).bodies:  # type: ignore[union-attr]
         yield from _outputs(inner)
+
+
+def arrange(body: OpenBody, outer: list[Node], own: Sequence[Node] = ()) -> None:
+    """Let a body have these parameters of its own, then one for each of these values, in this order."""
+    parameters = [*own, *(body.parameter(node) for node in outer)]
+    for parameter in reversed(parameters):
+        first = body.graph._root._next
+        if first is not parameter:
+            first.prepend(parameter)

@@ -10,8 +10,9 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from clew.capture.control.arranging import arrange
 from clew.capture.control.nests import with_leaves
-from clew.capture.control.paths import Paths, arrange
+from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import End, Piece, PieceRecorder, Site
 from clew.capture.control.snapshot import Place, Snapshot, cells_of, in_order
 from clew.capture.example.guards import MISSING

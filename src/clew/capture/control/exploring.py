@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from clew.capture.control.paths import Diverged, Paths
+from clew.capture.control.paths import Diverged, Paths, Unaligned
 from clew.capture.control.pieces import Abandon
 from clew.capture.control.regions import Rewrite
 from clew.capture.control.runs import Findings
@@ -68,6 +68,8 @@ def explore_ways(
     """Run a program once for each way that it can go; None if it must be started over with what was found."""
     paths = Paths() if control_flow == "capture" else None
     first = new_run(paths, None, ())
+    if paths is not None:
+        paths.guarded = first.findings.guarded
     if not _run_apart(first, args, kwargs):
         return None
     if paths is not None and paths.is_too_much:
@@ -87,7 +89,12 @@ def explore_ways(
         if not done:
             return None
         runs.append(run)
-    captured: Captured = first.captured(runs)
+    captured: Captured | None = None
+    first.findings.is_aligned = first.is_aligned
+    try:
+        captured = first.captured(runs)
+    except Unaligned as found:
+        first.findings.guarded.update(found.args)
     for run in runs:
         run.state.forget()
     return captured

@@ -12,9 +12,10 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from clew.capture.control.arranging import arrange
 from clew.capture.control.branches import Tying
 from clew.capture.control.nests import is_leaf, leaves_of, with_leaves
-from clew.capture.control.paths import Paths, arrange
+from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Abandon, End, Piece, PieceRecorder, Site
 from clew.capture.control.runtime import RUNTIME, Outcome, Returned
 from clew.capture.control.snapshot import Place, Snapshot, cells_of, in_order, order_of

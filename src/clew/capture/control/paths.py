@@ -8,39 +8,58 @@ bodies are the two sides of a branch. So a branch may return early, change state
 
 from __future__ import annotations
 
-import math
 import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+from clew.capture.control.asked import Asked
 from clew.capture.control.runtime import current
+from clew.capture.control.same import same_argument
+from clew.capture.control.ways import (
+    IN_LIBRARY,
+    MOST_PATHS,
+    TOO_MUCH,
+    Question,
+    Segment,
+    combine,
+    move_reads,
+    questions,
+    share_facts,
+    write_branch,
+    write_once,
+)
 from clew.capture.example.bodies import Bodies, OpenBody
-from clew.capture.example.expressions import describe
-from clew.capture.example.guards import Variable, require_way
+from clew.capture.example.guards import require_way
 from clew.errors import CaptureError
 from clew.ir.control import cond, ends_of, output_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.ir.source import SourceLine, user_frame, user_source
+from clew.ir.source import user_frame, user_source
 
-MOST_PATHS = 64
 _MOST_QUESTIONS = 40
 _MOST_AT_ONE_PLACE = 8
 _MOST_TOO_LONG = 6
 """So many ways, one after the other, that ask for too much: the program sorts by value, say, and the rest do too."""
 _MOST_MODES = 3
 """So many questions about modes are recorded as ways of the whole program, if it is small: each may double it."""
-_TOO_MUCH = "it asks for more than can be recorded"
 _MOST_NODES_IN_LIBRARIES = 100
 """In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
 
 _MOST_IN_LIBRARIES = 3
 """In a program of more nodes than that, libraries may ask so often: each question may double the runs."""
 
+_MOST_ALIGNED = 4
+"""In a large program, libraries may ask so often on one way if the recordings of both answers become one."""
+_MOST_RUNS_ALIGNED = 16
+
 
 class Diverged(CaptureError):
     """A program that does something else when it is run again in the same way."""
+
+
+class Unaligned(Exception):
+    """Both answers to a question of a library were recorded, and have too little in common; ``args`` has the places."""
 
 
 class PathGraph(Graph):
@@ -70,31 +89,6 @@ class PathGraph(Graph):
         return node
 
 
-class _Segment:
-    """What happens between two questions; ``body`` is where its nodes go, None for the program's own graph."""
-
-    def __init__(self, body: OpenBody | None) -> None:
-        self.body = body
-        self.nodes: list[Node] = []
-        self.question: _Question | None = None
-        self.is_complete = False
-        self.ends = False
-
-
-class _Question:
-    """A value whose truth the program asks for, and what follows each answer."""
-
-    def __init__(self, node: Node, answer: bool, source: SourceLine | None) -> None:
-        self.node = node
-        self.answer = answer
-        self.source = source
-        self.sides: dict[bool, _Segment] = {}
-        self.why = ""
-        """Why the branch or loop that asks is not recorded as a piece of the program, if that was tried."""
-        self.refused: dict[bool, str] = {}
-        """Why there is nothing for an answer."""
-
-
 class Paths:
     """All ways of one program, or of a piece of it, as far as they have been recorded.
 
@@ -102,31 +96,44 @@ class Paths:
     """
 
     def __init__(self, bodies: Bodies | None = None) -> None:
+        self._graphs: list[Graph] = []
         self.graph = self._new_graph()
         self.body = None if bodies is None else OpenBody(self.graph, is_branch=True)
-        self._first = _Segment(self.body)
+        self._first = Segment(self.body)
         self.runs = 0
         self._too_long = 0
         self._in_libraries = 0
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
+        self.guarded: set[Any] = set()
+        """Places in libraries where both answers were tried, and had too little in common."""
         self.declined = ""
         """Why the latest question was not recorded."""
         self.assumed: dict[Node, bool] = {}
         """Questions that are answered before a piece begins: it is one side of a branch on them."""
         self.missing: Any = None
         """What a way returns that was not recorded, after it has raised."""
+        self.root: Any = None
+        """What has the modules that the program calls."""
+        self._aligns = False
+        self._unaligned: set[Any] = set()
         self.bodies = Bodies(self.graph) if bodies is None else bodies
 
     def _new_graph(self) -> PathGraph:
         graph = PathGraph()
         graph.paths = self
+        self._graphs.append(graph)
         return graph
 
     @property
     def has_questions(self) -> bool:
         """Whether the program has asked for anything."""
         return self._first.question is not None
+
+    @property
+    def are_aligned(self) -> bool:
+        """Whether all that was asked is about optional values of libraries: what follows is written once."""
+        return all(question.aligns for question in questions(self._first))
 
     # ---- one run -------------------------------------------------------------------------------------------------
 
@@ -138,7 +145,7 @@ class Paths:
         if self.body is not None:
             bodies.enter(self.body)
         self._segment = self._first
-        self._latest: tuple[_Question, bool] | None = None
+        self._latest: tuple[Question, bool] | None = None
         self._cursor = 0
         self._given: list[bool] = []
         self._known = dict(self.assumed)
@@ -146,6 +153,8 @@ class Paths:
         self._count = 0
         self._in_libraries = 0
         self._modes = 0
+        self._trail = [self._first]
+        self._told: list[tuple[Any, bool, int]] = []
 
     def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The node that an earlier run has made here."""
@@ -154,8 +163,7 @@ class Paths:
             raise self._diverged()
         node = segment.nodes[self._cursor]
         self._cursor += 1
-        same = node.op == op and _same(node.target, target) and _same(node.args, args) and _same(node.kwargs, kwargs)
-        if not same:
+        if node.op != op or not same_argument((node.target, node.args, node.kwargs), (target, args, kwargs)):
             raise self._diverged()
         return node
 
@@ -172,26 +180,30 @@ class Paths:
         """The answer that this run goes on with; None if the question is not to be recorded but guarded."""
         if is_fixed and node in self._known:
             return self._known[node]
+        told = self._told_before(node) if self._told else None
+        if told is not None:
+            return told
         segment, regions = self._segment, current.get()
         if is_of_modes and regions is not None:
             regions.before_question(is_of_modes)
         if segment.question is None:
             if segment.is_complete:
                 raise self._diverged()
-            if not self._is_worth_it(is_of_modes):
+            if not self._is_worth_it(node, is_of_modes):
                 return None
             source = user_source(3)
-            if regions is not None and not is_of_modes:
+            if regions is not None and not is_of_modes and not self._is_to_align:
                 regions.before_question()
-            segment.question = _Question(node, answer, source)
+            segment.question = Question(node, answer, source)
+            segment.question.place, segment.question.aligns = self._place, self._is_to_align
             if regions is not None and source is not None:
                 segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
             segment.is_complete = True
         elif segment.question.node is not node:
-            if not self._is_worth_it(is_of_modes):
+            if not self._is_worth_it(node, is_of_modes):
                 return None
             raise self._diverged()
-        elif not self._is_worth_it(is_of_modes):
+        elif not self._is_worth_it(node, is_of_modes):
             raise self._diverged()
         return self._enter(segment.question, node, answer)
 
@@ -203,7 +215,7 @@ class Paths:
         """The piece runs only where a node has this answer, on a way of what is around it."""
         self.assumed = {**around._known, node: answer}
 
-    def _enter(self, question: _Question, node: Node, answer: bool) -> bool:
+    def _enter(self, question: Question, node: Node, answer: bool) -> bool:
         """Go on in the body that follows an answer."""
         place = len(self._given)
         chosen = self.answers[place] if place < len(self.answers) else answer
@@ -211,14 +223,29 @@ class Paths:
         self._known[node] = chosen
         side = question.sides.get(chosen)
         if side is None:
-            side = question.sides[chosen] = _Segment(OpenBody(self._new_graph(), is_branch=True))
+            side = question.sides[chosen] = Segment(OpenBody(self._new_graph(), is_branch=True))
         assert side.body is not None
         self.bodies.enter(side.body)
         self._segment, self._cursor, self._latest = side, 0, (question, chosen)
+        self._trail.append(side)
+        if question.aligns:
+            expression = Asked(self.bodies, self.root).expression(node)
+            self._told.append((expression, chosen, len(self._trail) - 1))
         return chosen
 
-    def _is_worth_it(self, is_of_modes: bool) -> bool:
-        """Whether a question of this run is recorded: not too many, and in libraries only if the program is small."""
+    def _told_before(self, node: Node) -> bool | None:
+        """The answer to a question of a library that has asked the same before, if nothing was written since."""
+        asked = Asked(self.bodies, self.root)
+        expression = asked.expression(node)
+        for known, answer, place in self._told:
+            if known == expression:
+                since = [node for segment in self._trail[place:] for node in segment.nodes]
+                return None if asked.writes(since) else answer
+        return None
+
+    def _is_worth_it(self, node: Node, is_of_modes: bool) -> bool:
+        """Whether a question of this run is recorded: not too many, and those of libraries only if the program is small
+        or if what follows both answers can be written once."""
         self._modes += is_of_modes
         most = _MOST_MODES if self.looks_into_libraries else 1
         if is_of_modes and self._modes > most:
@@ -227,17 +254,22 @@ class Paths:
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         self._places[place] += 1
+        self._place, self._is_to_align = place, False
         if len(self._given) >= _MOST_QUESTIONS or self._places[place] > _MOST_AT_ONE_PLACE:
             if self.answers:
-                raise CaptureError(_TOO_MUCH)
+                raise CaptureError(TOO_MUCH)
             self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
-        self.declined = "a library asks for data in a large program"
-        is_own = frame is None or "-packages" not in frame.f_code.co_filename
-        if is_own or not self.looks_into_libraries or self._count > _MOST_NODES_IN_LIBRARIES:
-            return is_own
-        self._in_libraries += 1
-        return True
+        self.declined = IN_LIBRARY
+        if frame is None or "-packages" not in frame.f_code.co_filename:
+            return True
+        if self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES:
+            self._in_libraries += 1
+            return True
+        can_be = self.body is None and place not in self.guarded and len(self._told) < _MOST_ALIGNED
+        self._is_to_align = can_be and Asked(self.bodies, self.root).depends_on_data(node)
+        self._aligns = self._aligns or self._is_to_align
+        return self._is_to_align
 
     @property
     def is_too_much(self) -> bool:
@@ -258,7 +290,7 @@ class Paths:
         """The way of this run cannot be recorded because of an error: it will be guarded against."""
         if not self.is_ahead:
             raise self._diverged()
-        self._too_long = self._too_long + 1 if _TOO_MUCH in str(error) else 0
+        self._too_long = self._too_long + 1 if TOO_MUCH in str(error) else 0
         if self._latest is not None:
             question, answer = self._latest
             question.refused[answer] = f"on the example this way could not be run: {said(error)}"
@@ -269,7 +301,7 @@ class Paths:
 
     def ways(self) -> Iterator[tuple[bool, ...]]:
         """The answers for one run after another, until all ways are known or there are too many."""
-        while self.runs < MOST_PATHS and self._too_long < _MOST_TOO_LONG:
+        while self.runs < (_MOST_RUNS_ALIGNED if self._aligns else MOST_PATHS) and self._too_long < _MOST_TOO_LONG:
             answers = next(self.open_ways(), None)
             if answers is None:
                 return
@@ -277,7 +309,7 @@ class Paths:
 
     def open_ways(self) -> Iterator[tuple[bool, ...]]:
         """The answers that lead to a way that was not tried yet, the shortest first."""
-        waiting: list[tuple[_Segment, tuple[bool, ...]]] = [(self._first, ())]
+        waiting: list[tuple[Segment, tuple[bool, ...]]] = [(self._first, ())]
         while waiting:
             following = []
             for segment, answers in waiting:
@@ -308,47 +340,41 @@ class Paths:
 
     def finish(self) -> None:
         """Make branches of all questions; the graphs are plain ones from now on."""
+        for graph in self._graphs:
+            vars(graph).pop("paths", None)
+            graph.__class__ = Graph
+        is_whole = self.body is None and self.has_questions
+        if is_whole:
+            share_facts(self._first, self.graph)
+            combine(self._first, self.graph, self.root)
         self._close(self._first, self.graph)
+        if is_whole:
+            move_reads(self.graph, self._first)
+        if self._unaligned:
+            raise Unaligned(*self._unaligned)
 
-    def _close(self, segment: _Segment, graph: Graph) -> None:
+    def _close(self, segment: Segment, graph: Graph) -> None:
         question = segment.question
-        vars(graph).pop("paths", None)
-        graph.__class__ = Graph
         if question is None:
             if self.body is not None:
                 _shorten_end(graph)
             return
-        sides = {}
-        for answer in (True, False):
-            side = question.sides.get(answer)
-            if side is not None and side.body is not None and (side.ends or side.question is not None):
-                self._close(side, side.body.graph)
-                sides[answer] = side.body
+        sides = question.recorded()
+        for answer, body in sides.items():
+            self._close(question.sides[answer], body.graph)
+        if self.body is None and sides and write_once(graph, segment, question, sides, self.root):
+            return
+        if question.aligns:
+            self._unaligned.add(question.place)
         for answer in {True, False} - sides.keys():
             sides[answer] = _refusing(question, not answer, self.missing)
-        self._branch(question, sides, segment, graph)
-
-    def _branch(self, question: _Question, sides: dict[bool, OpenBody], segment: _Segment, graph: Graph) -> None:
-        """The node that chooses between two bodies, and that the graph returns."""
-        outer = list(dict.fromkeys(node for body in sides.values() for node in body.free))
-        for body in sides.values():
-            arrange(body, outer)
-        predicate = question.node if segment.body is None else _inside(question.node, segment.body)
-        operands = tuple(node if segment.body is None else _inside(node, segment.body) for node in outer)
-        node = graph.create_node("call_function", cond, (predicate, sides[True].graph, sides[False].graph, operands))
-        node.source = question.source
-        graph.output(node)
+        graph.output(write_branch(graph, segment, question, sides))
 
 
 def said(error: BaseException) -> str:
     """An error in one line."""
     text = (str(error).splitlines() or [""])[0]
     return text if isinstance(error, CaptureError) else f"{type(error).__name__}: {text}"
-
-
-def _inside(node: Node, body: OpenBody) -> Node:
-    """A node as it is known inside a body: itself if it was made there, a parameter otherwise."""
-    return node if node.graph is body.graph else body.parameter(node)
 
 
 def _shorten_end(graph: Graph) -> None:
@@ -372,47 +398,10 @@ def _is_item(value: Any) -> bool:
     return isinstance(value, Node) and value.target is operator.getitem and isinstance(value.args[0], Node)
 
 
-def arrange(body: OpenBody, outer: list[Node], own: Sequence[Node] = ()) -> None:
-    """Let a body have these parameters of its own, then one for each of these values, in this order."""
-    parameters = [*own, *(body.parameter(node) for node in outer)]
-    for parameter in reversed(parameters):
-        first = body.graph._root._next
-        if first is not parameter:
-            first.prepend(parameter)
-
-
-def _refusing(question: _Question, answer: bool, result: Any) -> OpenBody:
+def _refusing(question: Question, answer: bool, result: Any) -> OpenBody:
     """A body for a way that was not recorded: it raises that the graph has assumed the other one."""
     body = OpenBody(Graph(), is_branch=True)
-    where = "" if question.source is None else question.source.describe()
-    why = question.refused.get(not answer, "")
-    if not why or _TOO_MUCH in why:
-        why = question.why or why or f"the program has more than {MOST_PATHS} ways"
-    args = (not answer, answer, describe(question.node, answer), where, why)
-    guard = body.graph.call_function(require_way, args)
+    guard = body.graph.call_function(require_way, question.assumed(not answer, answer))
     guard.source = question.source
     body.graph.output(result)
     return body
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two arguments of nodes are the same, as far as it can be told."""
-    if one is other:
-        return True
-    if isinstance(one, Node) or isinstance(other, Node):
-        return False
-    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(_same(one[key], other[key]) for key in one)
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, slice):
-        return _same((one.start, one.stop, one.step), (other.start, other.stop, other.step))
-    if isinstance(one, float) and math.isnan(one):
-        return math.isnan(other)
-    if isinstance(one, Graph):
-        return str(one) == str(other)
-    if isinstance(one, Variable):
-        return one.holder is other.holder and one.name == other.name
-    return type(one).__eq__ is object.__eq__ or bool(one == other)

@@ -50,6 +50,10 @@ class Findings:
         self.progress = Progress()
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are worth a run for each answer."""
+        self.guarded: set[Any] = set()
+        """Places in libraries whose questions are guarded, since the two answers have too little in common."""
+        self.is_aligned = False
+        """Whether several ways were recorded, and written as one."""
         self.settling: Settling | None = None
         """What the program sets to another constant, and may find so at its next call."""
 
@@ -224,6 +228,11 @@ class ExampleRun:
     def _goes_several_ways(self) -> bool:
         """Whether pieces of the program were run more often than the program does: then no run counts."""
         return self.ways is not None and (self.ways.has_questions or self.regions.were_used)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether the program goes several ways only by optional values, so that the graph is like that of one way."""
+        return self.ways is not None and self.ways.are_aligned and not self.regions.were_used
 
     # ---- all runs ------------------------------------------------------------------------------------------------
 

@@ -18,8 +18,10 @@ from clew.capture.example.contents import ATTRIBUTE, ITEM, contents
 from clew.capture.example.guards import CHECKS, require, require_either
 from clew.capture.example.state import State
 from clew.capture.example.writes import set_attribute
-from clew.ir.arguments import map_arg
+from clew.ir.arguments import map_aggregate
+from clew.ir.equality import same_graph
 from clew.ir.graph import Graph
+from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
 _WRITES = (setattr, set_attribute, operator.setitem)
@@ -99,11 +101,18 @@ def _is_the_same(node: Node, other: Node, names: dict[Node, str]) -> bool:
     same = node.op == other.op and (node.target == other.target or node.op == "placeholder")
     counts = slice(3) if node.target in CHECKS else slice(None)  # which line asked first is no matter
     ours, theirs = (node.args[counts], node.kwargs), (other.args[counts], other.kwargs)
-    return same and _spelled(ours, names) == _spelled(theirs, names)
+    if not same or _spelled(ours, names) != _spelled(theirs, names):
+        return False
+    return all(map(same_graph, bodies_of(node), bodies_of(other)))
 
 
 def _spelled(nest: Any, names: dict[Node, str]) -> str:
-    return repr(map_arg(nest, lambda node: names.get(node, "?")))
+    """A nest in words; graphs inside of it are told apart by whoever asks."""
+
+    def spelled(leaf: Any) -> Any:
+        return names.get(leaf, "?") if isinstance(leaf, Node) else "graph" if isinstance(leaf, Graph) else leaf
+
+    return repr(map_aggregate(nest, spelled))
 
 
 def _differ_in_answer(node: Node, other: Node, names: dict[Node, str], place: Settling) -> bool:

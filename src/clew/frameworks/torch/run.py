@@ -74,7 +74,7 @@ _PASSING = (caches.CacheMet, PackageMet, SetUpMet, Diverged)
 """Errors that start a capture over for reasons of their own."""
 
 _MOST_PARTS = 8
-"""A module of more parts is a model: what a library asks of its data, of masks say, is guarded, not captured twice."""
+"""A module of more parts is a model: what follows a question of a library, about a mask say, is not written twice."""
 
 
 class Run(ExampleRun):
@@ -108,6 +108,7 @@ class Run(ExampleRun):
             self.paths.setdefault(part, path)
         self.parts = list(self.paths)
         if paths is not None:
+            paths.root = self.module
             paths.looks_into_libraries = findings.looks_into_libraries and len(self.parts) <= _MOST_PARTS
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
         self._look_around(programs, functions_behind(programs))
@@ -318,14 +319,16 @@ class Run(ExampleRun):
         self.state.check_entered()
 
     def _check_set_up(self) -> None:
-        known, tables, graph = self.findings.set_up, self.hook_tables, self.recorder.bodies.outermost
+        known, tables = self.findings.set_up, self.hook_tables
         if known is not None or tables.have_changed():
             is_method = self.module is not None and self.fn is not self.module and not self.settings.keep
             changed = self.state.changed()
             keys = {*self.findings.lifted, *(slot.key for slot in changed)}
-            found = tables.check(known, graph, keys, can_be=not is_method and not self._goes_several_ways())
+            is_one = not self._goes_several_ways() or self.is_aligned
+            nodes = list(self.recorder.bodies.outermost.nodes if self.ways is None else self.ways.nodes())
+            found = tables.check(known, nodes, keys, can_be=not is_method and is_one)
             if found:
-                self.findings.set_up = SetUp(found, changed, graph, needs_flags=self.module is None)
+                self.findings.set_up = SetUp(found, changed, nodes, needs_flags=self.module is None)
                 raise SetUpMet("the program sets up its modules")
 
     def _leave(self, stays: bool) -> None:

@@ -15,7 +15,7 @@ import torch
 from clew.capture.example.guards import Variable
 from clew.capture.example.slots import Slot
 from clew.errors import CaptureError
-from clew.ir.graph import Graph
+from clew.ir.node import Node
 
 _Table = dict[int, Any]
 _TABLES = (
@@ -48,7 +48,7 @@ class HookTables:
         return any(table != before for table, before in self._kept)
 
     def check(
-        self, known: SetUp | None, graph: Graph, changed_state: Container[Any], can_be: bool
+        self, known: SetUp | None, nodes: Iterable[Node], changed_state: Container[Any], can_be: bool
     ) -> list[tuple[_Table, _Table]]:
         """The hooks that a first run has put into each table; a run with everything set up must record the same.
 
@@ -59,7 +59,7 @@ class HookTables:
         if not can_be or was_taken or (changed and known is not None):
             raise _refusal()
         if known is not None:
-            known.check(graph, changed_state)
+            known.check(nodes, changed_state)
         return [(table, {key: table[key] for key in table if key not in before}) for table, before in changed]
 
     def put_back(self) -> None:
@@ -74,7 +74,7 @@ class SetUp:
     """What a program does to its modules at its first call, and what that call recorded."""
 
     def __init__(
-        self, added: list[tuple[_Table, _Table]], changed: Iterable[Slot], graph: Graph, needs_flags: bool
+        self, added: list[tuple[_Table, _Table]], changed: Iterable[Slot], nodes: Iterable[Node], needs_flags: bool
     ) -> None:
         self._added = added
         changed = list(changed)
@@ -83,7 +83,7 @@ class SetUp:
         if needs_flags and not self._flags:
             raise _refusal()
         self._before: list[tuple[Variable, Any]] = []
-        self._recorded = _recorded(graph)
+        self._recorded = _recorded(nodes)
         self._is_known = False
 
     def do(self) -> None:
@@ -104,10 +104,10 @@ class SetUp:
             for key in hooks:
                 table.pop(key, None)
 
-    def check(self, graph: Graph, changed: Container[Any]) -> None:
+    def check(self, nodes: Iterable[Node], changed: Container[Any]) -> None:
         """Raise unless the first run with everything set up has recorded what the run before it did, and ``changed``,
         or will change, the same state."""
-        if not self._is_known and (self._recorded != _recorded(graph) or any(key not in changed for key in self._rest)):
+        if not self._is_known and (self._recorded != _recorded(nodes) or any(key not in changed for key in self._rest)):
             raise _refusal()
         self._is_known = True
 
@@ -133,6 +133,6 @@ def _is_flag(slot: Slot) -> bool:
     return isinstance(slot.owner, torch.nn.Module) and type(slot.variable.get()) is bool
 
 
-def _recorded(graph: Graph) -> list[tuple[Any, ...]]:
-    """The nodes of a graph, to be compared with those of another run of the same program."""
-    return [(node.op, node.name, node.target, repr(node.args), repr(node.kwargs)) for node in graph.nodes]
+def _recorded(nodes: Iterable[Node]) -> list[tuple[Any, ...]]:
+    """The nodes of a run, to be compared with those of another run of the same program."""
+    return [(node.op, node.name, node.target, repr(node.args), repr(node.kwargs)) for node in nodes]

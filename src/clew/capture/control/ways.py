@@ -1,0 +1,288 @@
+"""What was recorded of the ways of a program, and how those that a library's question leads to become one.
+
+A segment is what happens between two questions; a question has a segment for each answer. Several questions of a
+library that lead to the same two ways are one question: ``a or (b and c)``. What follows it is then written once, with
+a small branch for what is different; behind a guard where only one way could be recorded; behind an ``if`` that raises
+where the other way is an error. Always holds: each way does what its run did, in the same order.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from clew.capture.control.aligning import Alignment, inline
+from clew.capture.control.arranging import arrange
+from clew.capture.control.raising import raise_error
+from clew.capture.control.reads import is_fact
+from clew.capture.control.same import identity
+from clew.capture.example.bodies import OpenBody
+from clew.capture.example.expressions import describe
+from clew.capture.example.guards import require
+from clew.ir.arguments import leaves, map_arg
+from clew.ir.control import cond, output_of
+from clew.ir.effects import effect_of
+from clew.ir.graph import Graph
+from clew.ir.guests import Effect
+from clew.ir.node import Node, set_type
+from clew.ir.source import SourceLine
+from clew.ir.types import ScalarType
+
+TOO_MUCH = "it asks for more than can be recorded"
+IN_LIBRARY = "a library asks for data in a large program"
+MOST_PATHS = 64
+_BOOL = ScalarType("bool")
+_MANY = 8
+"""So many calls after a question of the user's own are better not written twice."""
+
+
+class Segment:
+    """What happens between two questions; ``body`` is where its nodes go, None for the program's own graph."""
+
+    def __init__(self, body: OpenBody | None) -> None:
+        self.body = body
+        self.nodes: list[Node] = []
+        self.question: Question | None = None
+        self.is_complete = False
+        self.ends = False
+
+    def inside(self, node: Node) -> Node:
+        """A node as it is known here: itself if it was made here, a parameter otherwise."""
+        is_here = self.body is None or node.graph is self.body.graph
+        return node if is_here else self.body.parameter(node)  # type: ignore[union-attr]
+
+
+class Question:
+    """A value whose truth the program asks for, and what follows each answer."""
+
+    def __init__(self, node: Node, answer: bool, source: SourceLine | None) -> None:
+        self.node = node
+        self.answer = answer
+        self.source = source
+        self.sides: dict[bool, Segment] = {}
+        self.why = ""
+        """Why the branch or loop that asks is not recorded as a piece of the program, if that was tried."""
+        self.refused: dict[bool, str] = {}
+        """Why there is nothing for an answer."""
+        self.place: Any = None
+        self.aligns = False
+        """Whether what follows must not be written twice, since a library asks in a large program."""
+
+    def recorded(self) -> dict[bool, OpenBody]:
+        """The bodies of the ways that were recorded, by their answers."""
+        known = {answer: side for answer, side in self.sides.items() if side.ends or side.question is not None}
+        return {answer: side.body for answer, side in known.items() if side.body is not None}
+
+    def assumed(self, value: Any, answer: bool) -> tuple[Any, ...]:
+        """The arguments of a guard by which ``value`` must be the ``answer``; and why there is no other way."""
+        where = "" if self.source is None else self.source.describe()
+        why = self.refused.get(not answer, "")
+        if not why or TOO_MUCH in why:
+            many = f"the program has more than {MOST_PATHS} ways"
+            why = self.why or why or (IN_LIBRARY if self.aligns else many)
+        return value, answer, describe(self.node, answer), where, why
+
+
+# ---- facts that each run has read for itself ------------------------------------------------------------------------
+
+
+def share_facts(segment: Segment, graph: Graph, renamed: dict[Node, Node] | None = None) -> None:
+    """Let all ways use one node for parameters of the program, and for facts that they have read about a value that
+    was there before the question: each run has made its own. ``renamed`` is what stands for nodes of the graph."""
+    question = segment.question
+    if question is None:
+        return
+    same = {**_same_facts(graph, segment), **(renamed or {})}
+    for node, first in same.items():
+        node.replace_all_uses_with(first)
+    for side in question.sides.values():
+        assert side.body is not None
+        inner, free = {}, side.body.free
+        for node in [node for node in free if node in same]:
+            parameter = free.pop(node)
+            inner[parameter] = side.body.parameter(same[node])
+        share_facts(side, side.body.graph, inner)
+        for parameter, first in inner.items():
+            parameter.replace_all_uses_with(first)
+            side.body.graph.erase_node(parameter)
+
+
+def _same_facts(graph: Graph, segment: Segment) -> dict[Node, Node]:
+    """Reads that another one has made before; among facts that were read before the question there may be writes."""
+    asked = {question.node for question in questions(segment)}
+    before = asked.union(node for node in segment.nodes if node.op != "get_attr")
+    first: dict[Any, Node] = {}
+    same: dict[Node, Node] = {}
+    for node in graph.nodes:
+        if (node.op == "get_attr" or (is_fact(node) and not node.kwargs)) and node not in before:
+            args = tuple(map(identity, leaves(map_arg(node.args, lambda used: same.get(used, used)))))
+            found = first.setdefault((node.op, node.target, args), node)
+            if found is not node:
+                same[node] = found
+    return same
+
+
+def questions(segment: Segment) -> Iterator[Question]:
+    """All questions that were asked from a segment on."""
+    if segment.question is not None:
+        yield segment.question
+        for side in segment.question.sides.values():
+            yield from questions(side)
+
+
+# ---- one question instead of several -----------------------------------------------------------------------------
+
+
+def combine(segment: Segment, graph: Graph, root: Any) -> None:
+    """Make one question of two, wherever an answer to the second leads to the same as an answer to the first."""
+    question = segment.question
+    for side in () if question is None else question.sides.values():
+        assert side.body is not None
+        combine(side, side.body.graph, root)
+    if question is None or not question.aligns or len(question.recorded()) < 2:
+        return
+    for answer in (True, False):
+        if _combined(segment, graph, question, answer, root):
+            return
+
+
+def _combined(segment: Segment, graph: Graph, first: Question, answer: bool, root: Any) -> bool:
+    """Combine with the question that follows an ``answer``, if one of its ways is that of the other answer."""
+    between, other = first.sides[answer], first.sides[not answer]
+    second = between.question
+    if second is None or not second.aligns or len(second.recorded()) < 2 or other.question is not None:
+        return False
+    ways = {final: _seen_from_outside(side, between) for final, side in second.sides.items()}
+    for final, way in ways.items():
+        rest = ways[not final]
+        if way is None or rest is None or way.question is not None or rest.question is not None:
+            continue
+        assert way.body is not None and other.body is not None
+        if Alignment(graph, (way.body, other.body), root).is_same:
+            flag = _flag(segment, graph, first, answer, final)
+            asked = Question(flag, second.answer if first.answer is answer else final, first.source)
+            asked.place, asked.aligns = first.place, True
+            asked.sides = {final: other, not final: rest}
+            segment.question = asked
+            return True
+    return False
+
+
+def _seen_from_outside(side: Segment, between: Segment) -> Segment | None:
+    """A way as if it followed the first question: None if it uses what is computed before the second one."""
+    assert side.body is not None and between.body is not None
+    outer = {parameter: node for node, parameter in between.body.free.items()}
+    if not outer.keys() >= side.body.free.keys():
+        return None
+    moved = Segment(OpenBody(side.body.graph, is_branch=True))
+    assert moved.body is not None
+    moved.body.free = {outer[node]: parameter for node, parameter in side.body.free.items()}
+    moved.nodes, moved.question, moved.ends = side.nodes, side.question, side.ends
+    return moved
+
+
+def _flag(segment: Segment, graph: Graph, first: Question, answer: bool, final: bool) -> Node:
+    """The answer to both questions: that to the second, which is asked only after ``answer``, or else ``final``."""
+    between = first.sides[answer]
+    assert between.body is not None and between.question is not None
+    body, other = between.body, OpenBody(Graph(), is_branch=True)
+    asked = between.inside(between.question.node)
+    if asked.value_type != _BOOL:
+        asked = body.graph.call_function(bool, (asked,))
+        asked.source = between.question.source
+    body.graph.output((asked,))
+    for node in [node for node, parameter in body.free.items() if not parameter.users]:  # that the ways behind it use
+        body.graph.erase_node(body.free.pop(node))
+    other.graph.output((final,))
+    sides = {answer: body, not answer: other}
+    branch = write_branch(graph, segment, first, sides)
+    flag = graph.create_node("call_function", operator.getitem, (branch, 0), {}, "answer")
+    flag.source = first.source
+    set_type(flag, _BOOL)
+    return flag
+
+
+# ---- writing -----------------------------------------------------------------------------------------------------
+
+
+def write_branch(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody]) -> Node:
+    """The node that chooses between two bodies."""
+    outer = list(dict.fromkeys(node for answer in (True, False) for node in sides[answer].free))
+    for body in sides.values():
+        arrange(body, outer)
+    operands = tuple(map(segment.inside, outer))
+    args = (segment.inside(question.node), sides[True].graph, sides[False].graph, operands)
+    node = graph.create_node("call_function", cond, args)
+    node.source = question.source
+    return node
+
+
+def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody], root: Any) -> bool:
+    """Write what follows a question so that no call stands there twice; False if the ways have too little in common.
+
+    What a library asks is written so that there is no branch around the whole rest; what the user's own program asks
+    stays a branch, unless most of what follows both answers is the same.
+    """
+    raising = [answer for answer, body in sides.items() if _raises(body.graph)]
+    if question.aligns and len(sides) == 1:
+        _write_guarded(graph, segment, question, sides)
+    elif question.aligns and len(raising) == 1:
+        _write_raise(graph, segment, question, sides, raising[0])
+    elif len(sides) == 1 or raising or not (question.aligns or all(map(_is_long, sides.values()))):
+        return False
+    else:
+        alignment = Alignment(graph, (sides[True], sides[False]), root, shares_checks=question.aligns)
+        if not alignment.fits or not (question.aligns or alignment.saved > _MANY):
+            return False
+        alignment.write(segment.inside(question.node), question.source, question.answer)
+    return True
+
+
+def _write_guarded(graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody]) -> None:
+    """The only way that was recorded, behind a guard."""
+    ((answer, body),) = sides.items()
+    asked = graph.call_function(bool, (segment.inside(question.node),))
+    graph.call_function(require, question.assumed(asked, answer)).source = question.source
+    inline(graph, body)
+
+
+def _write_raise(
+    graph: Graph, segment: Segment, question: Question, sides: dict[bool, OpenBody], raising: bool
+) -> None:
+    """A branch that raises, and the other way behind it."""
+    nothing = OpenBody(Graph(), is_branch=True)
+    nothing.graph.output(None)
+    write_branch(graph, segment, question, {raising: sides[raising], not raising: nothing})
+    inline(graph, sides[not raising])
+
+
+def _raises(graph: Graph) -> bool:
+    """Whether a body ends with an error."""
+    output = output_of(graph)
+    return output is not None and output._prev.target is raise_error
+
+
+def _is_long(body: OpenBody) -> bool:
+    return len(body.graph.nodes) - len(body.free) > _MANY
+
+
+def move_reads(graph: Graph, segment: Segment) -> None:
+    """Let parameters, and what branches give, be read where they are first used, as in a program without questions, and
+    facts that were read for what follows the question before it: so it stands in the head of its branch."""
+    before = set(segment.nodes)
+    place = {node: number for number, node in enumerate(graph.nodes)}
+    reads = [node for node in graph.nodes if node not in before and node.users]
+    for node in [node for node in reads if node.op == "get_attr" or _is_result(node)]:
+        min(node.users, key=place.__getitem__).prepend(node)
+    asked = segment.nodes[-1] if segment.nodes else None
+    if asked is None or asked.graph is not graph or effect_of(asked) is not Effect.NONE:
+        return
+    for node in [node for node in reads if is_fact(node) and not _is_result(node)]:
+        if all(place[used] < place[asked] for used in node.all_input_nodes):
+            asked.prepend(node)
+            place[node] = place[asked] - 1
+
+
+def _is_result(node: Node) -> bool:
+    return is_fact(node) and isinstance(node.args[0], Node) and node.args[0].target is cond

@@ -1,0 +1,106 @@
+"""Language models of transformers: captured with a padded mask they run with a full one, and the other way round.
+
+What follows the library's question whether the mask can be left out stands in the graph once.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import torch
+
+import clew
+from clew.ir.nested import all_nodes
+from tests.capture.alignment_checks import checked_alignments
+
+transformers = pytest.importorskip("transformers")
+
+SMALL = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+GPT2 = {"vocab_size": 50, "n_embd": 16, "n_layer": 2, "n_head": 2, "bos_token_id": 1, "eos_token_id": 1}
+DISTILBERT = {"vocab_size": 50, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}
+T5 = {"vocab_size": 50, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2}
+MODELS = {
+    "BertModel": ("BertConfig", SMALL),
+    "RobertaModel": ("RobertaConfig", SMALL),
+    "DistilBertModel": ("DistilBertConfig", DISTILBERT),
+    "T5EncoderModel": ("T5Config", T5),
+    "GPT2Model": ("GPT2Config", GPT2),
+    "LlamaModel": ("LlamaConfig", SMALL | {"num_key_value_heads": 2}),
+}
+
+
+def _model(name: str) -> Any:
+    config, options = MODELS[name]
+    torch.manual_seed(0)
+    return getattr(transformers, name)(getattr(transformers, config)(**options)).eval()
+
+
+def _inputs(name: str, mask: str, rows: int = 2, length: int = 7) -> dict[str, Any]:
+    masks = torch.ones(rows, length, dtype=torch.long)
+    if mask == "right":
+        masks[-1, 4:] = 0
+    elif mask == "left":
+        masks[0, :2] = 0
+    more = {"use_cache": False} if name in ("GPT2Model", "LlamaModel") else {}
+    return {"input_ids": torch.randint(1, 50, (rows, length)), "attention_mask": masks, **more}
+
+
+@pytest.mark.parametrize("example", ["full", "right"])
+@pytest.mark.parametrize("name", MODELS)
+def test_masks_with_and_without_padding(name: str, example: str) -> None:
+    model = _model(name)
+    with checked_alignments() as alignments:
+        captured = clew.trace(model, kwargs=_inputs(name, example))
+    assert len(alignments) == 1
+    for mask in ("full", "right", "left"):
+        inputs = _inputs(name, mask)
+        with torch.no_grad():
+            assert torch.equal(captured(**inputs).last_hidden_state, model(**inputs).last_hidden_state)
+    guarded = clew.trace(model, kwargs=_inputs(name, "right"), control_flow="guard")
+    assert len(captured.graph.nodes) <= len(guarded.graph.nodes) + 25
+    inside = len(list(all_nodes(captured.graph))) - len(captured.graph.nodes)
+    assert inside <= 60  # the mask is built in one place
+
+
+@pytest.mark.parametrize("name", ["BertModel", "LlamaModel"])
+def test_captures_take_a_few_runs(name: str) -> None:
+    model, inputs = _model(name), _inputs(name, "right")
+    times = {"capture": [], "guard": []}  # type: dict[str, list[float]]
+    for _ in range(4):
+        for how, found in times.items():
+            start = time.perf_counter()
+            clew.trace(model, kwargs=inputs, control_flow=how)
+            found.append(time.perf_counter() - start)
+    assert min(times["capture"]) < 30 * min(times["guard"])
+
+
+def test_without_a_mask_nothing_is_asked() -> None:
+    configuration = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(0)
+    model = transformers.ViTModel(transformers.ViTConfig(**configuration, image_size=16, patch_size=8)).eval()
+    pixels = torch.randn(2, 3, 16, 16)
+    with checked_alignments() as alignments:
+        captured = clew.trace(model, kwargs={"pixel_values": pixels})
+    assert not alignments
+    assert torch.equal(captured(pixel_values=pixels).last_hidden_state, model(pixel_values=pixels).last_hidden_state)
+
+
+def test_hooks_set_up_at_the_first_call() -> None:
+    model, inputs = _model("BertModel"), _inputs("BertModel", "right")
+    captured = clew.trace(model, kwargs=inputs | {"output_hidden_states": True})
+    for mask in ("right", "full"):
+        inputs = _inputs("BertModel", mask) | {"output_hidden_states": True}
+        for found, wanted in zip(captured(**inputs).hidden_states, model(**inputs).hidden_states, strict=True):
+            assert torch.equal(found, wanted)
+
+
+def test_kind_of_problem_told_from_the_first_labels() -> None:
+    torch.manual_seed(0)
+    model = transformers.BertForSequenceClassification(transformers.BertConfig(**SMALL)).eval()
+    labels = torch.tensor([0, 1])
+    captured = clew.trace(model, kwargs=_inputs("BertModel", "right") | {"labels": labels})
+    for mask in ("right", "full", "left"):
+        inputs = _inputs("BertModel", mask) | {"labels": labels}
+        assert torch.equal(captured(**inputs).loss, model(**inputs).loss)
