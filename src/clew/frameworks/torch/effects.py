@@ -132,8 +132,7 @@ def _pure_functions() -> frozenset[Any]:
     listed |= {getattr(functional, name) for name in _PURE_FUNCTIONALS.split() if hasattr(functional, name)}
     listed |= {getattr(torch.signal.windows, name) for name in torch.signal.windows.__all__}
     listed |= {torch.nn.Parameter, torch.fft.fftfreq, torch.fft.rfftfreq}
-    listed |= {torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch.compiler.is_exporting}
-    listed.add(torch.jit.is_tracing)
+    listed |= {torch.compiler.is_compiling, torch.compiler.is_exporting, torch.jit.is_tracing}
     return frozenset(function for function in listed if function is not torch.autocast)
 
 

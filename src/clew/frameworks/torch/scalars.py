@@ -147,8 +147,7 @@ MODE = "training"
 """The attribute that says whether a module is training, or one of its parts."""
 
 
-_compiler = torch.compiler
-TRACERS = (_compiler.is_compiling, _compiler.is_dynamo_compiling, _compiler.is_exporting, torch.jit.is_tracing)
+TRACERS: tuple[Any, ...] = (torch.compiler.is_compiling, torch.compiler.is_exporting, torch.jit.is_tracing)
 """Functions of torch that tell whether the program is being traced by another tool: that is a mode, too."""
 
 
