@@ -113,12 +113,12 @@ def trace_graph(
     to: str | None = None,
     include_generators: bool = True,
     array_caching: bool = True,
-    guards: str = "read",
     return_backend_traced_fn: bool = False,
     static_argnums: int | Iterable[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     args: tuple[Any, ...] | None = None,
     kwargs: dict[str, Any] | None = None,
+    guards: str = "read",
 ) -> Any:
     """Capture callables in the words of ``ivy.trace_graph``: at once if ``args`` or ``kwargs`` are given, else lazily.
 

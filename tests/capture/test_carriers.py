@@ -29,8 +29,8 @@ def test_attributes_of_an_argument():
     one, other = torch.arange(5.0), torch.arange(5.0)
     assert torch.equal(graph(one, "total"), _on_argument(other, "total"))
     assert one.length == other.length == 5 and torch.equal(one.total, other.total)
-    with pytest.raises(GuardError, match="is Tensor"):
-        graph(one, "total")
+    assert torch.equal(graph(one, "total"), _on_argument(other, "total"))  # nobody asks for what is there already
+    assert one.length == other.length == 5 and torch.equal(one.total, other.total)
 
 
 def test_attributes_of_a_result():
