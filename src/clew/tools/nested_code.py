@@ -116,8 +116,7 @@ class _Imports:
         """The lines that a function needs for itself; those that it can share with others are noted."""
         lines = {line.rpartition(" ")[2]: line for line in code.imports}
         lines |= {line.partition(" = ")[0]: line for line in code._constants}
-        own = [line for name, line in lines.items() if self._by_name.setdefault(name, line) != line]
-        return own
+        return [line for name, line in lines.items() if self._by_name.setdefault(name, line) != line]
 
 
 def _method(place: int) -> str:
@@ -155,7 +154,7 @@ def _classes(nested: Any) -> list[_Class]:
         waiting.append((path, module, True))
         graphs = getattr(module, "graphs", None) or [module.graph]
         inner = [node.target for graph in graphs for node in graph.nodes if node.op == "call_module"]
-        paths = (f"{path}.{target}".removeprefix(".").removesuffix("") for target in inner)
+        paths = (f"{path}.{target}".removeprefix(".") for target in inner)
         paths = (re.sub(r"\.forward_\d+$", "", one) for one in paths)
         waiting += [(one, pieces[one], False) for one in reversed(list(dict.fromkeys(paths))) if one in pieces]
     for path in dict.fromkeys(called):

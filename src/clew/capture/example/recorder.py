@@ -303,8 +303,7 @@ class Recorder:
     def enter_module(self, key: str, path: str, kind: type, frame: FrameType) -> str:
         """What is recorded from now on is inside of a module, called by a frame that waits; the key to leave it."""
         calls = self._module_calls[key] = self._module_calls.get(key, -1) + 1
-        key = f"{key}@{calls}" if calls else key  # as torch.fx names the later calls of a module
-        self.module_stack[key] = (path, kind)
+        self.module_stack[key := f"{key}@{calls}" if calls else key] = (path, kind)  # as torch.fx tells calls apart
         self._stack_now = None
         self.gate = Gate(frame, self.gate)
         return key
