@@ -214,3 +214,15 @@ def test_modules_follow_their_class_of_numbers():
     for _ in range(4):
         same(twin(x.double()).detach(), copy.deepcopy(model).double()(x.double()).detach())
     same(captured(x * 100).detach(), model(x * 100).detach())
+
+
+def zeros_and_ones(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return x * 1.0, x * (-0.0), x * 0.0, x + 1
+
+
+def test_a_negative_zero_is_no_one():
+    x = torch.tensor([2.0, -3.0])
+    captured = clew.trace(zeros_and_ones, args=(x,))
+    for _ in range(3):
+        for found, wanted in zip(captured(x), zeros_and_ones(x), strict=True):
+            assert torch.equal(found, wanted) and torch.equal(torch.signbit(found), torch.signbit(wanted))

@@ -35,7 +35,7 @@ class Numbers(ast.NodeTransformer):
     def __init__(self, prefix: str, definition: ast.FunctionDef) -> None:
         self.prefix = prefix
         self.names: dict[str, Any] = {}
-        self._known: dict[tuple[type, float], str] = {}
+        self._known: dict[tuple[type, str], str] = {}
         self._plain = _numbers_among(definition)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
@@ -127,7 +127,7 @@ class Numbers(ast.NodeTransformer):
 
     def _tensors(self, value: float) -> str:
         """The name of the function that gives the tensor for a class of the other operand."""
-        key = (type(value), value) if value != 0 else (type(value), float(str(value) == "-0.0"))
+        key = (type(value), repr(value))  # a zero has a sign
         if key not in self._known:
             name = self._known[key] = f"{self.prefix}number{len(self._known)}"
             kinds = [torch.float32, torch.float64, *([torch.int64] if type(value) is int else [])]
