@@ -280,6 +280,7 @@ _ADVICE = {
     "variable": ("make it an argument of the program", "capture again after the change"),
     "computed": (_AGAIN, _LAZY),
 }
+_COMPARING = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 _BATCH_OF_ONE = "capture with an example whose batch and lengths are larger than one"
 
 
@@ -331,8 +332,9 @@ class Guard:
     @property
     def advice(self) -> tuple[str, ...]:
         """What a user can do about it."""
-        is_one = self.kind == "size" and any(type(leaf) is int and leaf == 1 for leaf in leaves_of(self.subject))
-        return ((_BATCH_OF_ONE,) if is_one or self.expected == 1 else ()) + _ADVICE[self.kind]
+        compared = self.subject.args if isinstance(self.subject, Call) and self.subject.function in _COMPARING else ()
+        is_one = self.kind == "size" and any(type(one) is int and one == 1 for one in (*compared, self.expected))
+        return ((_BATCH_OF_ONE,) if is_one else ()) + _ADVICE[self.kind]
 
     @property
     def inputs(self) -> list[Node]:

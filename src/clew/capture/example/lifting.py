@@ -227,7 +227,8 @@ def _has_own_function(subject: Expression) -> bool:
 _KIND_OF_WORD = {
     **dict.fromkeys(("shape", "ndim", "size", "numel", "nelement", "dim", "ndimension", "len", "stride"), "size"),
     **dict.fromkeys(("dtype", "device", "layout", "requires_grad", "is_leaf", "is_nested", "names", "type"), "type"),
-    **dict.fromkeys(("training", "is_grad_enabled", "parts_in_mode", "level_of", "defaults"), "mode"),
+    **dict.fromkeys(("kind_of", "number_kind", "fits", "is_mask"), "type"),
+    **dict.fromkeys(("training", "is_grad_enabled", "level_of", "defaults", "settings"), "mode"),
     **dict.fromkeys(("read_variable", "environment", "are_as_they_were", "settings_of"), "variable"),
     **dict.fromkeys(("is_", "are_distinct"), "structure"),
 }
