@@ -47,7 +47,7 @@ def _name(node: Node) -> str:
 
 
 def _is_of_clew(node: Node) -> bool:
-    return (getattr(node.target, "__module__", "") or "").startswith("clew.")
+    return (getattr(node.target, "__module__", "") or "").partition(".")[0] == "clew"
 
 
 def is_guard(node: Node) -> bool:

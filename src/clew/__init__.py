@@ -20,7 +20,7 @@ from clew.capture.symbolic import (
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import CaptureError, ClewError, GraphError, GuardError, TraceError
 from clew.ir.arguments import map_aggregate, map_arg
-from clew.ir.control import cond, for_loop, while_loop
+from clew.ir.control import choose, cond, for_loop, while_loop
 from clew.ir.effects import has_side_effect, pure
 from clew.ir.equality import difference, same_graph
 from clew.ir.graph import Graph
@@ -101,6 +101,7 @@ __all__ = [
     "Tracer",
     "Transformer",
     "Type",
+    "choose",
     "common_subexpressions",
     "cond",
     "difference",

@@ -113,7 +113,9 @@ def write_check(check: Node, inlined: list[Node], scope: Scope, root: str, askin
     wanted = scope.constant(expected) if type(expected) in by_equality else scope.spell(expected)
     if scope.is_portable:  # nothing but the guard itself, which finds what it needs where the code is loaded
         (one,) = detached([one])
-        return "if True:", f"{scope.bind('_guard', one.require)}({text if isinstance(value, Node) else ''})"
+        if isinstance(value, Node):
+            return "if True:", f"{scope.bind('_guard', one.require)}({text})"
+        return "if True:", f"{scope.bind('_guard', one.require_itself)}()"
     writer = WRITERS.get(one.test)
     subject = Subject(value, text, first, again, wanted, *kinds, scope.name_of, scope.bind)
     condition = Condition("True") if writer is None else writer(subject, expected)

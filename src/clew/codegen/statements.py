@@ -17,6 +17,7 @@ from clew.codegen.raises import can_raise, raising
 from clew.codegen.scope import Scope, can_stand_bare, quoted
 from clew.codegen.subscripts import subscript
 from clew.errors import CodegenError
+from clew.ir.control import choose
 from clew.ir.node import Node
 
 ValueT = TypeVar("ValueT")
@@ -111,6 +112,8 @@ def is_operator(node: Node) -> bool:
     """True for a node that is written with an operator, so that it needs parentheses inside of another expression."""
     if node.op != "call_function" or node.kwargs:
         return False
+    if node.target is choose:
+        return len(node.args) == 3
     count = 1 if _lookup(_UNARY, node.target) else 2
     return len(node.args) == count and _lookup(_SIGNS, node.target) is not None
 
@@ -174,6 +177,12 @@ def _attribute(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
     return scope.attribute(owner(args[0], scope), args[1])
 
 
+def _choice(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
+    if len(args) != 3:
+        return None
+    return f"{operand(args[1], scope)} if {operand(args[0], scope)} else {operand(args[2], scope)}"
+
+
 class Form(NamedTuple):
     """How calls of a function are written, if they have no keyword arguments."""
 
@@ -208,6 +217,7 @@ def _form(target: Any) -> Form:
     if sign is not None:
         return Form(may_assign, _unary, sign, target)
     written = _item if target is operator.getitem else _attribute if target is getattr else None
+    written = _choice if target is choose else written
     return Form(may_assign, written, "", target)
 
 

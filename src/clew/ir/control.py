@@ -24,6 +24,11 @@ def cond(pred: Any, true_graph: Runnable, false_graph: Runnable, operands: Seque
     return true_graph(*operands) if pred else false_graph(*operands)
 
 
+def choose(pred: Any, first: Any, second: Any) -> Any:
+    """``first if pred else second``: two values that are there already, unlike the bodies of a branch."""
+    return first if pred else second
+
+
 def while_loop(
     cond_graph: Runnable,
     body_graph: Runnable,
@@ -87,7 +92,7 @@ def _counted(result: Any) -> str:
 
 CONTROL = (cond, while_loop, for_loop)
 """The functions of this file, which are public under the name of the package: that is how code and text name them."""
-for _function in CONTROL:
+for _function in (*CONTROL, choose):
     _function.__module__ = "clew"
 
 _SIGNATURES = {function: inspect.signature(function) for function in CONTROL}

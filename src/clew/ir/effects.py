@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from clew.ir.arguments import Reference
-from clew.ir.control import CONTROL, Loop, control_of
+from clew.ir.control import CONTROL, Loop, choose, control_of
 from clew.ir.guests import Effect, guest_of, present
 from clew.ir.nested import bodies_of
 from clew.ir.types import ArrayType, ListType, TupleType
@@ -47,6 +47,7 @@ _pure: set[Any] = {
     ),
     operator.attrgetter,
     operator.itemgetter,
+    choose,
 }
 _effectful: set[Any] = set()
 

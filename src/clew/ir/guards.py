@@ -284,9 +284,6 @@ _COMPARING = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, o
 _BATCH_OF_ONE = "capture with an example whose batch and lengths are larger than one"
 
 
-_SUBJECT: Any = object()
-
-
 @dataclass(frozen=True)
 class Guard:
     """One assumption. ``str(guard)`` is a Python expression that is true where it holds."""
@@ -314,9 +311,12 @@ class Guard:
         """Whether the subject may have this value."""
         return TESTS[self.test].holds(value, self.expected)
 
-    def require(self, value: Any = _SUBJECT) -> None:
-        """Raise unless the subject may have this value; without one, the subject is no expression but an object."""
-        value = self.subject if value is _SUBJECT else value
+    def require_itself(self) -> None:
+        """Raise unless the guard holds, whose subject is no expression but an object, a variable for one."""
+        self.require(self.subject)
+
+    def require(self, value: Any) -> None:
+        """Raise unless the subject may have this value."""
         if not TESTS[self.test].holds(value, self.expected):
             raise self.error(value)
 

@@ -14,8 +14,7 @@ from typing import Any
 from clew.capture.control.snapshot import cells_of
 from clew.capture.example.bytecode import instructions_of
 from clew.capture.example.guards import MISSING
-from clew.ir.control import cond
-from clew.ir.graph import Graph
+from clew.ir.control import choose
 from clew.ir.node import Node
 
 _NUMBERS = (bool, int, float)
@@ -55,9 +54,5 @@ def chosen(recorder: Any, predicate: Node, numbers: tuple[Any, Any], answer: boo
         return numbers[0]
     if predicate.target is operator.not_:
         predicate, numbers, answer = predicate.args[0], numbers[::-1], not answer  # type: ignore[assignment]
-    bodies = []
-    for number in numbers:
-        bodies.append(Graph())
-        bodies[-1].output((number,))
-    node = recorder.create(cond, (predicate, *bodies, ()))
-    return recorder.result(numbers[not answer], recorder.create(operator.getitem, (node, 0), is_result=True))
+    node = recorder.create(choose, (predicate, *numbers), is_result=True)
+    return recorder.result(numbers[not answer], node)
