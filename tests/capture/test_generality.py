@@ -365,7 +365,7 @@ def test_marks_of_a_buffer_are_kept_and_guarded() -> None:
     captured = clew.trace(module, (torch.ones(2, 3),))
     result, is_buffer = captured(torch.ones(3, 3))
     assert torch.equal(result, torch.ones(3, 3) + module.table[:3]) and is_buffer is True
-    module.table.persistent = True
+    module.table._is_buffer = False
     with pytest.raises(GuardError, match="attributes of table"):
         captured(torch.ones(3, 3))
 

@@ -134,7 +134,7 @@ def test_a_list_out_of_sight_keeps_its_length(program: Callable[..., Any]) -> No
     captured = clew.trace(program, args=ROWS[0])
     other = ROWS[0][0] * 3
     assert all(map(torch.equal, captured(other), program(other)))
-    with pytest.raises(GuardError, match="len"):
+    with pytest.raises(GuardError, match=r"x\.shape\[0\] == 3"):
         captured(*ROWS[1])
 
 

@@ -41,8 +41,7 @@ def test_an_operator_is_recorded_and_written_as_itself(text):
     program = function(text)
     captured = clew.trace(program, (MATRIX, MATRIX.T, BITS))
     assert calls(captured)[-1].target is PROGRAMS[text]
-    written = captured.code.replace("sum_1", "x.sum(0)")
-    assert f" = {text};" in written or f" = {text}\n" in written
+    assert captured.code.strip().endswith(f"return {text}")
     for replay in (captured, lambda *inputs: clew.ir.interpreter.Interpreter(captured).run(*inputs)):
         assert torch.equal(replay(MATRIX + 1, MATRIX, BITS), program(MATRIX + 1, MATRIX, BITS))
 

@@ -119,7 +119,7 @@ def write_check(check: Node, inlined: list[Node], scope: Scope, root: str, askin
     writer = WRITERS.get(one.test)
     subject = Subject(value, text, first, again, wanted, *kinds, scope.name_of, scope.bind)
     condition = Condition("True") if writer is None else writer(subject, expected)
-    passed = condition.known or (text if condition.text == "True" else again)
+    passed = condition.known or (again if first in condition.text else text)  # which it has not been given yet
     if asking:
         also = "" if condition.text == "True" else f"({condition.text}) and "
         return f"if {also}not {scope.bind('_holds', one.holds)}({passed}):", "return False"

@@ -55,6 +55,8 @@ def value_test(subject: Subject, expected: Any) -> Condition:
         return Condition(f"not {subject.text}" if expected else subject.text, str(not expected))
     if (kind is int and subject.is_integer) or kind in by_equality:
         return Condition(f"{subject.first} != {subject.expected}")
+    if kind in (str, bytes) and subject.first != subject.text:  # what a function tells, which equals its like alone
+        return Condition(f"{subject.text} != {subject.expected}")
     if kind in _LITERALS:
         of_type = type_test(subject, kind, subject.name_of(kind))
         zero = f" or not {subject.again}" if kind is float and expected == 0 else ""  # the guard knows of two zeros

@@ -28,9 +28,9 @@ def test_code_reads_like_the_program() -> None:
         return inverse.sum(axis=0)
 
     code = clew.trace(program, (np.ones((2, 3)),)).code
-    for line in ("scaled = x * 2", "with numpy.errstate(divide = 'ignore'):", "inverse = 1 / scaled", "numpy.isinf"):
+    for line in ("scaled = x * 2", "with numpy.errstate(divide='ignore'):", "inverse = 1 / scaled", "numpy.isinf"):
         assert line in code
-    assert "sum(axis = 0)" in code
+    assert "sum(axis=0)" in code
 
 
 def test_guards_name_the_line() -> None:

@@ -40,7 +40,7 @@ def test_plain_arguments() -> None:
     assert "name == 'b'" in fails(graph, X, 3.0, name="c")
     assert "factor == 3.0" in fails(graph, X, 3, name="b")
     assert "len(rest) == 0" in fails(graph, X, 3.0, X, name="b")
-    assert "tuple(options) == ()" in fails(graph, X, 3.0, name="b", other=1)
+    assert "not options" in fails(graph, X, 3.0, name="b", other=1)
 
 
 def test_nests() -> None:
@@ -103,7 +103,7 @@ def test_attributes_of_modules_and_layers() -> None:
     layer.trainable = False
     assert "_trainable" in fails(graph, X, training=True)
     layer.trainable = True
-    assert "training == True" in fails(graph, X, training=False)
+    assert "assumed training" in fails(graph, X, training=False)
 
 
 def test_a_lazy_graph_captures_again() -> None:

@@ -13,11 +13,12 @@ from types import FunctionType
 from typing import Any
 
 from clew.capture.example import guards
+from clew.ir.control import is_control
 from clew.ir.effects import effect_of, is_impure
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Expression, Guard, guard
 from clew.ir.guests import Effect
-from clew.ir.nested import nested_graphs
+from clew.ir.nested import bodies_of, nested_graphs
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 
@@ -51,6 +52,8 @@ _TESTS = {
     guards.require_untouched: "untouched",
     guards.require_either: "either",
 }
+_SETTING = frozenset({"clew.capture.example.slots", "clew.capture.example.writes"})
+"""Files whose functions, in a graph, set what the program keeps."""
 _WORDED = frozenset({"variable", "either", "alike", "untouched", "other_attributes"})
 """Tests whose guards are told in the words that the recorder chose."""
 _STRUCTURAL = frozenset({"length", "keys", "attributes", "other_attributes", "alike", "is"})
@@ -85,6 +88,7 @@ class _Lifter:
         self.found: list[Guard] = []
         self._has_acted = False
         self._has_reshaped = False
+        self._has_set = False
         self._served: list[Node] = []
 
     def see(self, node: Node) -> None:
@@ -101,16 +105,23 @@ class _Lifter:
         self.graph.erase_node(node)
 
     def _note(self, node: Node) -> None:
-        if self._has_reshaped or node.op in ("placeholder", "get_attr", "output"):
+        if self._has_reshaped or node.op in ("placeholder", "get_attr", "output") or _is_recorded(node):
+            return
+        if is_control(node):
+            for inner in (inner for body in bodies_of(node) for inner in body.nodes):
+                self._note(inner)
             return
         effect = effect_of(node, self.root)
-        self._has_acted = self._has_acted or effect in (Effect.WRITE, Effect.UNKNOWN)
-        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-        self._has_reshaped = effect is Effect.UNKNOWN or name in _RESHAPING
+        if effect in (Effect.WRITE, Effect.UNKNOWN):
+            self._has_acted = True
+            name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+            is_known = effect is Effect.WRITE or _is_context(node) or _sets(node)
+            self._has_reshaped = name in _RESHAPING or not is_known
+            self._has_set = self._has_set or _sets(node)
 
     def _still_says_the_same(self, subject: Expression) -> bool:
         """Whether the subject has the same value before the program as at the place of the guard."""
-        return not self._has_acted or (not self._has_reshaped and _lasts(subject))
+        return not self._has_acted or (not self._has_reshaped and _lasts(subject, not self._has_set))
 
     def drop_unread(self) -> None:
         """Erase what was computed for lifted guards alone."""
@@ -122,18 +133,34 @@ class _Lifter:
                 self.graph.erase_node(node)
 
 
-def _lasts(subject: Expression) -> bool:
-    """Whether nothing that a program writes changes a value: numbers among the inputs, and lasting facts of arrays."""
+def _is_context(node: Node) -> bool:
+    """Whether a call makes, enters or leaves a context manager of a framework, which changes no array."""
+    if node.op == "call_method":
+        return node.target in ("__enter__", "__exit__")
+    return any(user.op == "call_method" and user.target == "__enter__" for user in node.users)
+
+
+def _sets(node: Node) -> bool:
+    """Whether a call sets an attribute, item or variable of the program's state."""
+    return getattr(node.target, "__module__", "") in _SETTING
+
+
+def _lasts(subject: Expression, with_attributes: bool) -> bool:
+    """Whether nothing that a program writes changes a value: numbers among the inputs, and lasting facts of arrays;
+    modes and facts of attributes ``with_attributes``, if none was set."""
     if isinstance(subject, Node):
         return not isinstance(subject.value_type, ArrayType)
+    if isinstance(subject, Attribute):
+        return with_attributes and subject.path.rpartition(".")[2] == "training"
     if not isinstance(subject, Call):
-        return not isinstance(subject, (Attribute, guards.Variable))
-    if subject.function is getattr and isinstance(subject.args[0], Node):
-        is_array = isinstance(subject.args[0].value_type, ArrayType)
-        return is_array and subject.args[1] in _LASTING
+        return not isinstance(subject, guards.Variable)
+    if subject.function is getattr and subject.args[1] in _LASTING:
+        owner = subject.args[0]
+        is_array = isinstance(owner, Node) and isinstance(owner.value_type, ArrayType)
+        return is_array or (with_attributes and isinstance(owner, Attribute))
     is_item = subject.function is operator.getitem
     is_arithmetic = subject.function in _COMPARISONS or subject.function in _ARITHMETIC
-    return (is_item or is_arithmetic) and all(map(_lasts, subject.args))
+    return (is_item or is_arithmetic) and all(_lasts(argument, with_attributes) for argument in subject.args)
 
 
 def expression_of(value: Any) -> Expression | None:

@@ -75,8 +75,10 @@ def widen(graph: Graph, twin: Graph, place: Settling) -> None:
     found: list[tuple[Node, Any]] = []
     names: dict[Node, str] = {}
     waiting = deque(twin.nodes)
+    passed: list[Node] = []
     for node in graph.nodes:
         names[node] = f"%{node.name}"
+        _match_earlier(waiting, passed, names)
         other = waiting[0] if waiting else None
         if other is not None and _is_the_same(node, other, names):
             names[waiting.popleft()] = names[node]
@@ -85,10 +87,21 @@ def widen(graph: Graph, twin: Graph, place: Settling) -> None:
             names[waiting.popleft()] = names[node]
         elif node.target not in CHECKS and node.is_impure() and not _settles(node, place):
             return
+        else:
+            passed.append(node)
     for node, answer in () if waiting else found:
         value, expected, text = node.args[:3]
         node.target = require_either
         node.args = (value, (expected, answer), f"{text}, or what a first call makes of it", *node.args[3:])
+
+
+def _match_earlier(waiting: deque[Node], passed: list[Node], names: dict[Node, str]) -> None:
+    """What only reads or computes may stand further up in the graph, which has asked for it before."""
+    while waiting and not waiting[0].is_impure():
+        known = next((node for node in passed if _is_the_same(node, waiting[0], names)), None)
+        if known is None:
+            return
+        names[waiting.popleft()] = names[known]
 
 
 def _settles(node: Node, place: Settling) -> bool:

@@ -24,7 +24,7 @@ from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.islands import CannotFollow, Unseen
 from clew.capture.example.recorder import Pending, Recorder, Scalar
-from clew.capture.example.sizes import Size
+from clew.capture.example.sizes import Size, compare
 from clew.capture.example.territory import Territory
 from clew.errors import CaptureError
 from clew.frameworks.numpy.traced import Traced
@@ -340,8 +340,8 @@ class TorchRecorder(Recorder):
         size = self.sizes.count(node) if "rank" in self.relied else None
         if size is None:
             self.guard(self.create(len, (node,)), count)
-        else:
-            self._guard_equal(size, count)
+        elif compare(operator.eq, size, count) is None:
+            self.guard(self.sizes.place(size), count)
 
     def _guard_equal(self, size: Size, plain: int) -> None:
         """Rely on a size being a number, or not being it, as in the example, unless it is always so."""
