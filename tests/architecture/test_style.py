@@ -50,7 +50,8 @@ def test_no_text_names_a_path_of_a_machine() -> None:
 
 def test_a_long_file_and_a_long_function_are_found() -> None:
     assert too_long("a.py", "x = 1\n" * MOST_LINES_IN_A_FILE) == []
-    assert f"the file has {MOST_LINES_IN_A_FILE + 1} lines" in too_long("a.py", "x = 1\n" * (MOST_LINES_IN_A_FILE + 1))[0]
+    found = too_long("a.py", "x = 1\n" * (MOST_LINES_IN_A_FILE + 1))
+    assert f"the file has {MOST_LINES_IN_A_FILE + 1} lines" in found[0]
     body = "    x = 1\n" * (MOST_LINES_IN_A_FUNCTION - 1)
     assert too_long("a.py", "def f():\n" + body) == []
     assert too_long("a.py", "def f():\n" + body + "    x = 2\n") == ["a.py:1 f has 61 lines, more than 60"]

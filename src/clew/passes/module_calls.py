@@ -22,7 +22,10 @@ from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node
+from clew.ir.types import ScalarType
 from clew.passes.effects import KnownEffects
+
+_FACTS = frozenset({"shape", "dtype", "device"})
 
 Relative = Callable[[str, str], "str | None"]
 """The path, seen from the module at the first path, of what stands at the second; None if it cannot be reached."""
@@ -58,6 +61,7 @@ class Regions:
         self._first_rebinding = min(rebinding, default=len(self.places))
         self._barriers = self._counted(self._is_barrier)
         self._strong_barriers = self._counted(self._is_strong_barrier)
+        self._facts: set[Node] = set()
         self._assign(may_be_piece)
         self._settle()
 
@@ -71,13 +75,16 @@ class Regions:
 
     def _assign(self, may_be_piece: Callable[[str], bool]) -> None:
         calls: dict[tuple[str, ...], Call] = {(): self.root}
-        homeless = []
+        homeless, facts = [], self._facts
         for node in self.graph.nodes:
             stack = node.meta.get("nn_module_stack")
             if node.op in ("placeholder", "output"):
                 self.owner[node] = self.root
             elif node.target is getitem and isinstance(node.args[0], Node) and is_control(node.args[0]):
                 self.owner[node] = self.owner[node.args[0]]
+            elif self._is_fact_of_inputs(node):  # which several modules may use, whichever of them asked first
+                self.owner[node] = self.root
+                facts.add(node)
             elif stack:
                 self.owner[node] = self._called(stack, node, calls, may_be_piece)
             else:
@@ -86,6 +93,15 @@ class Regions:
         self.root.kind = self.root.kind or "Graph"
         for node in homeless:
             self._adopt(node)
+
+    def _is_fact_of_inputs(self, node: Node) -> bool:
+        """Whether a node reads a size, dtype or device of an input, or computes with such sizes."""
+        if node.op != "call_function" or node.kwargs or not node.args:
+            return False
+        if node.target is getattr:
+            return isinstance(node.args[0], Node) and node.args[0].op == "placeholder" and node.args[1] in _FACTS
+        is_number = isinstance(node.value_type, ScalarType)
+        return is_number and bool(node._inputs) and self._facts.issuperset(node._inputs)
 
     def _called(
         self, stack: Any, node: Node, calls: dict[tuple[str, ...], Call], may_be_piece: Callable[[str], bool]

@@ -25,12 +25,11 @@ _WIDTH = 120
 
 
 class _Shown(CodeGen):
-    """Writes code for people: no variable is set free, what stands in a list is reached by its number, and several
-    values that a call gives are set at once."""
+    """Writes code for people: what stands in a list is reached by its number, and several values that a call gives
+    are set at once."""
 
     def _scope(self, nodes: Any, root: str, namespace: Any) -> Any:
         scope, plan = super()._scope(nodes, root, namespace)
-        plan.frees.clear()
         vars(scope)["attribute_path"] = subscripted
         inner = [layout.side.body.nodes for layout in plan.layouts.values() if isinstance(layout, LoopLayout)]
         for call, items in [pair for block in (nodes, *inner) for pair in _unpacked(block)]:
@@ -65,7 +64,7 @@ def written(graph: Graph, name: str) -> PythonCode:
     codegen = _Shown() if type(graph._codegen) is CodeGen else graph._codegen
     before, codegen._func_name = codegen._func_name, name
     try:
-        return codegen.python_code(graph, "self")
+        return codegen.python_code(graph, "self", shown=True, inline=True, modules=False)
     finally:
         codegen._func_name = before
 

@@ -102,7 +102,7 @@ class TorchRecorder(Recorder):
         self.outside: Any = None
         self.refuses_opaque = False
         self.mixed_at: Any = None
-        self._properties: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self._properties: dict[tuple[int, str, str], tuple[Any, Any]] = {}
         self.follows_arrays = False
         self.arrays: ArrayRecorder | None = None
         self.packages: Any = None
@@ -448,13 +448,15 @@ class TorchRecorder(Recorder):
         return size
 
     def once(self, tensor: Any, name: str, make: Callable[[Any], Any]) -> Any:
-        """A property of a tensor as the program shall see it, made of its place; kept until something is written."""
-        known = self._properties.get((id(tensor), name))
+        """A property of a tensor as the program shall see it, made of its place; kept until something is written. Each
+        module reads dtypes and devices for itself, so that equal layers are recorded alike."""
+        reader = "" if name == "shape" else next(reversed(self.module_stack), "")
+        known = self._properties.get((id(tensor), name, reader))
         if known is not None and known[0]() is tensor:
             return known[1]
         owner = self.node_of(tensor)
         made = make(self.create(getattr, (owner, name)) if self._reshapes_inside else Pending(getattr, (owner, name)))
-        self._properties[id(tensor), name] = (weakref.ref(tensor), made)
+        self._properties[id(tensor), name, reader] = (weakref.ref(tensor), made)
         return made
 
     def _traced_size(self, size: Size, plain: int) -> Any:
