@@ -223,7 +223,8 @@ class Paths:
         self._known[node] = chosen
         side = question.sides.get(chosen)
         if side is None:
-            side = question.sides[chosen] = Segment(OpenBody(self._new_graph(), is_branch=True))
+            body = OpenBody(self._new_graph(), is_branch=True, is_way=self.body is None)
+            side = question.sides[chosen] = Segment(body)
         assert side.body is not None
         self.bodies.enter(side.body)
         self._segment, self._cursor, self._latest = side, 0, (question, chosen)
@@ -253,23 +254,27 @@ class Paths:
             return False
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-        self._places[place] += 1
         self._place, self._is_to_align = place, False
+        is_own = frame is None or "-packages" not in frame.f_code.co_filename
+        is_small = self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES
+        if not is_own and not is_small and not self._can_be_aligned(node):
+            self.declined = IN_LIBRARY
+            return False
+        self._places[place] += 1
         if len(self._given) >= _MOST_QUESTIONS or self._places[place] > _MOST_AT_ONE_PLACE:
             if self.answers:
                 raise CaptureError(TOO_MUCH)
             self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
-        self.declined = IN_LIBRARY
-        if frame is None or "-packages" not in frame.f_code.co_filename:
-            return True
-        if self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES:
-            self._in_libraries += 1
-            return True
-        can_be = self.body is None and place not in self.guarded and len(self._told) < _MOST_ALIGNED
-        self._is_to_align = can_be and Asked(self.bodies, self.root).depends_on_data(node)
+        self._in_libraries += not is_own and is_small
+        self._is_to_align = not is_own and not is_small
         self._aligns = self._aligns or self._is_to_align
-        return self._is_to_align
+        return True
+
+    def _can_be_aligned(self, node: Node) -> bool:
+        """Whether both answers to a question of a library in a large program are tried."""
+        can_be = self.body is None and self._place not in self.guarded and len(self._told) < _MOST_ALIGNED
+        return can_be and Asked(self.bodies, self.root).depends_on_data(node)
 
     @property
     def is_too_much(self) -> bool:
