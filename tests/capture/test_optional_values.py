@@ -274,7 +274,7 @@ def test_code_reads_like_the_program(library: ModuleType) -> None:
     lines = [line.split(";")[0].strip() for line in captured.code.splitlines()]
     start = lines.index("if mask.all():")
     assert lines[start + 1 : start + 3] == ["expand = None", "else:"]
-    assert sum("attn_mask = expand" in line for line in lines) == 3
+    assert sum("attn_mask=expand" in line for line in lines) == 3
     assert len(_branches(captured)) == 1
 
 
@@ -291,7 +291,7 @@ def test_several_questions_are_one(library: ModuleType) -> None:
     model, _ = _made(library, "Causal")
     captured = clew.trace(model, args=(torch.randn(2, 5, 8), _masks()["full"]))
     assert sum(node.target == "tril" for node in all_nodes(captured.graph)) == 1
-    assert sum("attn_mask = " in line for line in captured.code.splitlines()) == 3
+    assert sum("attn_mask=" in line for line in captured.code.splitlines()) == 3
 
 
 def test_what_was_asked_before_is_known(library: ModuleType) -> None:
