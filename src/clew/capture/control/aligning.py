@@ -14,6 +14,7 @@ import itertools
 import operator
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -116,6 +117,10 @@ class _Recording:
         start = self._cuts[row - 1] + 1 if row else 0
         return not any(may_write(one, self._root) for one in self.nodes[start : self._positions[node]])
 
+    def looks(self) -> Iterator[Any]:
+        """For each node, what it has in common with one of the other body that may be the same call."""
+        return (_key(node, self.outer) for node in self.nodes)
+
     def in_gap(self, gap: int) -> list[Node]:
         """The nodes that stand in a gap."""
         return [node for node, place in self.gaps.items() if place == gap]
@@ -144,7 +149,7 @@ class Alignment:
         """Find the calls that both make, in their order; whether the ends fit together, too."""
         rows = [recording.nodes for recording in self.recordings]
         keys: dict[Any, int] = {}
-        left, right = ([keys.setdefault(_key(node), len(keys)) for node in row] for row in rows)
+        left, right = ([keys.setdefault(key, len(keys)) for key in recording.looks()] for recording in self.recordings)
         if _comparisons(left, right) > _MOST_COMPARISONS:
             return False
         blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
@@ -423,16 +428,19 @@ def _comparisons(left: list[int], right: list[int]) -> int:
     return sum(counts[key] for key in left)
 
 
-def _key(node: Node) -> Any:
-    """What two calls have in common that may be one; facts about a value are read wherever they are first needed."""
+def _key(node: Node, outer: dict[Node, Node]) -> Any:
+    """What two calls have in common that may be one; facts about a value are read wherever they are first needed.
+
+    ``outer`` has the nodes that parameters stand for.
+    """
     kind = node.value_type
     shown: Any = (kind.dtype, len(kind.shape), kind.device) if isinstance(kind, ArrayType) else kind
     parts = (node.op, identity(node.target), len(node.args), tuple(node.kwargs), shown)
     if is_fact(node):
-        return (*parts, *map(_constant, leaves(node.args)))
+        return (*parts, *(_constant(leaf, outer) for leaf in leaves(node.args)))
     stack = tuple((node._meta or {}).get(_STACK, ()))
     if is_check(node):
-        return (*parts, node.source, stack, *map(_constant, leaves(node.args)))
+        return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args)))
     if bodies_of(node):
         return (*parts, node.source, stack, *map(str, bodies_of(node)))
     return (*parts, node.source, stack)
@@ -443,10 +451,10 @@ def _is_read(node: Node) -> bool:
     return is_fact(node) or is_check(node)
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Any, outer: dict[Node, Node]) -> Any:
     """What an argument adds to what a call is known by."""
     if isinstance(value, Node):
-        return _key(value) if value.op != "placeholder" else value.name
+        return id(outer[value]) if value in outer else _key(value, outer)
     return identity(value)
 
 

@@ -30,9 +30,8 @@ class OpenBody:
         """The parameter that stands for a node of the graph around; those come before the parameters of its own."""
         known = self.free.get(outer)
         if known is None:
-            taken = set(self.free.values())
-            first = next((node for node in self.graph.nodes if node not in taken), None)
-            with self.graph.inserting_after() if first is None else self.graph.inserting_before(first):
+            latest = next(reversed(self.free.values()), self.graph._root)
+            with self.graph.inserting_before(latest._next):
                 known = self.free[outer] = Graph.create_node(self.graph, "placeholder", outer.name)
             object.__setattr__(known, "value_type", outer.value_type)
         return known
