@@ -116,7 +116,7 @@ class Paths:
         self.root: Any = None
         """What has the modules that the program calls."""
         self._aligns = False
-        self._unaligned: set[Any] = set()
+        self._unaligned: list[Question] = []
         self.bodies = Bodies(self.graph) if bodies is None else bodies
 
     def _new_graph(self) -> PathGraph:
@@ -196,6 +196,7 @@ class Paths:
                 regions.before_question()
             segment.question = Question(node, answer, source)
             segment.question.place, segment.question.aligns = self._place, self._is_to_align
+            segment.question.is_of_modes = is_of_modes
             if regions is not None and source is not None:
                 segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
             segment.is_complete = True
@@ -355,8 +356,9 @@ class Paths:
         self._close(self._first, self.graph)
         if is_whole:
             move_reads(self.graph, self._first)
-        if self._unaligned:
-            raise Unaligned(*self._unaligned)
+        if self._unaligned:  # ways of another mode may be the only ones that have too little in common
+            of_modes = [question.place for question in self._unaligned if question.is_of_modes]
+            raise Unaligned(*(of_modes or [question.place for question in self._unaligned]))
 
     def _close(self, segment: Segment, graph: Graph) -> None:
         question = segment.question
@@ -370,7 +372,7 @@ class Paths:
         if self.body is None and sides and write_once(graph, segment, question, sides, self.root):
             return
         if question.aligns:
-            self._unaligned.add(question.place)
+            self._unaligned.append(question)
         for answer in {True, False} - sides.keys():
             sides[answer] = _refusing(question, not answer, self.missing)
         graph.output(write_branch(graph, segment, question, sides))

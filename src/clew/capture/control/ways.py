@@ -68,6 +68,7 @@ class Question:
         self.place: Any = None
         self.aligns = False
         """Whether what follows must not be written twice, since a library asks in a large program."""
+        self.is_of_modes = False
 
     def recorded(self) -> dict[bool, OpenBody]:
         """The bodies of the ways that were recorded, by their answers."""
