@@ -224,7 +224,7 @@ class Paths:
         self._known[node] = chosen
         side = question.sides.get(chosen)
         if side is None:
-            body = OpenBody(self._new_graph(), is_branch=True, is_way=self.body is None)
+            body = OpenBody(self._new_graph(), is_branch=True, is_way=self.body is None and question.aligns)
             side = question.sides[chosen] = Segment(body)
         assert side.body is not None
         self.bodies.enter(side.body)

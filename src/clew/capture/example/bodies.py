@@ -23,7 +23,7 @@ class OpenBody:
         self.graph = Graph() if graph is None else graph
         self.is_branch = is_branch
         self.is_way = is_way
-        """Whether it holds the whole rest of the program, after a question."""
+        """Whether it holds the whole rest of the program, after a question of a library whose ways become one."""
         self.free: dict[Node, Node] = {}
 
     def parameter(self, outer: Node) -> Node:

@@ -3,8 +3,8 @@
 In comes a node whose value is a tensor; out goes its shape as expressions over symbols. A symbol is a dimension of an
 input, of an attribute, or of a tensor that no shape rule knows anything about. Shapes are found when somebody asks, by
 walking back over the nodes, once for each; and a size becomes a node of the graph only where it is used, once for each
-expression. Nodes of the program's own graph are looked at, and of the bodies that hold the rest of it after a question;
-bodies of branches and loops keep sizes of their own.
+expression. Nodes of the program's own graph are looked at, and of the bodies that hold the rest of it after a question
+of a library; bodies of branches and loops keep sizes of their own.
 """
 
 from __future__ import annotations
