@@ -80,6 +80,34 @@ def test_layers_that_differ_by_the_mask(name: str, example: str) -> None:
             assert torch.equal(captured(**inputs).last_hidden_state, model(**inputs).last_hidden_state)
 
 
+OPT = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 32}
+OTHER_MODELS = {
+    "GPTNeoXModel": ("GPTNeoXConfig", SMALL),  # rotates as much of the heads as a table of the module is wide
+    "OPTModel": ("OPTConfig", OPT | {"word_embed_proj_dim": 16}),  # leaves layers out by chance in training
+}
+
+
+@pytest.mark.parametrize("example", ["full", "right"])
+@pytest.mark.parametrize("name", OTHER_MODELS)
+def test_masks_among_other_questions(name: str, example: str) -> None:
+    model = _model(name, OTHER_MODELS)
+    captured = clew.trace(model, kwargs=_inputs(name, example))
+    for mask in ("full", "right", "left"):
+        inputs = _inputs(name, mask)
+        with torch.no_grad():
+            assert torch.equal(captured(**inputs).last_hidden_state, model(**inputs).last_hidden_state)
+
+
+def test_what_masks_hold_cannot_be_asked_without_data() -> None:
+    model = _model("LlamaModel")
+    captured = clew.trace(model, kwargs=_inputs("LlamaModel", "right"))
+    inputs = {name: value for name, value in _inputs("LlamaModel", "full").items() if name != "use_cache"}
+    inputs = {name: value.to("meta") for name, value in inputs.items()}
+    for program in (model.to("meta"), captured.to("meta")):
+        with pytest.raises(RuntimeError, match="meta tensors"):
+            program(**inputs, use_cache=False)
+
+
 @pytest.mark.parametrize("name", ["BertModel", "LlamaModel"])
 def test_captures_take_a_few_runs(name: str) -> None:
     model, inputs = _model(name), _inputs(name, "right")
