@@ -1,7 +1,8 @@
 """A check for tests: what an alignment has written, specialised to one answer, is the recording with that answer.
 
 `checked_alignments` lets every alignment that is written inside it be checked so, node by node; guards on sizes that
-only the other recording has are the one thing that may be there besides.
+only the other recording has are the one thing that may be there besides. What only asks may be asked earlier: it is
+known by what it asks, not by its place.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 from clew.capture.control.aligning import Alignment
+from clew.capture.control.reads import is_check, only_asks
 from clew.ir.arguments import map_aggregate
 from clew.ir.control import cond
 from clew.ir.graph import Graph
@@ -27,6 +29,7 @@ class _Rows:
         self.chosen = chosen
         self.left_out = left_out
         self.rows: list[Any] = []
+        self.checks: set[Any] = set()
         self.known: dict[Node, Any] = {}
 
     def value(self, nest: Any) -> Any:
@@ -44,8 +47,16 @@ class _Rows:
             elif node.target is operator.getitem and node.args[0] in self.chosen:
                 self.known[node] = self.known[node.args[0]][node.args[1]]
             elif node not in self.left_out and node.op not in ("placeholder", "get_attr"):
-                self.rows.append((node.op, node.target, self.value(node.args), self.value(node.kwargs)))
-                self.known[node] = f"%{len(self.rows)}"
+                self._note(node, (node.op, node.target, self.value(node.args), self.value(node.kwargs)))
+
+    def _note(self, node: Node, row: Any) -> None:
+        if not only_asks(node):
+            self.rows.append(row)
+            self.known[node] = f"%{len(self.rows)}"
+        elif is_check(node):
+            self.checks.add(repr(row))
+        else:
+            self.known[node] = row
 
     def _choose(self, node: Node) -> None:
         body = node.args[1 if self.answer else 2]
@@ -67,6 +78,7 @@ def _check(alignment: Alignment, written: list[Node], first: Node) -> None:
         wanted.known |= recording.outer
         wanted.add(recording.graph.nodes)
         assert found.rows == wanted.rows
+        assert found.checks == wanted.checks
 
 
 def _is_ours(node: Node, asked: set[Node], alignment: Alignment) -> bool:

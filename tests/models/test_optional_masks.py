@@ -29,10 +29,12 @@ MODELS = {
     "GPT2Model": ("GPT2Config", GPT2),
     "LlamaModel": ("LlamaConfig", SMALL | {"num_key_value_heads": 2}),
 }
+GROUPED = SMALL | {"num_attention_heads": 4, "num_key_value_heads": 2}
+GROUPED_MODELS = {f"{name}Model": (f"{name}Config", GROUPED) for name in ("Llama", "Mistral", "Qwen2")}
 
 
-def _model(name: str) -> Any:
-    config, options = MODELS[name]
+def _model(name: str, models: dict[str, Any] = MODELS) -> Any:
+    config, options = models[name]
     torch.manual_seed(0)
     return getattr(transformers, name)(getattr(transformers, config)(**options)).eval()
 
@@ -43,7 +45,7 @@ def _inputs(name: str, mask: str, rows: int = 2, length: int = 7) -> dict[str, A
         masks[-1, 4:] = 0
     elif mask == "left":
         masks[0, :2] = 0
-    more = {"use_cache": False} if name in ("GPT2Model", "LlamaModel") else {}
+    more = {"use_cache": False} if name in ("GPT2Model", *GROUPED_MODELS) else {}
     return {"input_ids": torch.randint(1, 50, (rows, length)), "attention_mask": masks, **more}
 
 
@@ -62,6 +64,48 @@ def test_masks_with_and_without_padding(name: str, example: str) -> None:
     assert len(captured.graph.nodes) <= len(guarded.graph.nodes) + 25
     inside = len(list(all_nodes(captured.graph))) - len(captured.graph.nodes)
     assert inside <= 60  # the mask is built in one place
+
+
+@pytest.mark.parametrize("example", ["full", "right"])
+@pytest.mark.parametrize("name", GROUPED_MODELS)
+def test_layers_that_differ_by_the_mask(name: str, example: str) -> None:
+    model = _model(name, GROUPED_MODELS)  # without a mask, grouped heads are left to the attention itself
+    with checked_alignments() as alignments:
+        captured = clew.trace(model, kwargs=_inputs(name, example))
+    assert len(alignments) == 1
+    assert captured.code.count("if answer") == 1 + 2  # for the mask, and once in each of the two layers
+    for mask, length in [("full", 7), ("right", 7), ("left", 7), ("full", 5), ("left", 9)]:
+        inputs = _inputs(name, mask, rows=3, length=length)
+        with torch.no_grad():
+            assert torch.equal(captured(**inputs).last_hidden_state, model(**inputs).last_hidden_state)
+
+
+OPT = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 32}
+OTHER_MODELS = {
+    "GPTNeoXModel": ("GPTNeoXConfig", SMALL),  # rotates as much of the heads as a table of the module is wide
+    "OPTModel": ("OPTConfig", OPT | {"word_embed_proj_dim": 16}),  # leaves layers out by chance in training
+}
+
+
+@pytest.mark.parametrize("example", ["full", "right"])
+@pytest.mark.parametrize("name", OTHER_MODELS)
+def test_masks_among_other_questions(name: str, example: str) -> None:
+    model = _model(name, OTHER_MODELS)
+    captured = clew.trace(model, kwargs=_inputs(name, example))
+    for mask in ("full", "right", "left"):
+        inputs = _inputs(name, mask)
+        with torch.no_grad():
+            assert torch.equal(captured(**inputs).last_hidden_state, model(**inputs).last_hidden_state)
+
+
+def test_what_masks_hold_cannot_be_asked_without_data() -> None:
+    model = _model("LlamaModel")
+    captured = clew.trace(model, kwargs=_inputs("LlamaModel", "right"))
+    inputs = {name: value for name, value in _inputs("LlamaModel", "full").items() if name != "use_cache"}
+    inputs = {name: value.to("meta") for name, value in inputs.items()}
+    for program in (model.to("meta"), captured.to("meta")):
+        with pytest.raises(RuntimeError, match="meta tensors"):
+            program(**inputs, use_cache=False)
 
 
 @pytest.mark.parametrize("name", ["BertModel", "LlamaModel"])

@@ -3,9 +3,9 @@
 In come the two bodies that follow a question, each the whole rest of the program. Calls that both make at the same
 place are written once, in the graph around; an argument in which they differ is what a small branch gives: a mask or
 None, True or False. What only one of them does stands in that branch, between the same calls as before. Always holds:
-with one answer the result does what the recording with that answer did, call by call and in the same order; besides, if
-it ``shares_checks``, it checks sizes that only the other one has relied on. If the two have too little in common,
-nothing is written.
+with one answer the result does what the recording with that answer did, call by call and in the same order, but for
+what only asks, which may be asked earlier; besides, if it ``shares_checks``, it checks sizes that only the other one
+has relied on. If the two have too little in common, nothing is written.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import itertools
 import operator
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Any
 
 from clew.capture.control.arranging import arrange
-from clew.capture.control.reads import is_check, is_fact, may_write
+from clew.capture.control.reads import is_calculated, is_check, is_fact, is_size, may_write, only_asks
 from clew.capture.control.same import PLAIN, identity, same_argument
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import Variable
@@ -31,8 +32,10 @@ from clew.ir.node import Node, set_meta, set_type
 from clew.ir.source import SourceLine
 from clew.ir.types import ArrayType, Type, type_of
 
-_MOST_BRANCHES = 6
-_MOST_VALUES = 24
+_FEW_BRANCHES = 8
+_FEW_VALUES = 24
+_LAYER = 20
+"""Besides these few, there may be a branch, and a value that it gives, for so many calls: one in each layer, say."""
 _FEW_NODES = 64
 """So many calls that only one of the two makes are always few; of more, they are at most a quarter of all."""
 _MOST_COMPARISONS = 1_000_000
@@ -47,7 +50,7 @@ class _Unalike(Exception):
 class _Shared:
     """A call that is written once: its ``twins`` in the recordings, its arguments, its ``place`` in what is written.
 
-    What asks for sizes may be made earlier than it was; ``row`` is then the call of both that it stands before.
+    What only asks may be made earlier than it was; ``row`` is then the call of both that it stands before.
     """
 
     __slots__ = ("args", "kwargs", "place", "row", "twins")
@@ -114,6 +117,10 @@ class _Recording:
         start = self._cuts[row - 1] + 1 if row else 0
         return not any(may_write(one, self._root) for one in self.nodes[start : self._positions[node]])
 
+    def looks(self) -> Iterator[Any]:
+        """For each node, what it has in common with one of the other body that may be the same call."""
+        return (_key(node, self.outer) for node in self.nodes)
+
     def in_gap(self, gap: int) -> list[Node]:
         """The nodes that stand in a gap."""
         return [node for node, place in self.gaps.items() if place == gap]
@@ -134,7 +141,7 @@ class Alignment:
             self._share_checks()
         if self.fits and self._is_short():
             self._arrange()
-        self.fits = self.fits and self._is_short() and len(self.gaps) <= _MOST_BRANCHES
+        self.fits = self.fits and self._is_short()
 
     # ---- what is shared ------------------------------------------------------------------------------------------
 
@@ -142,7 +149,7 @@ class Alignment:
         """Find the calls that both make, in their order; whether the ends fit together, too."""
         rows = [recording.nodes for recording in self.recordings]
         keys: dict[Any, int] = {}
-        left, right = ([keys.setdefault(_key(node), len(keys)) for node in row] for row in rows)
+        left, right = ([keys.setdefault(key, len(keys)) for key in recording.looks()] for recording in self.recordings)
         if _comparisons(left, right) > _MOST_COMPARISONS:
             return False
         blocks = SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks()
@@ -167,11 +174,18 @@ class Alignment:
             for key in self.choices.keys() - before:
                 del self.choices[key]
             return
-        shared = _Shared((left, right), args, kwargs, len(self.shared))
-        self.shared.append(shared)
+        row = len(self.shared)
+        shared = _Shared((left, right), args, kwargs, row)
         for key in self.choices.keys() - before:
             self.choices[key].user = shared
-        for recording, node in zip(self.recordings, (left, right), strict=True):
+        pairs = list(zip(self.recordings, (left, right), strict=True))
+        if only_asks(left) and all(recording.can_be_read(node, row) for recording, node in pairs):
+            self._early.append(shared)
+            for recording, node in pairs:
+                recording.shared[node] = shared
+            return
+        self.shared.append(shared)
+        for recording, node in pairs:
             recording.share(node, shared)
 
     def _joined(self, left: Any, right: Any, hint: str) -> Any:
@@ -208,7 +222,7 @@ class Alignment:
     def _read_early(self, left: Any, right: Any) -> _Shared | None:
         """One node for a size that both have read, each where it needed it first; None if it is anything else."""
         own = [one.is_own(value) for one, value in zip(self.recordings, (left, right), strict=True)]
-        if not all(own) or not _is_size(left) or not _is_size(right) or left.target is not right.target:
+        if not all(own) or not is_size(left) or not is_size(right) or left.target is not right.target:
             return None
         bases = self.recordings[0].value(left.args[0]), self.recordings[1].value(right.args[0])
         base = bases[0] if bases[0] is bases[1] else self._read_early(*bases)
@@ -295,8 +309,9 @@ class Alignment:
 
     def _is_short(self) -> bool:
         """Whether the two differ in little."""
-        most = max(_FEW_NODES, max(len(recording.nodes) for recording in self.recordings) // 4)
-        return len(self.choices) <= _MOST_VALUES and self._own <= most
+        length = max(len(recording.nodes) for recording in self.recordings)
+        is_little = len(self.choices) <= _FEW_VALUES + length // _LAYER and self._own <= max(_FEW_NODES, length // 4)
+        return is_little and len(self.gaps) <= _FEW_BRANCHES + length // _LAYER
 
     @property
     def _own(self) -> int:
@@ -398,29 +413,10 @@ def _checks_of_sizes(recording: _Recording) -> set[Node]:
             if recording.is_own(recording.value(node)) and node not in needed:
                 needed.add(node)
                 waiting += node.all_input_nodes
-        is_of_sizes = all(_is_size(node) or _is_calculated(node) for node in needed - {check})
+        is_of_sizes = all(is_size(node) or is_calculated(node) for node in needed - {check})
         if is_of_sizes and all(recording.can_be_read(node, recording.row(node)) for node in needed):
             found |= needed
     return found
-
-
-def _is_size(node: Node) -> bool:
-    """Whether a node reads a shape, or one of its sizes."""
-    if node.op != "call_function" or node.kwargs or len(node.args) != 2:
-        return False
-    if node.target is getattr:
-        return node.args[1] in ("shape", "ndim")
-    is_item = node.target is operator.getitem and type(node.args[1]) is int
-    return is_item and isinstance(node.args[0], Node) and node.args[0].target is getattr
-
-
-def _is_calculated(node: Node) -> bool:
-    """Whether a call computes with numbers, and cannot fail."""
-    return node.op == "call_function" and not node.kwargs and node.target in _CALCULATING
-
-
-_CALCULATING = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
-                operator.add, operator.sub, operator.mul, bool)  # fmt: skip
 
 
 # ---- what is alike -----------------------------------------------------------------------------------------------
@@ -432,16 +428,19 @@ def _comparisons(left: list[int], right: list[int]) -> int:
     return sum(counts[key] for key in left)
 
 
-def _key(node: Node) -> Any:
-    """What two calls have in common that may be one; facts about a value are read wherever they are first needed."""
+def _key(node: Node, outer: dict[Node, Node]) -> Any:
+    """What two calls have in common that may be one; facts about a value are read wherever they are first needed.
+
+    ``outer`` has the nodes that parameters stand for.
+    """
     kind = node.value_type
     shown: Any = (kind.dtype, len(kind.shape), kind.device) if isinstance(kind, ArrayType) else kind
     parts = (node.op, identity(node.target), len(node.args), tuple(node.kwargs), shown)
     if is_fact(node):
-        return (*parts, *map(_constant, leaves(node.args)))
+        return (*parts, *(_constant(leaf, outer) for leaf in leaves(node.args)))
     stack = tuple((node._meta or {}).get(_STACK, ()))
     if is_check(node):
-        return (*parts, node.source, stack, *map(_constant, leaves(node.args)))
+        return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args)))
     if bodies_of(node):
         return (*parts, node.source, stack, *map(str, bodies_of(node)))
     return (*parts, node.source, stack)
@@ -452,10 +451,10 @@ def _is_read(node: Node) -> bool:
     return is_fact(node) or is_check(node)
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Any, outer: dict[Node, Node]) -> Any:
     """What an argument adds to what a call is known by."""
     if isinstance(value, Node):
-        return _key(value) if value.op != "placeholder" else value.name
+        return id(outer[value]) if value in outer else _key(value, outer)
     return identity(value)
 
 

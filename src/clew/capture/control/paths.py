@@ -116,7 +116,7 @@ class Paths:
         self.root: Any = None
         """What has the modules that the program calls."""
         self._aligns = False
-        self._unaligned: set[Any] = set()
+        self._unaligned: list[Question] = []
         self.bodies = Bodies(self.graph) if bodies is None else bodies
 
     def _new_graph(self) -> PathGraph:
@@ -196,6 +196,7 @@ class Paths:
                 regions.before_question()
             segment.question = Question(node, answer, source)
             segment.question.place, segment.question.aligns = self._place, self._is_to_align
+            segment.question.is_of_modes = is_of_modes
             if regions is not None and source is not None:
                 segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
             segment.is_complete = True
@@ -223,7 +224,8 @@ class Paths:
         self._known[node] = chosen
         side = question.sides.get(chosen)
         if side is None:
-            side = question.sides[chosen] = Segment(OpenBody(self._new_graph(), is_branch=True))
+            body = OpenBody(self._new_graph(), is_branch=True, is_way=self.body is None and question.aligns)
+            side = question.sides[chosen] = Segment(body)
         assert side.body is not None
         self.bodies.enter(side.body)
         self._segment, self._cursor, self._latest = side, 0, (question, chosen)
@@ -253,23 +255,27 @@ class Paths:
             return False
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-        self._places[place] += 1
         self._place, self._is_to_align = place, False
+        is_own = frame is None or "-packages" not in frame.f_code.co_filename
+        is_small = self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES
+        if not is_own and not is_small and not self._can_be_aligned(node):
+            self.declined = IN_LIBRARY
+            return False
+        self._places[place] += 1
         if len(self._given) >= _MOST_QUESTIONS or self._places[place] > _MOST_AT_ONE_PLACE:
             if self.answers:
                 raise CaptureError(TOO_MUCH)
             self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
-        self.declined = IN_LIBRARY
-        if frame is None or "-packages" not in frame.f_code.co_filename:
-            return True
-        if self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES:
-            self._in_libraries += 1
-            return True
-        can_be = self.body is None and place not in self.guarded and len(self._told) < _MOST_ALIGNED
-        self._is_to_align = can_be and Asked(self.bodies, self.root).depends_on_data(node)
+        self._in_libraries += not is_own and is_small
+        self._is_to_align = not is_own and not is_small
         self._aligns = self._aligns or self._is_to_align
-        return self._is_to_align
+        return True
+
+    def _can_be_aligned(self, node: Node) -> bool:
+        """Whether both answers to a question of a library in a large program are tried."""
+        can_be = self.body is None and self._place not in self.guarded and len(self._told) < _MOST_ALIGNED
+        return can_be and Asked(self.bodies, self.root).depends_on_data(node)
 
     @property
     def is_too_much(self) -> bool:
@@ -350,8 +356,9 @@ class Paths:
         self._close(self._first, self.graph)
         if is_whole:
             move_reads(self.graph, self._first)
-        if self._unaligned:
-            raise Unaligned(*self._unaligned)
+        if self._unaligned:  # ways of another mode may be the only ones that have too little in common
+            of_modes = [question.place for question in self._unaligned if question.is_of_modes]
+            raise Unaligned(*(of_modes or [question.place for question in self._unaligned]))
 
     def _close(self, segment: Segment, graph: Graph) -> None:
         question = segment.question
@@ -365,7 +372,7 @@ class Paths:
         if self.body is None and sides and write_once(graph, segment, question, sides, self.root):
             return
         if question.aligns:
-            self._unaligned.add(question.place)
+            self._unaligned.append(question)
         for answer in {True, False} - sides.keys():
             sides[answer] = _refusing(question, not answer, self.missing)
         graph.output(write_branch(graph, segment, question, sides))

@@ -15,7 +15,7 @@ from typing import Any
 from clew.capture.control.aligning import Alignment, inline
 from clew.capture.control.arranging import arrange
 from clew.capture.control.raising import raise_error
-from clew.capture.control.reads import is_fact
+from clew.capture.control.reads import is_calculated, is_fact, only_asks
 from clew.capture.control.same import identity
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.expressions import describe
@@ -68,6 +68,7 @@ class Question:
         self.place: Any = None
         self.aligns = False
         """Whether what follows must not be written twice, since a library asks in a large program."""
+        self.is_of_modes = False
 
     def recorded(self) -> dict[bool, OpenBody]:
         """The bodies of the ways that were recorded, by their answers."""
@@ -89,7 +90,8 @@ class Question:
 
 def share_facts(segment: Segment, graph: Graph, renamed: dict[Node, Node] | None = None) -> None:
     """Let all ways use one node for parameters of the program, and for facts that they have read about a value that
-    was there before the question: each run has made its own. ``renamed`` is what stands for nodes of the graph."""
+    was there before the question, and numbers computed of these: each run has made its own. ``renamed`` is what stands
+    for nodes of the graph."""
     question = segment.question
     if question is None:
         return
@@ -106,6 +108,8 @@ def share_facts(segment: Segment, graph: Graph, renamed: dict[Node, Node] | None
         for parameter, first in inner.items():
             parameter.replace_all_uses_with(first)
             side.body.graph.erase_node(parameter)
+    for node in same.keys() - (renamed or {}).keys():
+        graph.erase_node(node)
 
 
 def _same_facts(graph: Graph, segment: Segment) -> dict[Node, Node]:
@@ -115,12 +119,17 @@ def _same_facts(graph: Graph, segment: Segment) -> dict[Node, Node]:
     first: dict[Any, Node] = {}
     same: dict[Node, Node] = {}
     for node in graph.nodes:
-        if (node.op == "get_attr" or (is_fact(node) and not node.kwargs)) and node not in before:
+        if (node.op == "get_attr" or (is_fact(node) and not node.kwargs) or _is_number(node)) and node not in before:
             args = tuple(map(identity, leaves(map_arg(node.args, lambda used: same.get(used, used)))))
             found = first.setdefault((node.op, node.target, args), node)
             if found is not node:
                 same[node] = found
     return same
+
+
+def _is_number(node: Node) -> bool:
+    """Whether a node computes a number of others."""
+    return is_calculated(node) and only_asks(node)
 
 
 def questions(segment: Segment) -> Iterator[Question]:
@@ -268,20 +277,21 @@ def _is_long(body: OpenBody) -> bool:
 
 
 def move_reads(graph: Graph, segment: Segment) -> None:
-    """Let parameters, and what branches give, be read where they are first used, as in a program without questions, and
-    facts that were read for what follows the question before it: so it stands in the head of its branch."""
+    """Let parameters, numbers, and what branches give, stand where they are first used, as in a program without
+    questions, and facts that were read for what follows the question before it: so it stands in the head of its branch.
+    """
     before = set(segment.nodes)
-    place = {node: number for number, node in enumerate(graph.nodes)}
     reads = [node for node in graph.nodes if node not in before and node.users]
-    for node in [node for node in reads if node.op == "get_attr" or _is_result(node)]:
-        min(node.users, key=place.__getitem__).prepend(node)
+    for node in reversed([node for node in reads if node.op == "get_attr" or _is_result(node) or _is_number(node)]):
+        min(node.users).prepend(node)
     asked = segment.nodes[-1] if segment.nodes else None
     if asked is None or asked.graph is not graph or effect_of(asked) is not Effect.NONE:
         return
     for node in [node for node in reads if is_fact(node) and not _is_result(node)]:
-        if all(place[used] < place[asked] for used in node.all_input_nodes):
+        if all(used < asked or used.op == "get_attr" for used in node.all_input_nodes):
+            for used in [used for used in node.all_input_nodes if used > asked]:
+                asked.prepend(used)
             asked.prepend(node)
-            place[node] = place[asked] - 1
 
 
 def _is_result(node: Node) -> bool:

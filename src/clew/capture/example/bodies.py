@@ -7,6 +7,7 @@ made inside a body that is used after the body has ended is refused: outside the
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from clew.errors import CaptureError
@@ -18,18 +19,19 @@ from clew.ir.node import Node
 class OpenBody:
     """A body that is being recorded: its graph, and the parameter for each value that comes from outside."""
 
-    def __init__(self, graph: Graph | None = None, is_branch: bool = False) -> None:
+    def __init__(self, graph: Graph | None = None, is_branch: bool = False, is_way: bool = False) -> None:
         self.graph = Graph() if graph is None else graph
         self.is_branch = is_branch
+        self.is_way = is_way
+        """Whether it holds the whole rest of the program, after a question of a library whose ways become one."""
         self.free: dict[Node, Node] = {}
 
     def parameter(self, outer: Node) -> Node:
         """The parameter that stands for a node of the graph around; those come before the parameters of its own."""
         known = self.free.get(outer)
         if known is None:
-            taken = set(self.free.values())
-            first = next((node for node in self.graph.nodes if node not in taken), None)
-            with self.graph.inserting_after() if first is None else self.graph.inserting_before(first):
+            latest = next(reversed(self.free.values()), self.graph._root)
+            with self.graph.inserting_before(latest._next):
                 known = self.free[outer] = Graph.create_node(self.graph, "placeholder", outer.name)
             object.__setattr__(known, "value_type", outer.value_type)
         return known
@@ -55,6 +57,11 @@ class Bodies:
     def is_open(self, graph: Graph) -> bool:
         """Whether nodes can be added to a graph: the outermost one, or a body that has not ended."""
         return graph is self.outermost or any(body.graph is graph for body in self.open)
+
+    @property
+    def ways(self) -> list[OpenBody]:
+        """The bodies that hold the rest of the program as this run goes on, each inside of the one before."""
+        return list(itertools.takewhile(lambda body: body.is_way, self.open))
 
     def begin(self) -> OpenBody:
         """Open a body: from now on new nodes go there."""

@@ -422,7 +422,16 @@ class Run(ExampleRun):
     def _finish_way(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
         with torch._C.DisableTorchFunction():
-            return super()._finish_way(result)
+            is_done = super()._finish_way(result)
+        self.recorder.sizes.keep_asked(of_ways=True)
+        return is_done
+
+    def _ends_raising(self, error: Exception) -> bool:
+        """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
+        is_own = super()._ends_raising(error)
+        if is_own:
+            self.recorder.sizes.keep_asked(of_ways=True)
+        return is_own
 
     def finish(self, runs: list[Run]) -> None:
         """Complete the graph with what all runs relied on."""

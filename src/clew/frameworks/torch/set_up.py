@@ -15,6 +15,8 @@ import torch
 from clew.capture.example.guards import Variable
 from clew.capture.example.slots import Slot
 from clew.errors import CaptureError
+from clew.ir.arguments import map_aggregate
+from clew.ir.graph import Graph
 from clew.ir.node import Node
 
 _Table = dict[int, Any]
@@ -135,4 +137,8 @@ def _is_flag(slot: Slot) -> bool:
 
 def _recorded(nodes: Iterable[Node]) -> list[tuple[Any, ...]]:
     """The nodes of a run, to be compared with those of another run of the same program."""
-    return [(node.op, node.name, node.target, repr(node.args), repr(node.kwargs)) for node in nodes]
+    return [(node.op, node.name, node.target, _shown(node.args), _shown(node.kwargs)) for node in nodes]
+
+
+def _shown(arguments: Any) -> str:
+    return repr(map_aggregate(arguments, lambda leaf: str(leaf) if isinstance(leaf, Graph) else leaf))

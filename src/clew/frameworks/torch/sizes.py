@@ -3,7 +3,8 @@
 In comes a node whose value is a tensor; out goes its shape as expressions over symbols. A symbol is a dimension of an
 input, of an attribute, or of a tensor that no shape rule knows anything about. Shapes are found when somebody asks, by
 walking back over the nodes, once for each; and a size becomes a node of the graph only where it is used, once for each
-expression. Nodes of the program's own graph are looked at alone: bodies of branches and loops keep sizes of their own.
+expression. Nodes of the program's own graph are looked at, and of the bodies that hold the rest of it after a question
+of a library; bodies of branches and loops keep sizes of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from clew.capture.example.bodies import OpenBody
 from clew.capture.example.expressions import describe
 from clew.capture.example.guards import require
 from clew.capture.example.recorder import Pending, Scalar
@@ -33,6 +35,7 @@ from clew.capture.example.sizes import (
 from clew.frameworks.torch.shape_rules import Call, Several, Shape, Unknown, squeezed_axes
 from clew.frameworks.torch.shape_table import answer_of
 from clew.ir.effects import effect_of
+from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.ir.source import user_source
@@ -56,7 +59,7 @@ class SizePlace(Pending):
         self.sizes = sizes
 
     def made_by(self, recorder: Any) -> Node:
-        """The node, made in the program's own graph."""
+        """The node, made in the program's own graph, or after the question that it hangs on."""
         return self.sizes.node(self.size)
 
 
@@ -74,6 +77,7 @@ class Sizes:
         self._sizes: dict[Node, Size] = {}
         self._comparisons: dict[Any, Node] = {}
         self._read_shapes: dict[Node, Node] = {}
+        self._outside: dict[Node, Node] = {}
         self._relied: set[Node] = set()
         self._assumed: set[Node] = set()
         self._asked: list[Node] = []
@@ -91,10 +95,35 @@ class Sizes:
         recorder = self._recorder
         is_plain = type(tensor) in recorder.array_kinds or isinstance(tensor, FakeTensor)
         is_plain = is_plain and recorder.arrays is None and self._is_on
-        return is_plain and node.graph is recorder.bodies.outermost and isinstance(node.value_type, ArrayType)
+        return is_plain and self._level(node) is not None and isinstance(node.value_type, ArrayType)
+
+    def _level(self, node: Node) -> int | None:
+        """After how many questions a node stands; None if it is of a part of the program, a branch or loop."""
+        bodies = self._recorder.bodies
+        if node.graph is bodies.outermost:
+            return 0
+        ways = enumerate(bodies.ways, 1) if bodies.open else ()
+        return next((level for level, body in ways if body.graph is node.graph), None)
+
+    @property
+    def _is_inside(self) -> bool:
+        """Whether a branch, a loop or a function that was handed on is being recorded."""
+        bodies = self._recorder.bodies
+        return len(bodies.ways) < len(bodies.open)
+
+    def _outer(self, node: Node) -> Node | None:
+        """What a parameter stands for, of the rest of the program after a question; None for any other node."""
+        if node.op != "placeholder" or node.graph is self._recorder.bodies.outermost:
+            return None
+        free = next((body.free for body in self._recorder.bodies.ways if body.graph is node.graph), None)
+        if free is None:
+            return None
+        if node not in self._outside:
+            self._outside |= {parameter: outer for outer, parameter in free.items()}
+        return self._outside.get(node)
 
     def shape_of(self, node: Node) -> tuple[Size, ...]:
-        """The sizes of a tensor of the program's own graph."""
+        """The sizes of a tensor of the program."""
         known = self._shapes.get(node)
         if known is None:
             for one in self._not_known(node):
@@ -113,12 +142,20 @@ class Sizes:
                 yield one
             else:
                 waiting.append((one, True))
+                outer = self._outer(one)
+                waiting += [(outer, False)] if outer is not None else []
                 waiting += [(given, False) for given in one._inputs if not isinstance(given.value_type, ScalarType)]
 
     def _learn(self, node: Node) -> None:
         self.is_assuming = False
-        self._learn_shape(node)
-        if self.is_assuming or not self._assumed.isdisjoint(node._inputs):
+        outer = self._outer(node)
+        if outer is None:
+            self._learn_shape(node)
+        elif outer in self._shapes:
+            self._shapes[node] = self._shapes[outer]
+        else:
+            self._several[node] = self._several[outer]
+        if self.is_assuming or outer in self._assumed or not self._assumed.isdisjoint(node._inputs):
             self._assumed.add(node)
 
     def _learn_shape(self, node: Node) -> None:
@@ -193,8 +230,8 @@ class Sizes:
         return tuple(self._own(path, place, size) for place, size in enumerate(tensor.shape))
 
     def count(self, node: Node) -> Size | None:
-        """How many tensors a call of the program's own graph gives; None if no rule knows."""
-        if not self._is_on or node.graph is not self._recorder.bodies.outermost:
+        """How many tensors a call of the program gives; None if no rule knows."""
+        if not self._is_on or self._level(node) is None:
             return None
         for one in self._not_known(node):
             self._learn(one)
@@ -203,7 +240,7 @@ class Sizes:
 
     def squeezed(self, node: Node) -> list[Size] | None:
         """The sizes that decide what the rank of a squeezed tensor is; None if no rule knows."""
-        if not self._is_on or node.graph is not self._recorder.bodies.outermost:
+        if not self._is_on or self._level(node) is None:
             return None
         call = Call(self, node.args, node.kwargs)
         try:
@@ -219,17 +256,21 @@ class Sizes:
             self._asked.append(node)
         return shape
 
-    def keep_asked(self) -> None:
+    def keep_asked(self, of_ways: bool = False) -> None:
         """Let calls stay in the graph whose sizes were asked for, even if only these were used: a size is what a rule
-        says if the call does not raise."""
+        says if the call does not raise. Those that follow a question come first, before the ways become one."""
+        bodies = self._recorder.bodies
         live: set[Node] = set()
         for node in reversed(dict.fromkeys(self._asked)):
-            if not node._erased and isinstance(node.value_type, ArrayType) and not _is_live(node, live):
+            if node._erased or (node.graph is not bodies.outermost) is not of_ways:
+                continue
+            if isinstance(node.value_type, ArrayType) and not _is_live(node, live, bodies.ways if of_ways else ()):
                 with node.graph.inserting_after(node):
-                    rank = node.graph.call_function(getattr, (node, "ndim"))
+                    rank = Graph.create_node(node.graph, "call_function", getattr, (node, "ndim"))
                 with node.graph.inserting_after(rank):
                     expected = len(node.value_type.shape)
-                    node.graph.call_function(require, (rank, expected, describe(rank, expected)))
+                    args = (rank, expected, describe(rank, expected))
+                    Graph.create_node(node.graph, "call_function", require, args)
 
     def is_held(self, size: Size) -> bool:
         """Whether a size is a dimension of an attribute of the root."""
@@ -254,10 +295,11 @@ class Sizes:
     # ---- numbers -------------------------------------------------------------------------------------------------
 
     def number(self, node: Node) -> Size | None:
-        """The whole number that a node of the program's own graph stands for."""
+        """The whole number that a node of the program stands for."""
         known = self._sizes.get(node)
-        if known is None and node.value_type == _INT and node.graph is self._recorder.bodies.outermost:
-            known = self._new_number(node, None)
+        if known is None and node.value_type == _INT and self._level(node) is not None:
+            outer = self._outer(node)
+            known = self._new_number(node, None) if outer is None else self.number(outer)
         return known
 
     def _new_number(self, node: Node, example: int | None) -> Size:
@@ -278,7 +320,7 @@ class Sizes:
         place = value.place
         if type(place) is SizePlace:
             return place.size
-        if type(place) is not Node or place.graph is not self._recorder.bodies.outermost:
+        if type(place) is not Node or self._level(place) is None:
             return None
         known = self._sizes.get(place)
         if known is None:
@@ -342,9 +384,10 @@ class Sizes:
         return known
 
     def _make(self, function: Callable[..., Any], args: tuple[Any, ...], is_result: bool = False) -> Node:
-        recorder = self._recorder
-        outermost = recorder.bodies.outermost
-        return recorder._create("call_function", function, args, {}, outermost, never_fails=True, is_result=is_result)
+        recorder, bodies = self._recorder, self._recorder.bodies
+        level = max((self._level(arg) or 0 for arg in args if isinstance(arg, Node)), default=0) if bodies.open else 0
+        graph = bodies.open[level - 1].graph if level else bodies.outermost
+        return recorder._create("call_function", function, args, {}, graph, never_fails=True, is_result=is_result)
 
     # ---- what programs do with sizes -----------------------------------------------------------------------------
 
@@ -372,7 +415,7 @@ class Sizes:
     def _calculation(self, function: Any, values: tuple[Any, ...], size: Size) -> Any:
         """The place of a number that the program calculates: a node that bears its name, unless there is one."""
         recorder = self._recorder
-        if size not in self._nodes and as_symbol(size) is None and not recorder.bodies.open:
+        if size not in self._nodes and as_symbol(size) is None and not self._is_inside:
             given = tuple(recorder.argument(value) for value in values)
             self._note(self._make(function, given, is_result=True), size)
         return self.place(size)
@@ -382,19 +425,20 @@ class Sizes:
         known = self._comparisons.get(key)
         if known is None:
             args = tuple(one if isinstance(one, int) else self.node(one) for one in (left, right))
-            known = self._comparisons[key] = self._make(function, args, is_result=not self._recorder.bodies.open)
+            known = self._comparisons[key] = self._make(function, args, is_result=not self._is_inside)
         return known
 
 
-def _is_live(node: Node, live: set[Node]) -> bool:
+def _is_live(node: Node, live: set[Node], ways: Sequence[OpenBody]) -> bool:
     """Whether a result, or a call that does more than compute, depends on a node; those of which it is known are
-    ``live``."""
+    ``live``. Where there are ``ways``, one inside of the other, a parameter of an inner one depends on its node."""
     waiting, seen = [node], {node}
     while waiting:
         one = waiting.pop()
         if one.op == "output" or one in live:
             live.add(node)
             return True
-        waiting += [user for user in one.users if user not in seen]
-        seen.update(one.users)
+        users = [*one.users, *(body.free[one] for body in ways if one in body.free)]
+        waiting += [user for user in users if user not in seen]
+        seen.update(users)
     return any(effect_of(one) is not Effect.NONE for one in seen)
