@@ -21,6 +21,11 @@ ALIVE: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 """Captured programs, and modules of graphs, by their identities."""
 
 
+def is_traced() -> bool:
+    """Whether ``torch.jit.trace`` watches the calls that are made, or ``make_fx``, an export or another mode does."""
+    return torch._C._len_torch_dispatch_stack() > 0 or torch._C._get_tracing_state() is not None
+
+
 class Way(IntEnum):
     """How a compiler may take a call."""
 
