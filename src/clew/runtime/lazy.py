@@ -1,9 +1,9 @@
 """LazyGraph: captured at the first call, and again whenever the guards of all captures fail.
 
 The result of a call that captures comes from that very run. A call whose guards fail leaves no mark: what it had
-changed by then is put back before the next capture is tried. The capture that was used last is tried first, then the
-one that fitted arguments like these, and those whose guards at the entrance seem to fail are tried last. Calls of
-captures take no lock; one thread captures at a time, and only while no other one runs a capture of the same program.
+changed by then is put back before the next capture is tried. The capture that last fitted arguments like these is tried
+first, and those whose guards at the entrance seem to fail are tried last. Calls of captures take no lock; one thread
+captures at a time, and only while no other one runs a capture of the same program.
 """
 
 from __future__ import annotations
@@ -36,39 +36,39 @@ _NONE, _LATER = object(), object()
 """No capture fits; a capture is being made."""
 
 
-def _never() -> bool:
-    return False
+def _nothing() -> Any:
+    return None
 
 
-_is_compiling: Callable[[], bool] = _never
-_is_traced: Callable[[], bool] = _never
-"""Whether torch's compiler reads this code, or a tracer of torch's watches the call: they are shown the original."""
+_is_compiling: Callable[[], Any] = _nothing
+_count_of_modes: Callable[[], Any] = _nothing
+_tracing_state: Callable[[], Any] = _nothing
+"""Whether torch's compiler reads this code, or something of torch's watches the call: they are shown the original."""
 
 
 def _ask_torch() -> None:
-    """Ask torch these two things from now on, if it is there."""
-    global _is_compiling, _is_traced
-    if _is_compiling is _never and "torch" in sys.modules:
+    """Ask torch these things from now on, if it is there."""
+    global _is_compiling, _count_of_modes, _tracing_state
+    if _is_compiling is _nothing and "torch" in sys.modules:
         compiler = importlib.import_module("clew.runtime.compiler")
-        _is_traced, _is_compiling = compiler.is_traced, compiler.is_compiling
+        _count_of_modes, _tracing_state = compiler.count_of_modes, compiler.tracing_state
+        _is_compiling = compiler.is_compiling
 
 
 class Entry:
     """A capture, and how the program stood that it holds for."""
 
-    __slots__ = ("captured", "parts", "pins")
+    __slots__ = ("captured", "hold", "parts", "pins")
 
     def __init__(self, captured: Any, parts: tuple[Any, ...], pins: Pins) -> None:
         self.captured = captured
         self.parts = parts
         self.pins = pins
+        self.hold = pins.hold if any(pins) else None
 
-    def may_fit(self, parts: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | None:
-        """Whether a call probably fits; None if it cannot."""
-        if self.parts != parts or not self.pins.hold():
-            return None
-        fits: bool = self.captured._may_fit(args, kwargs)
-        return fits
+    def stands(self, parts: Any) -> bool:
+        """Whether the program is what it was."""
+        return (self.parts is parts or self.parts == parts) and (self.hold is None or self.hold())
 
 
 class LazyGraph(StandsFor):
@@ -79,8 +79,8 @@ class LazyGraph(StandsFor):
     """
 
     __slots__ = (
-        "captures", "limit", "_capture", "_parts", "_entries", "_last", "_liked", "_calls", "_is_capturing", "_warned",
-        "__dict__", "__weakref__",
+        "captures", "limit", "_capture", "_parts", "_has_parts", "_entries", "_liked", "_calls", "_is_capturing",
+        "_warned", "__dict__", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], limit: int = 16) -> None:
@@ -91,8 +91,8 @@ class LazyGraph(StandsFor):
         self.limit = limit
         self._capture = capture
         self._parts = Parts(fn)
+        self._has_parts = self._parts.are_there
         self._entries: tuple[Entry, ...] = ()
-        self._last: Entry | None = None
         self._liked: dict[Any, Entry] = {}
         self._calls: list[int] = []
         self._is_capturing = self._warned = False
@@ -105,7 +105,7 @@ class LazyGraph(StandsFor):
     # ---- calls ---------------------------------------------------------------------------------------------------
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if _is_compiling() or recording.get() is not None or _is_traced():
+        if _is_compiling() or recording.get() is not None or _count_of_modes() or _tracing_state() is not None:
             return self.fn(*args, **kwargs)
         known = self._entries
         if known:
@@ -123,45 +123,45 @@ class LazyGraph(StandsFor):
 
     def _call_one(self, known: tuple[Entry, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the first capture that fits."""
-        parts = self._parts.now()
+        parts = self._parts.now() if self._has_parts else ()
         if len(known) == 1:
             (entry,) = known
-            if entry.parts != parts or not entry.pins.hold():
+            if not entry.stands(parts):
                 return _NONE
             try:
                 return entry.captured(*args, **kwargs)
             except GuardError:
                 return _NONE
-        for entry in self._candidates(known, parts, args, kwargs):
+        key = _likeness(args, kwargs)
+        for entry in self._candidates(known, self._liked.get(key), parts, args, kwargs):
             try:
                 result = entry.captured(*args, **kwargs)
             except GuardError:
                 continue
-            if entry is not self._last:
-                self._like(entry, args, kwargs)
+            self._like(key, entry)
             return result
         return _NONE
 
     def _candidates(
-        self, known: tuple[Entry, ...], parts: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, known: tuple[Entry, ...], liked: Entry | None, parts: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[Entry]:
         """The captures that this call may fit: first those whose guards at the entrance hold."""
-        last = self._last
-        if last is not None and last.may_fit(parts, args, kwargs):
-            yield last
-        liked = self._liked.get(_likeness(args, kwargs))
-        if liked is not None and liked is not last and liked.may_fit(parts, args, kwargs):
+        if liked is not None and liked.stands(parts) and liked.captured._may_fit(args, kwargs):
             yield liked
-        answers = [(entry, entry.may_fit(parts, args, kwargs)) for entry in known]
-        yield from (entry for entry, fits in answers if fits and entry is not last and entry is not liked)
-        yield from (entry for entry, fits in answers if fits is False)
+        doubtful = []
+        for entry in reversed(known):
+            if entry.stands(parts):
+                if not entry.captured._may_fit(args, kwargs):
+                    doubtful.append(entry)
+                elif entry is not liked:
+                    yield entry
+        yield from doubtful
 
-    def _like(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Try this capture first from now on, and soon where the plain arguments are these again."""
-        self._last = entry
+    def _like(self, key: Any, entry: Entry) -> None:
+        """Try this capture first when the plain arguments are these again."""
         if len(self._liked) >= _MOST_LIKED:
             self._liked.clear()
-        self._liked[_likeness(args, kwargs)] = entry
+        self._liked[key] = entry
 
     def _call_new(self, known: tuple[Entry, ...] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call that none of the ``known`` captures fits, or that has to wait for a capture first."""
@@ -197,7 +197,6 @@ class LazyGraph(StandsFor):
 
     def _add(self, entry: Entry) -> None:
         self.captures.append(entry.captured)
-        self._last = entry
         self._entries = (*self._entries, entry)
 
     def _is_quiet(self) -> bool:

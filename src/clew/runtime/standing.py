@@ -7,9 +7,9 @@ captures read them, and guard those that they relied on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import chain, repeat
-from operator import attrgetter, is_, itemgetter
+from collections.abc import Callable, Iterable
+from itertools import chain
+from operator import is_
 from typing import Any
 
 from clew.capture.example.captured import Pins
@@ -18,10 +18,6 @@ from clew.ir.guests import module_guest
 
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
-_attributes = attrgetter("__dict__")
-_children = itemgetter("_modules")
-
-
 class Structure:
     """The parts of a module at one time, their classes, and methods ``forward`` of single ones. Two of them are equal if
     all of that is the same; the parts are kept alive, so that no other object can be taken for one of them."""
@@ -29,39 +25,39 @@ class Structure:
     def __init__(self, parts: list[Any]) -> None:
         self._parts = parts
         self._holders = [vars(part) for part in parts]
-        self._types = [type(part) for part in parts]
-        self._forwards = [holder.get("forward") for holder in self._holders]
         self._tables = [holder["_modules"] for holder in self._holders]
-        self._sizes = [len(table) for table in self._tables]
-        self._below = [*chain.from_iterable(table.values() for table in self._tables)]
-        self._names = [*chain.from_iterable(self._tables)]
+        self._children = [[*table.items()] for table in self._tables]
+        self._others = [(type(part), holder.get("forward")) for part, holder in zip(parts, self._holders, strict=True)]
+        self.stands = self._test()
         guest = module_guest(parts[0])
         self._hooks: list[dict[int, Any]] = [held[name] for held in self._holders for name in HOOKS if name in held]
         self._hooks += [] if guest is None else guest.shared_hooks()
         self._hooks_made: Callable[[], int | None] = (lambda: None) if guest is None else guest.hooks_made
-        self._hooked: tuple[int | None, tuple[int, ...]] = (None, ())
+        self._found: tuple[int | None, tuple[Structure, tuple[int, ...]]] = (None, (self, ()))
 
-    def stands(self) -> bool:
-        """Whether nothing of it has changed."""
-        holders = self._holders
-        return (
-            all(map(is_, map(_attributes, self._parts), holders))
-            and all(map(is_, map(type, self._parts), self._types))
-            and all(map(is_, map(dict.get, holders, repeat("forward")), self._forwards))
-            and all(map(is_, map(_children, holders), self._tables))
-            and [*map(len, self._tables)] == self._sizes
-            and all(map(is_, chain.from_iterable(map(dict.values, self._tables)), self._below))
-            and [*chain.from_iterable(self._tables)] == self._names
-        )
+    def _test(self) -> Callable[[], bool]:
+        """What tells whether nothing of it has changed: one expression, since each call of a lazy graph asks."""
+        names: dict[str, Any] = {"is_": is_, "type": type, "all": all, "map": map}
+        terms = []
+        for i, (part, holder, table) in enumerate(zip(self._parts, self._holders, self._tables, strict=True)):
+            kind, forward = self._others[i]
+            names |= {f"p{i}": part, f"d{i}": holder, f"t{i}": kind, f"m{i}": table, f"f{i}": forward}
+            terms += [f"p{i}.__dict__ is d{i}", f"type(p{i}) is t{i}", f"d{i}['_modules'] is m{i}"]
+            terms.append(f"'forward' not in d{i}" if forward is None else f"d{i}.get('forward') is f{i}")
+            terms.append(f"[*m{i}] == n{i} and all(map(is_, m{i}.values(), c{i}))" if table else f"not m{i}")
+            names |= {f"n{i}": [*table], f"c{i}": [*table.values()]} if table else {}
+        exec(compile(f"def stands(): return {' and '.join(terms)}", "<clew parts>", "exec", dont_inherit=True), names)
+        return names["stands"]  # type: ignore[no-any-return]
 
-    def hooks(self) -> tuple[int, ...]:
-        """The hooks of all parts; where there were none, they are looked for again only if one was put anywhere."""
+    def now(self) -> tuple[Structure, tuple[int, ...]]:
+        """Itself, and the hooks of all parts; where there were none, they are looked for again only if one was put
+        anywhere."""
         made = self._hooks_made()
-        before, found = self._hooked
-        if made is None or found or made != before:
-            found = tuple(chain.from_iterable(self._hooks))
-            self._hooked = (made, found)
-        return found
+        before, now = self._found
+        if made is None or made != before or now[1]:
+            now = (self, tuple(chain.from_iterable(self._hooks)))
+            self._found = (made, now)
+        return now
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Structure) and self._identity() == other._identity())
@@ -69,8 +65,12 @@ class Structure:
     __hash__ = None  # type: ignore[assignment]
 
     def _identity(self) -> list[Any]:
-        objects = chain(self._parts, self._holders, self._types, self._forwards, self._tables, self._below)
-        return [*map(id, objects), *self._sizes, *self._names]
+        single = chain(self._parts, self._holders, self._tables, chain.from_iterable(self._others))
+        return [*map(id, single), *([(name, id(child)) for name, child in below] for below in self._children)]
+
+
+Standpoint = tuple[Structure, tuple[int, ...]] | tuple[()]
+"""Which parts there are, and which hooks they have."""
 
 
 class Parts:
@@ -78,20 +78,24 @@ class Parts:
     holds for these parts, their classes and their hooks only."""
 
     def __init__(self, fn: Any) -> None:
-        self._list = getattr(getattr(fn, "__self__", fn), "modules", None)
+        self._list: Callable[[], Iterable[Any]] | None = getattr(getattr(fn, "__self__", fn), "modules", None)
         self._structure: Structure | None = None
 
-    def now(self) -> tuple[Any, ...]:
+    @property
+    def are_there(self) -> bool:
+        """Whether there may be any."""
+        return self._list is not None
+
+    def now(self) -> Standpoint:
         """Which parts there are, and which hooks they have; nothing for a function."""
-        if self._list is None:
-            return ()
         structure = self._structure
-        if structure is None or not structure.stands():
-            parts = list(self._list())
-            if not all("training" in vars(part) and type(vars(part).get("_modules")) is dict for part in parts):
-                return ()
-            structure = self._structure = Structure(parts)
-        return (structure, structure.hooks())
+        if structure is not None and structure.stands():
+            return structure.now()
+        parts = [] if self._list is None else list(self._list())
+        if not all("training" in vars(part) and isinstance(vars(part).get("_modules"), dict) for part in parts):
+            return ()
+        structure = self._structure = Structure(parts) if parts else None
+        return () if structure is None else structure.now()
 
 
 class Standing:
