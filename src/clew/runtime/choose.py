@@ -33,7 +33,8 @@ CAPTURES = {
 METHODS = {"torch": "clew.runtime.methods"}
 LAZY = {"torch": "clew.runtime.lazy_module"}
 PLAIN = "clew.runtime.plain"
-"""The files that make modules of each framework, callables of its captures and lazy graphs of its modules; they wait until they are needed."""
+"""The files that make modules of each framework, callables of its captures, and lazy graphs of its modules; they wait
+until they are needed."""
 
 
 def _is_of(value: Any, package: str) -> bool:

@@ -108,6 +108,7 @@ class LazyGraph(StandsFor):
         if _is_compiling() or recording.get() is not None or _count_of_modes() or _tracing_state() is not None:
             return self.fn(*args, **kwargs)
         known = self._entries
+        result = _NONE
         if known:
             thread = threading.get_ident()
             self._calls.append(thread)
@@ -117,9 +118,7 @@ class LazyGraph(StandsFor):
                 self._calls.remove(thread)
             if result is not _NONE and result is not _LATER:
                 return result
-            if result is _LATER:
-                known = None
-        return self._call_new(known, args, kwargs)
+        return self._call_new(known if result is _NONE else None, args, kwargs)
 
     def _call_one(self, known: tuple[Entry, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of the first capture that fits."""
@@ -216,9 +215,9 @@ class LazyGraph(StandsFor):
         failing = Counter(str(one) for one in (entry.captured.check(*args, **kwargs) for entry in self._entries) if one)
         found = "; ".join(f"{text} ({count} of them)" for text, count in failing.most_common(3))
         warnings.warn(
-            f"{self!r} has as many captures as it may have, and none of them fits this call: such calls run the original."
-            f" What the captures assume: {found or 'the same parts, hooks and values'}. Arguments that differ at each "
-            "call should be tensors or numbers, or raise the limit: clew.trace(fn, limit=...)",
+            f"{self!r} has as many captures as it may have, and none of them fits this call: the original runs. "
+            f"What the captures assume: {found or 'the same parts, hooks and values'}. Give what differs at each "
+            "call as tensors or numbers, or raise the limit: clew.trace(fn, limit=...)",
             RuntimeWarning,
             stacklevel=4,
         )

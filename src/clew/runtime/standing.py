@@ -19,8 +19,11 @@ from clew.ir.guests import module_guest
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 class Structure:
-    """The parts of a module at one time, their classes, and methods ``forward`` of single ones. Two of them are equal if
-    all of that is the same; the parts are kept alive, so that no other object can be taken for one of them."""
+    """The parts of a module at one time, their classes, and methods ``forward`` of single ones.
+
+    Two of them are equal if all of that is the same. The parts are kept alive, so that no other object can be taken for
+    one of them.
+    """
 
     def __init__(self, parts: list[Any]) -> None:
         self._parts = parts
