@@ -18,6 +18,7 @@ from clew.ir.guests import module_guest
 
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
+
 class Structure:
     """The parts of a module at one time, their classes, and methods ``forward`` of single ones.
 
