@@ -108,8 +108,6 @@ def test_no_capture_is_made_while_another_thread_calls_one(monkeypatch: pytest.M
 
 
 def test_calls_wait_for_a_capture_of_the_same_program():
-    order: list[str] = []
-
     def slow(x: Tensor, name: str) -> Tensor:
         if name == "slow":
             time.sleep(0.3)
@@ -118,14 +116,14 @@ def test_calls_wait_for_a_capture_of_the_same_program():
     lazy = clew.trace(slow)
     lazy(X, "quick")
 
-    def work(place: int) -> None:
-        time.sleep(0.1 * place)
+    def work(place: int) -> int:
         name = ("slow", "quick")[place]
+        while name == "quick" and not lazy._is_capturing:
+            time.sleep(0.001)
         assert torch.equal(lazy(X, name), X + len(name))
-        order.append(name)
+        return len(lazy.captures)
 
-    at_once(work, 2)
-    assert order == ["slow", "quick"] and lazy._calls == []
+    assert at_once(work, 2) == [2, 2] and lazy._calls == []
 
 
 # ---- the limit -------------------------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ _PATIENCE = 120.0
 """For so many seconds a call waits while another thread captures."""
 _DRAINING = 1.0
 """For so many seconds a capture waits for the calls that are under way in other threads."""
+_COMPILER = "clew.runtime.compiler"
+"""The file that knows what torch can be asked; it waits until torch is there."""
 _PLAIN = frozenset({str, int, bool, float, type(None)})
 _MOST_LIKED = 256
 _NONE, _LATER = object(), object()
@@ -50,7 +52,7 @@ def _ask_torch() -> None:
     """Ask torch these things from now on, if it is there."""
     global _is_compiling, _count_of_modes, _tracing_state
     if _is_compiling is _nothing and "torch" in sys.modules:
-        compiler = importlib.import_module("clew.runtime.compiler")
+        compiler = importlib.import_module(_COMPILER)
         _count_of_modes, _tracing_state = compiler.count_of_modes, compiler.tracing_state
         _is_compiling = compiler.is_compiling
 
@@ -125,7 +127,7 @@ class LazyGraph(StandsFor):
         parts = self._parts.now() if self._has_parts else ()
         if len(known) == 1:
             (entry,) = known
-            if not entry.stands(parts):
+            if (parts or entry.hold is not None) and not entry.stands(parts):
                 return _NONE
             try:
                 return entry.captured(*args, **kwargs)
