@@ -19,13 +19,13 @@ from typing import Any
 from clew.capture.example.captured import Pins
 from clew.capture.example.named import stateful_objects, stateful_parts, static_names
 from clew.capture.example.options import Options, check_callable, given
+from clew.capture.example.under_way import LOCK, original_of
 from clew.capture.symbolic import Tracer
 from clew.errors import CaptureError, MissingFramework, a_or_an
 from clew.frameworks import PACKAGES
 from clew.ir.guests import Guest
-from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_methods
+from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_lazy, make_methods
 from clew.runtime.example import Example
-from clew.runtime.lazy import LazyGraph
 from clew.runtime.native import NativeFunction
 from clew.runtime.python_module import copy_with
 from clew.runtime.standing import Standing
@@ -37,6 +37,7 @@ def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
     ``concrete_args`` fixes arguments by name (nests of them too, with ``PH`` where something stays an input), which
     makes control flow on them static. The result computes what ``root`` computes; its ``graph`` can be read and edited.
     """
+    root = original_of(root)
     tracer = Tracer()
     try:
         graph = tracer.trace(root, concrete_args)
@@ -93,7 +94,7 @@ def trace(
         guards=guards,
     )
     if args is None and kwargs is None:
-        return LazyGraph(fn, functools.partial(_capture_again, options._replace(keep=True)), limit)
+        return make_lazy(original_of(fn), functools.partial(_capture_again, options._replace(keep=True)), limit)
     return _capture(fn, *given(args, kwargs), options)[0]
 
 
@@ -146,17 +147,29 @@ def trace_graph(
         stateful=stateful_objects(stateful),
     )
 
-    def capture(
-        fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: bool = False, keep: bool = True
-    ) -> tuple[Any, ...]:
-        inside = stateful_parts(args, arg_stateful_idxs, "arg_stateful_idxs")
-        inside += stateful_parts(kwargs, kwarg_stateful_idxs, "kwarg_stateful_idxs")
-        found = options._replace(keep=keep, stateful_arguments=tuple(inside))
-        return _capture(fn, args, kwargs, found, to, return_backend_traced_fn)
-
+    parts = (arg_stateful_idxs, kwarg_stateful_idxs)
+    capture = functools.partial(_capture_graph, options, parts, to, return_backend_traced_fn)
     if args is None and kwargs is None:
-        return LazyGraph(fn, capture)
+        return make_lazy(original_of(fn), capture)
     return capture(fn, *given(args, kwargs), keep=False)[0]
+
+
+def _capture_graph(
+    options: Options,
+    stateful: tuple[Sequence[Any] | None, Sequence[Any] | None],
+    to: str | None,
+    native: bool,
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    again: bool = False,
+    keep: bool = True,
+) -> tuple[Any, ...]:
+    """A capture in the words of ivy: ``stateful`` parts of the arguments are looked up in this example."""
+    inside = stateful_parts(args, stateful[0], "arg_stateful_idxs")
+    inside += stateful_parts(kwargs, stateful[1], "kwarg_stateful_idxs")
+    found = options._replace(keep=keep, stateful_arguments=tuple(inside))
+    return _capture(fn, args, kwargs, found, to, native)
 
 
 def _check_wish(fn: Any, to: str | None, has_example: bool) -> None:
@@ -217,7 +230,8 @@ def trace_module(
         for name, example in inputs.items():
             fn = module if name == "forward" else getattr(module, name)
             args = example if type(example) is tuple else (example,)
-            captured = framework.capture(fn, args, named.get(name, {}), options)
+            with LOCK:
+                captured = framework.capture(fn, args, named.get(name, {}), options)
             captures[name], known[name] = captured._replace(pins=Pins()), len(lifted)
             del captured  # what it relied on shall be held by nobody else when the next method is captured
     return make_methods(framework.package, module, captures)
@@ -253,8 +267,10 @@ def _capture(
     native: bool = False,
 ) -> tuple[Any, ...]:
     """The captured callable, the result of the run that was captured, and the attributes that it relied on."""
+    fn = original_of(fn)
     framework = framework_of(fn, args, kwargs, to)
-    captured = framework.capture(fn, args, kwargs, options)
+    with LOCK:
+        captured = framework.capture(fn, args, kwargs, options)
     name = getattr(fn, "__name__", type(fn).__name__)
     made = make_captured(framework.package, captured, name, live=options.keep or inspect.ismethod(fn))
     vars(made)["_example"] = Example(args, kwargs)

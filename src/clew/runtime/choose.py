@@ -18,6 +18,7 @@ from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
 from clew.ir.guests import Guest, guest, module_guest, present
 from clew.runtime.function import GraphFunction
+from clew.runtime.lazy import LazyGraph
 
 _DEFAULT = "numpy"
 _HEAP_TYPE = 1 << 9
@@ -30,8 +31,10 @@ CAPTURES = {
     "jax": "clew.runtime.jax_captured",
 }
 METHODS = {"torch": "clew.runtime.methods"}
+LAZY = {"torch": "clew.runtime.lazy_module"}
 PLAIN = "clew.runtime.plain"
-"""The files that make modules of each framework, and callables of its captures; they wait until they are needed."""
+"""The files that make modules of each framework, callables of its captures, and lazy graphs of its modules; they wait
+until they are needed."""
 
 
 def _is_of(value: Any, package: str) -> bool:
@@ -60,6 +63,15 @@ def make_captured(package: str, captured: Any, name: str, live: bool) -> Any:
     """The callable of a capture of a program of the framework ``package``; ``live`` if it works on the original."""
     make = importlib.import_module(CAPTURES.get(package, PLAIN)).callable_of
     return make(captured.module, captured.constants, captured.graph, name, captured.state, live)
+
+
+def make_lazy(fn: Any, capture: Any, limit: int = 16) -> LazyGraph:
+    """A lazy graph, which is a module of the framework where the original is one."""
+    guest = module_guest(fn)
+    if guest is None or guest.package not in LAZY:
+        return LazyGraph(fn, capture, limit)
+    made: LazyGraph = importlib.import_module(LAZY[guest.package]).lazy_of(fn, capture, limit)
+    return made
 
 
 def make_methods(package: str, module: Any, captures: dict[str, Any]) -> Any:

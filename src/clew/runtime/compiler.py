@@ -17,6 +17,10 @@ from clew.capture.example.guards import Variable, require_variable
 from clew.ir.guards import leaves_of
 
 is_compiling = torch.compiler.is_dynamo_compiling
+count_of_modes = torch._C._len_torch_dispatch_stack
+"""How many modes watch the calls that are made, ``make_fx`` or an export for instance."""
+tracing_state = torch._C._get_tracing_state
+"""What ``torch.jit.trace`` keeps; None if it is not at work."""
 ALIVE: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 """Captured programs, and modules of graphs, by their identities."""
 

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from types import FunctionType
 from typing import Any
 
+from clew.capture.example.under_way import LOCK
 from clew.codegen.python import PythonCode
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
@@ -153,17 +154,25 @@ class GraphFunction:
         code, function = self._compile()
         protection = self._protection()
         self._calls += 1
-        if self._calls <= 1 + len(self._graph.nodes) // PATIENCE or not self._may_bind():
-            return function, None, None, protection
+        is_late = self._calls > 1 + len(self._graph.nodes) // PATIENCE
+        if is_late and self._may_bind() and LOCK.acquire(blocking=False):  # else another thread is at it
+            try:
+                return self._bind_to(code, function, protection)
+            finally:
+                LOCK.release()
+        return function, None, None, protection
+
+    def _bind_to(self, code: PythonCode, function: FunctionType, protection: Protection | None) -> Running:
+        """How to call from now on."""
         bound = None
         if self._bindings < REBINDINGS:
             self._bindings += 1
             bound = self._bind(code, function)
-        self._running = (function, bound and bound.runs, bound and bound.ready, protection)
+        running = self._running = (function, bound and bound.runs, bound and bound.ready, protection)
         body = self._body(code, function, bound) if protection is None else None
         general = base_class(type(self)).__call__
         self._call_by(body and direct_call(body, function.__code__.co_filename, general, _note, "root"))
-        return self._running
+        return running
 
     def _may_bind(self) -> bool:
         """Whether this is a good moment."""

@@ -1,98 +1,302 @@
 """LazyGraph: captured at the first call, and again whenever the guards of all captures fail.
 
 The result of a call that captures comes from that very run. A call whose guards fail leaves no mark: what it had
-changed by then is put back before the next capture is tried. The capture that was used last is tried first, and those
-whose guards at the entrance seem to fail are tried last.
+changed by then is put back before the next capture is tried. The capture that last fitted arguments like these is tried
+first, and those whose guards at the entrance seem to fail are tried last. Calls of captures take no lock; one thread
+captures at a time, and only while no other one runs a capture of the same program.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Callable, Iterable, Iterator
+import importlib
+import sys
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from clew.capture.example.captured import Pins
+from clew.capture.example.under_way import LOCK, StandsFor
 from clew.capture.example.under_way import current as recording
 from clew.errors import CaptureError, GuardError
+from clew.runtime.saved_captures import Saved, loaded, saved
 from clew.runtime.standing import Parts
 
-_OWN = frozenset({"fn", "captures", "limit", "_modes", "_order", "_parts", "_capture"})
+_PATIENCE = 120.0
+"""For so many seconds a call waits while another thread captures."""
+_DRAINING = 1.0
+"""For so many seconds a capture waits for the calls that are under way in other threads."""
+_COMPILER = "clew.runtime.compiler"
+"""The file that knows what torch can be asked; it waits until torch is there."""
+_PLAIN = frozenset({str, int, bool, float, type(None)})
+_MOST_LIKED = 256
+_NONE, _LATER = object(), object()
+"""No capture fits; a capture is being made."""
 
 
-class LazyGraph:
+def _nothing() -> Any:
+    return None
+
+
+_is_compiling: Callable[[], Any] = _nothing
+_count_of_modes: Callable[[], Any] = _nothing
+_tracing_state: Callable[[], Any] = _nothing
+"""Whether torch's compiler reads this code, or something of torch's watches the call: they are shown the original."""
+
+
+def _ask_torch() -> None:
+    """Ask torch these things from now on, if it is there."""
+    global _is_compiling, _count_of_modes, _tracing_state
+    if _is_compiling is _nothing and "torch" in sys.modules:
+        compiler = importlib.import_module(_COMPILER)
+        _count_of_modes, _tracing_state = compiler.count_of_modes, compiler.tracing_state
+        _is_compiling = compiler.is_compiling
+
+
+class Entry:
+    """A capture, and how the program stood that it holds for."""
+
+    __slots__ = ("captured", "hold", "parts", "pins")
+
+    def __init__(self, captured: Any, parts: tuple[Any, ...], pins: Pins) -> None:
+        self.captured = captured
+        self.parts = parts
+        self.pins = pins
+        self.hold = pins.hold if any(pins) else None
+
+    def stands(self, parts: Any) -> bool:
+        """Whether the program is what it was."""
+        return (self.parts is parts or self.parts == parts) and (self.hold is None or self.hold())
+
+
+class LazyGraph(StandsFor):
     """A callable that captures itself as it is called. ``captures`` lists what it has.
 
-    The second capture and those that follow keep sizes and numbers free where the first one relied on them.
+    The second capture and those that follow keep sizes and numbers free where the first one relied on them. When it has
+    ``limit`` captures and none of them fits, the original runs.
     """
+
+    __slots__ = (
+        "captures", "limit", "_capture", "_parts", "_has_parts", "_entries", "_liked", "_calls", "_is_capturing",
+        "_warned", "__dict__", "__weakref__",
+    )  # fmt: skip
 
     def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], limit: int = 16) -> None:
         if not isinstance(limit, int) or limit < 1:
             raise CaptureError(f"limit={limit!r} allows no capture", fixes=("give a number of captures, 1 or more",))
         self.fn = fn
         self.captures: list[Any] = []
-        self._modes: list[tuple[tuple[Any, ...], Pins]] = []
-        self._order: tuple[int, ...] = ()
-        self._parts = Parts(fn)
         self.limit = limit
         self._capture = capture
-        functools.update_wrapper(self, fn, updated=())
+        self._parts = Parts(fn)
+        self._has_parts = self._parts.are_there
+        self._entries: tuple[Entry, ...] = ()
+        self._liked: dict[Any, Entry] = {}
+        self._calls: list[int] = []
+        self._is_capturing = self._warned = False
+        self._look_like_original()
+        _ask_torch()
+
+    def _look_like_original(self) -> None:
+        functools.update_wrapper(self, self.fn, updated=())
+
+    # ---- calls ---------------------------------------------------------------------------------------------------
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if recording.get() is not None:  # another capture is at work, and follows the original
+        if _is_compiling() or recording.get() is not None or _count_of_modes() or _tracing_state() is not None:
             return self.fn(*args, **kwargs)
-        mode = self._parts.mode()
-        order: Iterable[int] = self._order
-        if len(self._order) > 1:
-            order = self._candidates(mode, args, kwargs)
-        elif self._order:
-            captured_mode, pins = self._modes[0]
-            order = self._order if mode == captured_mode and pins.hold() else ()
-        for place in order:
+        known = self._entries
+        result = _NONE
+        if known:
+            thread = threading.get_ident()
+            self._calls.append(thread)
             try:
-                result = self.captures[place](*args, **kwargs)
+                result = _LATER if self._is_capturing else self._call_one(known, args, kwargs)
+            finally:
+                self._calls.remove(thread)
+            if result is not _NONE and result is not _LATER:
+                return result
+        return self._call_new(known if result is _NONE else None, args, kwargs)
+
+    def _call_one(self, known: tuple[Entry, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of the first capture that fits."""
+        parts = self._parts.now() if self._has_parts else ()
+        if len(known) == 1:
+            (entry,) = known
+            if (parts or entry.hold is not None) and not entry.stands(parts):
+                return _NONE
+            try:
+                return entry.captured(*args, **kwargs)
+            except GuardError:
+                return _NONE
+        key = _likeness(args, kwargs)
+        for entry in self._candidates(known, self._liked.get(key), parts, args, kwargs):
+            try:
+                result = entry.captured(*args, **kwargs)
             except GuardError:
                 continue
-            if self._order[0] != place:
-                self._order = (place, *(other for other in self._order if other != place))
+            self._like(key, entry)
             return result
-        if len(self.captures) >= self.limit:
-            raise CaptureError(
-                f"{self!r} has as many captures as it may have, and none of them fits this call",
-                why="each capture holds for some inputs only; the guards of the captures say which",
-                fixes=("look at .captures[i].guards", "raise the limit: clew.trace(fn, limit=...)"),
-            )
-        captured, result, pins = self._capture(self.fn, args, kwargs, bool(self.captures))
-        self.captures.append(captured)
-        self._modes.append((mode, pins))
-        self._order = (len(self.captures) - 1, *self._order)
-        return result
+        return _NONE
 
-    def _candidates(self, mode: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[int]:
-        """The captures that this call may fit, by their places: first those whose guards at the entrance hold."""
+    def _candidates(
+        self, known: tuple[Entry, ...], liked: Entry | None, parts: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Iterator[Entry]:
+        """The captures that this call may fit: first those whose guards at the entrance hold."""
+        if liked is not None and liked.stands(parts) and liked.captured._may_fit(args, kwargs):
+            yield liked
         doubtful = []
-        for place in self._order:
-            captured_mode, pins = self._modes[place]
-            if mode != captured_mode or not pins.hold():
-                continue
-            if self.captures[place]._may_fit(args, kwargs):
-                yield place
-            else:
-                doubtful.append(place)
+        for entry in reversed(known):
+            if entry.stands(parts):
+                if not entry.captured._may_fit(args, kwargs):
+                    doubtful.append(entry)
+                elif entry is not liked:
+                    yield entry
         yield from doubtful
+
+    def _like(self, key: Any, entry: Entry) -> None:
+        """Try this capture first when the plain arguments are these again."""
+        if len(self._liked) >= _MOST_LIKED:
+            self._liked.clear()
+        self._liked[key] = entry
+
+    def _call_new(self, known: tuple[Entry, ...] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call that none of the ``known`` captures fits, or that has to wait for a capture first."""
+        if not LOCK.acquire(timeout=_PATIENCE):
+            return self.fn(*args, **kwargs)
+        try:
+            has_others = self._entries is not known
+            may_capture = not has_others and len(self._entries) < self.limit
+            result = self._captured(args, kwargs) if may_capture else _NONE
+        finally:
+            LOCK.release()
+        if result is not _NONE:
+            return result
+        if has_others:
+            return self(*args, **kwargs)
+        if not may_capture:
+            self._warn(args, kwargs)
+        return self.fn(*args, **kwargs)
+
+    def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call that is captured, by the thread that may; none if other calls do not come to an end."""
+        self._is_capturing = True
+        try:
+            if not self._is_quiet():
+                return _NONE
+            _ask_torch()
+            parts = self._parts.now()
+            captured, result, pins = self._capture(self.fn, args, kwargs, bool(self._entries))
+            self._add(Entry(captured, parts, pins))
+            return result
+        finally:
+            self._is_capturing = False
+
+    def _add(self, entry: Entry) -> None:
+        self.captures.append(entry.captured)
+        self._entries = (*self._entries, entry)
+
+    def _is_quiet(self) -> bool:
+        """Whether no other thread runs a capture of this program: a new one works on the same objects."""
+        own, end = threading.get_ident(), time.monotonic() + _DRAINING
+        while any(thread != own for thread in self._calls.copy()):
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.0005)
+        return True
+
+    def _warn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Say once that the original runs, and why."""
+        if self._warned:
+            return
+        self._warned = True
+        failing = Counter(str(one) for one in (entry.captured.check(*args, **kwargs) for entry in self._entries) if one)
+        found = "; ".join(f"{text} ({count} of them)" for text, count in failing.most_common(3))
+        warnings.warn(
+            f"{self!r} has as many captures as it may have, and none of them fits this call: the original runs. "
+            f"What the captures assume: {found or 'the same parts, hooks and values'}. Give what differs at each "
+            "call as tensors or numbers, or raise the limit: clew.trace(fn, limit=...)",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+    # ---- the original's attributes -------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
         """What the original has, ``parameters()`` say, is the original's."""
-        if name == "fn":
+        if name in _OWN:
             raise AttributeError(name)
         return getattr(self.fn, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """What is set besides the attributes of a lazy graph is set in the original, which its captures work on."""
-        is_own = name in _OWN or name.startswith("__") or "fn" not in self.__dict__
+        is_own = name in _OWN or name.startswith("__")
         object.__setattr__(self, name, value) if is_own else setattr(self.fn, name, value)
 
     def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name) if name in self.__dict__ else delattr(self.fn, name)
+        is_own = name in _OWN or name.startswith("__")
+        object.__delattr__(self, name) if is_own else delattr(self.fn, name)
 
     def __repr__(self) -> str:
-        return f"LazyGraph({getattr(self.fn, '__name__', self.fn)}, {len(self.captures)} captures)"
+        name = getattr(self.fn, "__name__", None) or type(self.fn).__name__
+        return f"LazyGraph({name}, {len(self.captures)} captures)"
+
+    # ---- copies ----------------------------------------------------------------------------------------------------
+
+    def __reduce__(self) -> Any:
+        name = getattr(self.fn, "__qualname__", None)
+        if _named(getattr(self.fn, "__module__", None), name) is self:
+            return name  # the decorated function of a module is found there again
+        return _again, (type(self)._made_for, self.fn, self._capture, self.limit, self._saved())
+
+    def _saved(self) -> list[Saved]:
+        """The captures that can be saved and that hold for the program as it stands."""
+        parts = self._parts.now()
+        found = (saved(self.fn, one.captured, one.pins) for one in self._entries if one.parts == parts)
+        return [one for one in found if one is not None]
+
+    def __copy__(self) -> LazyGraph:
+        twin = self._made_for(self.fn, self._capture, self.limit)
+        for entry in self._entries:
+            twin._add(entry)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LazyGraph:
+        twin = memo[id(self)] = self._made_for(copy.deepcopy(self.fn, memo), self._capture, self.limit)
+        return twin
+
+    @staticmethod
+    def _made_for(fn: Any, capture: Any, limit: int) -> LazyGraph:
+        """Another lazy graph of this kind."""
+        return LazyGraph(fn, capture, limit)
+
+
+_OWN = frozenset({*LazyGraph.__slots__, *StandsFor.__slots__})
+
+
+def _again(make: Callable[..., LazyGraph], fn: Any, capture: Any, limit: int, captures: list[Saved]) -> LazyGraph:
+    lazy = make(fn, capture, limit)
+    parts = lazy._parts.now()
+    for one in captures:
+        lazy._add(Entry(one.captured, parts, loaded(fn, one)))
+    return lazy
+
+
+def _named(module: str | None, name: str | None) -> Any:
+    """What stands under a dotted name in a module."""
+    found: Any = sys.modules.get(module or "")
+    for atom in (name or "").split("."):
+        found = getattr(found, atom, None)
+    return found
+
+
+def _likeness(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What tells calls apart at a glance: plain arguments, and the types of others."""
+    key = (*[value if type(value) in _PLAIN else type(value) for value in args],)
+    if not kwargs:
+        return key
+    return (key, *kwargs, *[value if type(value) in _PLAIN else type(value) for value in kwargs.values()])

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch.nn.modules.module import _global_module_registration_hooks as _registration_hooks
 
+from clew.capture.example.under_way import LOCK
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.editing import Watchers
@@ -188,11 +189,20 @@ class GraphModule(torch.nn.Module):
         code = self.recompile()
         function = vars(_own_class(type(self)))["forward"]
         protection = self._protection()  # before the binding, which relies on what this module has then
-        calls = self.__dict__["_calls"] = self.__dict__["_calls"] + 1
+        calls = self.__dict__["_calls"] + 1
         patience = 1 + len(self._graph.nodes) // PATIENCE
-        if calls <= patience or not may_bind():
-            return function, None, None, protection
-        bound = bind(self._graph, code, function, self) if calls <= patience + REBINDINGS else None
+        if calls > patience and may_bind() and LOCK.acquire(blocking=False):  # else another thread is at it
+            try:
+                self.__dict__["_calls"] = calls
+                return self._bind_to(code, function, protection, calls <= patience + REBINDINGS)
+            finally:
+                LOCK.release()
+        self.__dict__["_calls"] = min(calls, patience)
+        return function, None, None, protection
+
+    def _bind_to(self, code: PythonCode, function: Any, protection: Protection | None, anew: bool) -> Running:
+        """How to call from now on, by code that is bound ``anew`` or not at all."""
+        bound = bind(self._graph, code, function, self) if anew else None
         running = (function, bound and bound.runs, bound and bound.ready, protection)
         self.__dict__["_running"] = running
         self._call_by(body_of(code, function, bound) if bound is not None and protection is None else None)

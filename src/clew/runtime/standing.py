@@ -1,14 +1,15 @@
-"""How the module stands that a capture works on: its parts, their classes, modes and hooks, and what else it relied on.
+"""How the module stands that a capture works on: its parts, their classes and hooks, and what else it relied on.
 
 A lazy graph asks this at each call, to choose among its captures. A capture of a method, which works on the object that
-the method belongs to, asks it too, and refuses the call where something has changed.
+the method belongs to, asks it too, and refuses the call where something has changed. Training modes are no part of it:
+captures read them, and guard those that they relied on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import chain, repeat
-from operator import getitem, is_, methodcaller
+from collections.abc import Callable, Iterable
+from itertools import chain
+from operator import is_
 from typing import Any
 
 from clew.capture.example.captured import Pins
@@ -18,82 +19,101 @@ from clew.ir.guests import module_guest
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
-class Parts:
-    """The parts of a module, or of the one that a method belongs to, listed again only when it has others: a capture
-    holds for these parts, their classes and their hooks only. Who chooses among captures asks for ``modes`` too."""
+class Structure:
+    """The parts of a module at one time, their classes, and methods ``forward`` of single ones.
 
-    def __init__(self, fn: Any, modes: bool = True) -> None:
-        self._modes = modes
-        self._list = getattr(getattr(fn, "__self__", fn), "modules", None)
-        self._parts: list[Any] = []
-        self._holders: list[dict[str, Any]] = []
-        self._children: list[Any] = []
-        self._hooks: list[dict[int, Any]] = []
-        self._ids: tuple[int, ...] = ()
-        self._hooks_made: Callable[[], int | None] = lambda: None
-        self._made: int | None = None
-        self._hooked: tuple[int, ...] = ()
+    Two of them are equal if all of that is the same. The parts are kept alive, so that no other object can be taken for
+    one of them.
+    """
 
-    def mode(self) -> tuple[Any, ...]:
-        """Which parts there are, which are training, and which hooks they have; nothing for a function."""
-        if self._list is None:
-            return ()
-        if not self._are_the_same():
-            parts = list(self._list())
-            if not all("training" in vars(part) and "_modules" in vars(part) for part in parts):
-                return tuple(part.training for part in parts if self._modes)
-            self._note(parts)
-        found: chain[Any] = chain(
-            self._ids,
-            map(type, self._parts),
-            map(getitem, self._holders, repeat("training")) if self._modes else (),
-            map(methodcaller("get", "forward"), self._holders),
-            self._hooks_now(),
-        )
-        return tuple(found)
-
-    def _note(self, parts: list[Any]) -> None:
+    def __init__(self, parts: list[Any]) -> None:
         self._parts = parts
         self._holders = [vars(part) for part in parts]
-        self._ids = (*map(id, parts), *map(id, self._holders))
-        self._children = self._children_now()
+        self._tables = [holder["_modules"] for holder in self._holders]
+        self._children = [[*table.items()] for table in self._tables]
+        self._others = [(type(part), holder.get("forward")) for part, holder in zip(parts, self._holders, strict=True)]
+        self.stands = self._test()
         guest = module_guest(parts[0])
-        self._hooks = [held[name] for held in self._holders for name in HOOKS if name in held]
+        self._hooks: list[dict[int, Any]] = [held[name] for held in self._holders for name in HOOKS if name in held]
         self._hooks += [] if guest is None else guest.shared_hooks()
-        self._hooks_made = (lambda: None) if guest is None else guest.hooks_made
-        self._made, self._hooked = None, ()
+        self._hooks_made: Callable[[], int | None] = (lambda: None) if guest is None else guest.hooks_made
+        self._found: tuple[int | None, tuple[Structure, tuple[int, ...]]] = (None, (self, ()))
 
-    def _hooks_now(self) -> tuple[int, ...]:
-        """The hooks of all parts; where there were none, they are looked for again only if one was put anywhere."""
+    def _test(self) -> Callable[[], bool]:
+        """What tells whether nothing of it has changed: one expression, since each call of a lazy graph asks."""
+        names: dict[str, Any] = {"is_": is_, "type": type, "all": all, "map": map}
+        terms = []
+        for i, (part, holder, table) in enumerate(zip(self._parts, self._holders, self._tables, strict=True)):
+            kind, forward = self._others[i]
+            names |= {f"p{i}": part, f"d{i}": holder, f"t{i}": kind, f"m{i}": table, f"f{i}": forward}
+            terms += [f"p{i}.__dict__ is d{i}", f"type(p{i}) is t{i}", f"d{i}['_modules'] is m{i}"]
+            terms.append(f"'forward' not in d{i}" if forward is None else f"d{i}.get('forward') is f{i}")
+            terms.append(f"[*m{i}] == n{i} and all(map(is_, m{i}.values(), c{i}))" if table else f"not m{i}")
+            names |= {f"n{i}": [*table], f"c{i}": [*table.values()]} if table else {}
+        exec(compile(f"def stands(): return {' and '.join(terms)}", "<clew parts>", "exec", dont_inherit=True), names)
+        return names["stands"]  # type: ignore[no-any-return]
+
+    def now(self) -> tuple[Structure, tuple[int, ...]]:
+        """Itself, and the hooks of all parts; where there were none, they are looked for again only if one was put
+        anywhere."""
         made = self._hooks_made()
-        if made is None or self._hooked or made != self._made:
-            self._made, self._hooked = made, tuple(chain.from_iterable(self._hooks))
-        return self._hooked
+        before, now = self._found
+        if made is None or made != before or now[1]:
+            now = (self, tuple(chain.from_iterable(self._hooks)))
+            self._found = (made, now)
+        return now
 
-    def _are_the_same(self) -> bool:
-        """Whether the modules below each part are those that were noted, and no part has another dict."""
-        children = self._children_now()
-        if (not children and not self._parts) or len(children) != len(self._children):
-            return False
-        return all(map(is_, children, self._children)) and all(map(is_, map(vars, self._parts), self._holders))
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Structure) and self._identity() == other._identity())
 
-    def _children_now(self) -> list[Any]:
-        held = map(methodcaller("values"), map(getitem, self._holders, repeat("_modules")))
-        return list(chain.from_iterable(held))
+    __hash__ = None  # type: ignore[assignment]
+
+    def _identity(self) -> list[Any]:
+        single = chain(self._parts, self._holders, self._tables, chain.from_iterable(self._others))
+        return [*map(id, single), *([(name, id(child)) for name, child in below] for below in self._children)]
+
+
+Standpoint = tuple[Structure, tuple[int, ...]] | tuple[()]
+"""Which parts there are, and which hooks they have."""
+
+
+class Parts:
+    """The parts of a module, or of the one that a method belongs to, listed again only when it has others: a capture
+    holds for these parts, their classes and their hooks only."""
+
+    def __init__(self, fn: Any) -> None:
+        self._list: Callable[[], Iterable[Any]] | None = getattr(getattr(fn, "__self__", fn), "modules", None)
+        self._structure: Structure | None = None
+
+    @property
+    def are_there(self) -> bool:
+        """Whether there may be any."""
+        return self._list is not None
+
+    def now(self) -> Standpoint:
+        """Which parts there are, and which hooks they have; nothing for a function."""
+        structure = self._structure
+        if structure is not None and structure.stands():
+            return structure.now()
+        parts = [] if self._list is None else list(self._list())
+        if not all("training" in vars(part) and isinstance(vars(part).get("_modules"), dict) for part in parts):
+            return ()
+        structure = self._structure = Structure(parts) if parts else None
+        return () if structure is None else structure.now()
 
 
 class Standing:
     """How things stood when a capture was made that works on the original itself."""
 
     def __init__(self, fn: Any, pins: Pins) -> None:
-        self._parts = Parts(fn, modes=False)
-        self._mode = self._parts.mode()
+        self._parts = Parts(fn)
+        self._then = self._parts.now()
         self._pins = pins
         self._owner = type(getattr(fn, "__self__", fn)).__name__
 
     def check(self) -> None:
         """Raise if something is not as it was."""
-        if self._parts.mode() != self._mode or not self._pins.hold():
+        if self._parts.now() != self._then or not self._pins.hold():
             raise GuardError(
                 f"the graph assumed that the {self._owner} is what it was, but something in it has changed",
                 why="its parts, their hooks and attributes were read in the capture",

@@ -36,9 +36,7 @@ class TorchGuest(TracingAnswers):
         """The tables of functions that run with every module."""
         return programs.shared_hooks()
 
-    def hooks_made(self) -> int:
-        """The number of the next hook."""
-        return programs.hooks_made()
+    hooks_made = staticmethod(programs.hooks_made)
 
     def qualified_name(self, function: Any) -> str | None:
         """The public name of a function or class of torch."""

@@ -18,6 +18,7 @@ import torch
 from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.likeness import Likeness
 from clew.capture.example.state import State
+from clew.capture.example.under_way import original_of
 from clew.errors import CaptureError
 from clew.frameworks.torch.programs import hook_tables, shared_hooks
 from clew.frameworks.torch.scalars import MODE
@@ -149,7 +150,7 @@ def all_places(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
         found.append(place)
         if part._modules:
             start = f"{path}." if path else ""
-            inner = [(start + name, child) for name, child in part._modules.items() if child is not None]
+            inner = [(start + name, original_of(child)) for name, child in part._modules.items() if child is not None]
             waiting += reversed(inner)
     return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -56,9 +57,8 @@ def shared_hooks() -> list[dict[int, Any]]:
     return [*tables, torch_module._global_backward_pre_hooks, torch_module._global_backward_hooks]
 
 
-def hooks_made() -> int:
-    """The number that the next hook will get, on whatever module or tensor."""
-    return int(RemovableHandle.next_id)
+hooks_made: Callable[[], int] = partial(getattr, RemovableHandle, "next_id")
+"""The number that the next hook will get, on whatever module or tensor."""
 
 
 def hook_tables(part: torch.nn.Module) -> list[dict[int, Any]]:
