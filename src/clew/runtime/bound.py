@@ -22,11 +22,12 @@ from clew.capture.example.guards import CHECKS
 from clew.capture.symbolic.wrap import is_wrapped
 from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.leaf_calls import Spelling, spelling_of
-from clew.ir.effects import effect_of, resolve
+from clew.ir.effects import effect_of, is_declared, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.nested import all_nodes
 from clew.runtime.direct import Body, compiled
+from clew.runtime.loads import read_once
 from clew.runtime.numbers import Numbers
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -83,10 +84,13 @@ def bind(
     bound = compiled(definition, function.__code__.co_filename, names)
     if not binder.modules and own is not None:
         return Bound(bound, _usual, Body(definition, names, UNUSUAL, code._checks))
-    ready = binder.ready(None if own is not None else function)
-    names[f"{PREFIX}ready"] = ready
-    found = Bound(bound, ready, Body(definition, names, f"not {PREFIX}ready()", code._checks))
-    return found if found.ready() is not False else None
+    forward = None if own is not None else function
+    ready = binder.ready(forward)
+    dicts = {name for _, name in binder.modules.values()}
+    loads = read_once(definition, dicts, PREFIX) if _sets_nothing(graph) else None
+    names[f"{PREFIX}ready"] = binder.ready(forward, are_read=loads is not None)
+    body = Body(definition, names, f"not {PREFIX}ready()", code._checks, loads or [])
+    return Bound(bound, ready, body) if ready() is not False else None
 
 
 def body_of(code: PythonCode, function: FunctionType, bound: Bound | None) -> Body | None:
@@ -129,6 +133,13 @@ def _leaves_modules_alone(node: Any, root: torch.nn.Module) -> bool:
     if node.op != "call_function" and node.op != "call_method":
         return True
     return node.target in CHECKS or effect_of(node) is not Effect.UNKNOWN
+
+
+def _sets_nothing(graph: Graph) -> bool:
+    """Whether no attribute is another object in the middle of a call than at its beginning: what sets attributes has
+    an unknown effect, unless somebody has declared that it has one."""
+    calls = (node.target for node in all_nodes(graph) if node.op == "call_function")
+    return not any(target not in CHECKS and is_declared(target) for target in calls)
 
 
 def _module_at(root: torch.nn.Module, path: str) -> torch.nn.Module | None:
@@ -247,8 +258,11 @@ class _Binder(ast.NodeTransformer):
             names[f"{name}_class"] = type(module)
         return names
 
-    def ready(self, forward: FunctionType | None) -> Callable[[], bool | None]:
-        """A function that is true while all is as it was found; ``forward`` is the root's, if the root is called."""
+    def ready(self, forward: FunctionType | None, are_read: bool = False) -> Callable[[], bool | None]:
+        """A function that is true while all is as it was found; ``forward`` is the root's, if the root is called.
+
+        With ``are_read`` whoever calls it finds out by itself whether an attribute is gone.
+        """
         if forward is not None:
             self.sizes.add(self._name(self.root))
         names = self.globals() | {name: getattr(builtins, name) for name in ("type", "len")}
@@ -263,8 +277,11 @@ class _Binder(ast.NodeTransformer):
         facts += [f"{name!r} in {PREFIX}own" for name in sorted(self.first) if self.own]
         first = "".join(f"    if {fact}:\n        return None\n" for fact in passing)
         lines = "".join(f"        if {fact}:\n            return False\n" for fact in facts)
+        looked_at = [module for module, name in self.modules.values() if name in self.spellings or name in self.sizes]
+        names |= {"modules": tuple(looked_at), "classes": [type(module) for module in looked_at], "map": map}
+        lines += "        if [*map(type, modules)] != classes:\n            return False\n"
         for module, name in self.modules.values():
-            lines += "".join(f"        {line}\n" for line in self._lines_of(module, name))
+            lines += "".join(f"        {line}\n" for line in self._lines_of(module, name, are_read))
         source = (
             f"def ready():\n{first}    try:\n{lines}        return True\n    except KeyError:\n        return False\n"
         )
@@ -278,19 +295,19 @@ class _Binder(ast.NodeTransformer):
         hooks = [f"{name}[{kind!r}]" for kind in HOOKS]
         return [" or ".join([*hooks, f'"forward" in {name}', f"{name}_class.forward is not forward"])]
 
-    def _lines_of(self, module: torch.nn.Module, name: str) -> list[str]:
+    def _lines_of(self, module: torch.nn.Module, name: str, are_read: bool) -> list[str]:
         """The tests of a module that others are reached through, or whose calls or attributes are written otherwise."""
         edges = [
             f"parts[{step!r}] is not {child}_module" for (holder, step), child in self.edges.items() if holder == name
         ]
         lines = ['parts = own["_modules"]', f"if {' or '.join(edges)}: return False"] if edges else []
         if name in self.spellings or name in self.sizes:
-            facts = [f"type({name}_module) is not {name}_class", f"len(own) != {len(vars(module))}"]
-            if name in self.spellings:
-                facts += [*(f"own[{kind!r}]" for kind in HOOKS), '"forward" in own']
+            facts = [*(f"own[{kind!r}]" for kind in HOOKS), '"forward" in own'] if name in self.spellings else []
             kinds = [kind for kind in ("_parameters", "_buffers") if vars(module)[kind]]
+            facts += [f"len(own) != {len(vars(module))}"] if kinds or not are_read else []
+            kinds = kinds if not are_read else ["_parameters"] if "_buffers" in kinds else []
             facts += [f"len(own[{kind!r}]) != {len(vars(module)[kind])}" for kind in kinds]
-            lines.append(f"if {' or '.join(facts)}: return False")
+            lines += [f"if {' or '.join(facts)}: return False"] if facts else []
         return [f"own = {name}", *lines] if lines else []
 
     def _facts_of_classes(self, names: dict[str, Any]) -> list[str]:

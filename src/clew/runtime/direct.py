@@ -9,7 +9,7 @@ further down raises as it always does.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,6 +35,8 @@ class Body(NamedTuple):
     unless: str = ""
     checks: slice = slice(0, 0)
     """Which of the first statements are guards; those before them give parameters other names."""
+    loads: Sequence[ast.stmt] = ()
+    """Statements that come before all others; where one raises ``KeyError`` the body must not run."""
 
 
 def direct_call(
@@ -48,17 +50,22 @@ def direct_call(
 
     ``general`` is called with the same where this function does not know; ``note`` tells what is known of an error.
     """
-    definition, names, unless, _ = body
+    definition, names, unless = body[:3]
     parameters = definition.args
     first = (parameters.posonlyargs or parameters.args)[:1]
     if not first or first[0].arg != "self":
         return None
     callee = f"{PREFIX}callee" if root else "self"
     names = names | {f"{PREFIX}general": general, f"{PREFIX}note": note, f"{PREFIX}Exception": Exception}
+    names[f"{PREFIX}KeyError"] = KeyError
     way = _Entrance(names, f"return {PREFIX}general({callee}{_passed_on(parameters)})")
     checks = [*definition.body[: body.checks.start], *map(way.written, definition.body[body.checks])]
     rest = definition.body[body.checks.stop :] or _written("return None", definition)
     start = _written(f"if {unless}:\n    {way.leave}", definition) if unless else []
+    if body.loads:
+        (loading,) = _written(f"try:\n    pass\nexcept {PREFIX}KeyError:\n    {way.leave}", definition)
+        loading.body = [*body.loads]  # type: ignore[attr-defined]
+        start.append(loading)
     if root and _reads_self(definition.body):
         start = _written(f"self = {callee}.{root}", definition) + start
     noted = _written(_NOTED.format(prefix=PREFIX, callee=callee), definition)
