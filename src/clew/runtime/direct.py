@@ -13,6 +13,9 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
+from clew.capture.example.guards import Variable
+from clew.runtime.watched import quick_tests
+
 Part = TypeVar("Part", bound=ast.AST)
 PREFIX = "_direct_"
 _CONSTANT = ("dtype", "layout")
@@ -93,6 +96,8 @@ class _Entrance:
         self.names = names
         self.leave = leave
         self._arrays: set[str] = set()
+        self._bound: dict[int, tuple[str, Any]] = {}
+        self._tested: set[str] = set()
 
     def written(self, check: ast.stmt) -> ast.stmt:
         """The statement in the place of a guard, which is an ``if`` with the call that raises."""
@@ -105,7 +110,28 @@ class _Entrance:
         """A test that asks arrays for what they know without making an object."""
         if isinstance(test, ast.Compare) and ast.unparse(test.comparators[0]) == _ARRAY:
             self._arrays.update(getattr(one, "id", "") for one in getattr(test.left, "args", ()))
-        return self._asked_on_processor(test)
+        return self._watched(self._asked_on_processor(test))
+
+    def _watched(self, test: ast.expr) -> ast.expr:
+        """``not variable.is_as_before()`` as looks at the variable itself, but for those that were made before."""
+        if not isinstance(test, ast.UnaryOp) or not isinstance(test.operand, ast.Call):
+            return test
+        asked = test.operand.func
+        variable = self.names.get(getattr(getattr(asked, "value", None), "id", ""))
+        if not isinstance(variable, Variable) or getattr(asked, "attr", "") != Variable.is_as_before.__name__:
+            return test
+        looks = [look for look in quick_tests(variable, self._bind) if look not in self._tested]
+        written = " or ".join(looks) or "False"
+        if not looks or eval(written, self.names):
+            return test
+        self._tested.update(looks)
+        return ast.parse(written, mode="eval").body
+
+    def _bind(self, value: Any) -> str:
+        """A name for an object among the globals of the code."""
+        name, _ = self._bound.setdefault(id(value), (f"{PREFIX}{len(self._bound)}", value))
+        self.names[name] = value
+        return name
 
     def _looked_up(self, test: ast.expr) -> ast.expr:
         """A test with classes and kinds of numbers, ``torch.Tensor`` or ``torch.float32`` say, found beforehand."""
@@ -136,6 +162,7 @@ class _Entrance:
         if getattr(read.value, "id", "") not in self._arrays:
             return test
         return ast.UnaryOp(ast.Not(), ast.Attribute(read.value, "is_cpu", ast.Load()))
+
 
 def _passed_on(parameters: ast.arguments) -> str:
     """The arguments of a call that passes on what a function was given."""
