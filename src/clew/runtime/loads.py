@@ -44,7 +44,7 @@ class _Reader(ast.NodeTransformer):
         return ast.copy_location(ast.Name(self._name(f"{holder}[{ast.unparse(node.slice)}]"), ast.Load()), node)
 
     def _is_read(self, node: ast.expr) -> bool:
-        while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is str:
+        while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             node = node.value
             if isinstance(node, ast.Name) and node.id in self.dicts:
                 return True

@@ -1,8 +1,8 @@
 """Whether bound code may run: all that it relies on is as it was found.
 
-What was found comes in, in columns; out comes a function that compares it with what there is now. It is asked before
-each call, when little of what it looks at is near the processor: so it is short, goes through the columns in loops, and
-looks at nothing twice. Importing this file imports torch.
+What was found comes in; out comes a function that compares it with what there is now. It is asked before each call,
+when little of what it looks at is near the processor: so it is written out, without loops, and looks at nothing twice.
+Importing this file imports torch.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import torch
 from torch.nn.modules import module as hooks_of_all
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_Module = torch.nn.Module
-_CALL, _CALL_IMPL, _GETATTR = _Module.__call__, _Module._call_impl, _Module.__getattr__
+_CALL, _CALL_IMPL, _GETATTR = torch.nn.Module.__call__, torch.nn.Module._call_impl, torch.nn.Module.__getattr__
 """What stands between a call of a module and its ``forward``; a tool that traces puts its own there."""
-_compiling, _modes = torch.compiler.is_dynamo_compiling, torch._C._len_torch_function_stack
-_dispatching, _tracing = torch._C._len_torch_dispatch_stack, torch._C._is_tracing
-_is_grad_enabled = torch.is_grad_enabled
+_FILE = f"{__file__} (ready)"  # a file of Clew's: whoever captures a program passes over it
 _everywhere = tuple(getattr(hooks_of_all, f"_global{name}") for name in HOOKS)
 SURROUNDINGS: dict[str, Callable[[], Any]] = {
-    "compiling": _compiling, "modes": _modes, "dispatching": _dispatching, "tracing": _tracing,
-}  # fmt: skip
+    "compiling": torch.compiler.is_dynamo_compiling,
+    "modes": torch._C._len_torch_function_stack,
+    "dispatching": torch._C._len_torch_dispatch_stack,
+    "tracing": torch._C._is_tracing,
+}
 """What tells whether somebody looks at each call of torch."""
 
 
@@ -51,44 +51,71 @@ class Found:
     not_own: frozenset[str] = frozenset()
 
 
+_USUAL = """
+def ready():
+    if compiling() or modes() or dispatching() or tracing() or any(everywhere):
+        return None
+    if Module.__call__ is not call or Module._call_impl is not call_impl or Module.__getattr__ is not find:
+        return None
+    try:
+        if [*map(type, modules)] != classes or [*map(getattr, owners, names)] != functions:
+            return False
+"""
+_END = """        return not_own.isdisjoint(own_attributes)
+    except (KeyError, AttributeError):
+        return False
+"""
+
+
 def ready_while(found: Found) -> Callable[[], bool | None]:
     """A function that is true while all is as it was found; None if that is so, but somebody looks at each call."""
-    modules = tuple(found.modules.values())
-    classes = [*map(type, modules)]
-    owners, names = [tuple(key[place] for key in found.functions) for place in (0, 1)]
-    functions = [*found.functions.values()]
-    dicts = tuple(found.lengths)
-    lengths = [*map(len, dicts)]
-    inner = tuple((own, kind, len(own[kind])) for own, kind in found.inner_lengths)
-    called, passing_on = tuple(found.called), tuple(found.passing_on)
-    parents, steps, parts = zip(*found.parts, strict=True) if found.parts else ((), (), ())
-    own, not_own = found.own, found.not_own
-
-    def ready() -> bool | None:
-        if _compiling() or _modes() or _dispatching() or _tracing() or any(_everywhere):
-            return None
-        if _Module.__call__ is not _CALL or _Module._call_impl is not _CALL_IMPL or _Module.__getattr__ is not _GETATTR:
-            return None
-        try:
-            if [*map(type, modules)] != classes or [*map(len, dicts)] != lengths:
-                return False
-            if [*map(getattr, owners, names)] != functions or not not_own.isdisjoint(own):
-                return False
-            for one in called:
-                if one["_forward_hooks"] or one["_forward_pre_hooks"] or "forward" in one:
-                    return False
-            # without gradients hooks of the backward pass are put on nothing but what has come in
-            for one in called if _is_grad_enabled() else passing_on:
-                if one["_backward_hooks"] or one["_backward_pre_hooks"]:
-                    return False
-            for one, step, part in zip(parents, steps, parts):  # noqa: B905 (of one length, and faster so)
-                if one["_modules"][step] is not part:
-                    return False
-            for one, kind, length in inner:
-                if len(one[kind]) != length:
-                    return False
-        except (KeyError, AttributeError):
-            return False
-        return True
-
+    modules, functions = tuple(found.modules.values()), found.functions
+    names: dict[str, Any] = {
+        "Module": torch.nn.Module, "call": _CALL, "call_impl": _CALL_IMPL, "find": _GETATTR, "everywhere": _everywhere,
+        "modules": modules, "classes": [*map(type, modules)], "owners": tuple(owner for owner, _ in functions),
+        "names": tuple(name for _, name in functions), "functions": [*functions.values()],
+        "own_attributes": found.own, "not_own": found.not_own, "is_grad_enabled": torch.is_grad_enabled, **SURROUNDINGS,
+    }  # fmt: skip
+    lines = [f"        {line}\n" for line in (*_lines_of_dicts(found, names), *_lines_of_parts(found, names))]
+    exec(compile("".join([_USUAL, *lines, _END]), _FILE, "exec", dont_inherit=True), names)
+    ready: Callable[[], bool | None] = names["ready"]
     return ready
+
+
+def _lines_of_dicts(found: Found, names: dict[str, Any]) -> list[str]:
+    """The tests of hooks and lengths, by dicts."""
+    facts: dict[str, list[str]] = {}
+    for one in found.called:
+        own = _name(one, names)
+        facts[own] = [*(f"own[{kind!r}]" for kind in HOOKS[:2]), '"forward" in own']
+    for one in found.passing_on:
+        facts[_name(one, names)] += [f"own[{kind!r}]" for kind in HOOKS[2:]]
+    for one in found.lengths:
+        facts.setdefault(_name(one, names), []).append(f"len(own) != {len(one)}")
+    for one, kind in found.inner_lengths:
+        facts.setdefault(_name(one, names), []).append(f"len(own[{kind!r}]) != {len(one[kind])}")
+    lines = [
+        line for own, tests in facts.items() for line in (f"own = {own}", f"if {' or '.join(tests)}: return False")
+    ]
+    passing_on = {id(one) for one in found.passing_on}
+    others = [_name(one, names) for one in found.called if id(one) not in passing_on]
+    hooks = [f"{own}[{kind!r}]" for own in others for kind in HOOKS[2:]]
+    # without gradients, hooks of the backward pass are put on nothing but what has come in
+    return [*lines, f"if is_grad_enabled() and ({' or '.join(hooks)}): return False"] if hooks else lines
+
+
+def _lines_of_parts(found: Found, names: dict[str, Any]) -> list[str]:
+    """The tests of the parts of modules."""
+    facts: dict[str, list[str]] = {}
+    for place, (one, step, part) in enumerate(found.parts):
+        names[f"part{place}"] = part
+        facts.setdefault(_name(one, names), []).append(f"parts[{step!r}] is not part{place}")
+    tests = {f'parts = {own}["_modules"]': f"if {' or '.join(tests)}: return False" for own, tests in facts.items()}
+    return [line for pair in tests.items() for line in pair]
+
+
+def _name(one: dict[str, Any], names: dict[str, Any]) -> str:
+    """What the code calls a dict."""
+    name = f"own{id(one)}"
+    names[name] = one
+    return name
