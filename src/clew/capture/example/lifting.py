@@ -86,11 +86,13 @@ class _Lifter:
         self._has_acted = False
         self._has_reshaped = False
         self._served: list[Node] = []
+        self._passed: list[Node] = []
+        """Nodes whose effects nobody has asked for yet: only those before a guard matter."""
 
     def see(self, node: Node) -> None:
-        """Lift a guard, or note what a call may have changed by the time of the next one."""
+        """Lift a guard, or keep a call that may have changed something by the time of the next one."""
         if not _is_recorded(node):
-            self._note(node)
+            self._passed.append(node)
             return
         subject = expression_of(node.args[0])
         if subject is None or not self._still_says_the_same(subject):
@@ -110,6 +112,9 @@ class _Lifter:
 
     def _still_says_the_same(self, subject: Expression) -> bool:
         """Whether the subject has the same value before the program as at the place of the guard."""
+        for node in self._passed:
+            self._note(node)
+        self._passed.clear()
         return not self._has_acted or (not self._has_reshaped and _lasts(subject))
 
     def drop_unread(self) -> None:
