@@ -279,8 +279,8 @@ class _Binder(ast.NodeTransformer):
         kinds = [kind for kind in ("_parameters", "_buffers") if vars(module)[kind]]
         if kinds or not are_read:
             found.lengths.append(vars(module))
-        if are_read:  # a buffer could become hidden behind a parameter; all else is noticed by who reads it
-            kinds = ["_parameters"] if "_buffers" in kinds else []
+        hiding = ["_parameters"] if "_buffers" in kinds else []  # a buffer could become hidden behind a parameter
+        kinds = hiding if are_read else [*dict.fromkeys([*hiding, *kinds])]  # all else is noticed by who reads it
         found.inner_lengths += [(vars(module), kind) for kind in kinds]
 
     def _add_call(self, found: Found, module: torch.nn.Module, is_new: bool) -> None:

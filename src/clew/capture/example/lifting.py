@@ -62,8 +62,12 @@ def lift_guards(graph: Graph, root: Any = None) -> None:
     ``root`` has the modules that the graph calls.
     """
     lifter = _Lifter(graph, root)
-    for node in list(graph.nodes):
-        lifter.see(node)
+    nodes = list(graph.nodes)
+    recorded = [place for place, node in enumerate(nodes) if type(node.target) is FunctionType and _is_recorded(node)]
+    seen = 0
+    for place in recorded:  # what comes after the last guard matters to none
+        lifter.lift(nodes[place], nodes[seen:place])
+        seen = place + 1
     lifter.drop_unread()
     if lifter.found:
         graph.set_guards((*graph._guards, *lifter.found))
@@ -86,14 +90,11 @@ class _Lifter:
         self._has_acted = False
         self._has_reshaped = False
         self._served: list[Node] = []
-        self._passed: list[Node] = []
-        """Nodes whose effects nobody has asked for yet: only those before a guard matter."""
 
-    def see(self, node: Node) -> None:
-        """Lift a guard, or keep a call that may have changed something by the time of the next one."""
-        if not _is_recorded(node):
-            self._passed.append(node)
-            return
+    def lift(self, node: Node, passed: list[Node]) -> None:
+        """Lift a guard; ``passed`` are the nodes since the one before, which may have changed something."""
+        for one in passed:
+            self._note(one)
         subject = expression_of(node.args[0])
         if subject is None or not self._still_says_the_same(subject):
             _settle(node)
@@ -112,9 +113,6 @@ class _Lifter:
 
     def _still_says_the_same(self, subject: Expression) -> bool:
         """Whether the subject has the same value before the program as at the place of the guard."""
-        for node in self._passed:
-            self._note(node)
-        self._passed.clear()
         return not self._has_acted or (not self._has_reshaped and _lasts(subject))
 
     def drop_unread(self) -> None:
