@@ -477,3 +477,27 @@ def test_backward_hooks_without_gradients_do_what_they_do(kind: str, is_training
 def _with_history(given: Tensor) -> Tensor:
     with torch.enable_grad():
         return given * 2
+
+
+def test_code_with_a_part_without_gradients_is_bound():
+    class Partly(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.no_grad():
+                y = self.first(x)
+            return self.second(x) + y
+
+    model, x = Partly(), torch.randn(2, 4)
+    captured = clew.trace(model, args=(x,))
+    for _ in range(3):
+        captured(x)
+    assert is_bound(captured)
+    captured(x).sum().backward()
+    assert model.first.weight.grad is None and model.second.weight.grad is not None
+    with pytest.raises(RuntimeError):
+        captured(torch.randn(2, 5))
+    assert torch.is_grad_enabled()
+    check(captured, x)

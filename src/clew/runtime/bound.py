@@ -122,7 +122,14 @@ def _leaves_modules_alone(node: Any, root: torch.nn.Module) -> bool:
         return found is not None and type(found).__module__.startswith("torch.nn.")
     if node.op != "call_function" and node.op != "call_method":
         return True
-    return node.target in CHECKS or effect_of(node) is not Effect.UNKNOWN
+    return node.target in CHECKS or _is_without_gradients(node) or effect_of(node) is not Effect.UNKNOWN
+
+
+def _is_without_gradients(node: Any) -> bool:
+    """Whether a node opens or closes ``with torch.no_grad()``, which touches no module and never adds gradients."""
+    if node.op == "call_method" and node.target in ("__enter__", "__exit__"):
+        node = node.args[0]
+    return getattr(node, "op", "") == "call_function" and node.target is torch.no_grad
 
 
 def _sets_nothing(graph: Graph) -> bool:
