@@ -420,3 +420,84 @@ def test_spellings_are_written_after_the_forward_of_this_torch(kind: type):
         f"leaf_calls.py was written after. Captures call the module itself until the expression is compared with "
         f"the new forward, corrected, and its digest is set to {digest_of(kind)!r}."
     )
+
+
+def test_attributes_are_read_once_and_missing_ones_are_noticed():
+    model, captured, x = bound_pair()
+    del model.layers[1].bias
+    model.layers[1].register_buffer("bias", torch.full((4,), 3.0))
+    check(captured, x)
+    torch.testing.assert_close(captured(x), model(x), rtol=0, atol=0)
+
+
+def test_an_attribute_that_hides_a_parameter_is_noticed():
+    model, captured, x = bound_pair()
+    vars(model.layers[0])["weight"] = torch.ones(4, 4)
+    check(captured, x)
+    torch.testing.assert_close(captured(x), model(x), rtol=0, atol=0)
+
+
+def test_a_parameter_that_hides_a_buffer_is_noticed():
+    model, captured, x = bound_pair()
+    captured._parameters["shift"] = model._parameters["shift"] = nn.Parameter(torch.ones(4))
+    check(captured, x)
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+@pytest.mark.parametrize("kind", ["backward", "full_backward"])
+def test_backward_hooks_without_gradients_do_what_they_do(kind: str, is_training: bool):
+    class PassingOn(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Identity(), nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            y = self.first(x)
+            return y, self.second(y)
+
+    model = PassingOn()
+    given = torch.randn(2, 4, requires_grad=True)
+    captured = clew.trace(model, args=(given * 2,))
+    seen: list[str] = []
+    for _ in range(3):
+        captured(given * 2)
+    for name in ("first", "second"):
+        hook = getattr(captured.get_submodule(name), f"register_{kind}_hook")
+        hook(lambda module, *_: seen.append(type(module).__name__))
+    results = []
+    for program in (captured, model):
+        with torch.set_grad_enabled(is_training):
+            passed_on, _ = program(given * 2) if is_training else program(_with_history(given))
+        passed_on.sum().backward()
+        results.append(tuple(seen))
+        seen.clear()
+    assert results[0] == results[1]
+
+
+def _with_history(given: Tensor) -> Tensor:
+    with torch.enable_grad():
+        return given * 2
+
+
+def test_code_with_a_part_without_gradients_is_bound():
+    class Partly(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.no_grad():
+                y = self.first(x)
+            return self.second(x) + y
+
+    model, x = Partly(), torch.randn(2, 4)
+    captured = clew.trace(model, args=(x,))
+    for _ in range(3):
+        captured(x)
+    assert is_bound(captured)
+    captured(x).sum().backward()
+    assert model.first.weight.grad is None and model.second.weight.grad is not None
+    with pytest.raises(RuntimeError):
+        captured(torch.randn(2, 5))
+    assert torch.is_grad_enabled()
+    check(captured, x)

@@ -66,6 +66,11 @@ def pure(fn: FunctionT) -> FunctionT:
     return fn
 
 
+def is_declared(fn: Any) -> bool:
+    """Whether somebody has declared that calling ``fn`` has an effect, of whatever kind."""
+    return _is_in(fn, _effectful)
+
+
 def effect_of(node: Any, root: Any = None) -> Effect:
     """The effect of running ``node``; ``UNKNOWN`` when nobody vouches for it.
 

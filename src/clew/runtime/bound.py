@@ -9,33 +9,30 @@ anew at each call. Where nothing can be bound there is no bound code. Importing 
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch.nn.modules import module as hooks_of_all
 
 from clew.capture.example.guards import CHECKS
 from clew.capture.symbolic.wrap import is_wrapped
 from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.leaf_calls import Spelling, spelling_of
-from clew.ir.effects import effect_of, resolve
+from clew.ir.effects import effect_of, is_declared, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.nested import all_nodes
 from clew.runtime.direct import Body, compiled
+from clew.runtime.loads import read_once
 from clew.runtime.numbers import Numbers
+from clew.runtime.ready import SURROUNDINGS, Found, ready_while
 
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 PREFIX = "_bound_"
 """What names of this file begin with in the globals of generated code."""
 ARGUMENT = f"{PREFIX}argument"
 NAMES = {"torch": torch, "F": F, "Tensor": torch.Tensor, "type": type, "len": len}
-CALLS = {name: getattr(torch.nn.Module, name) for name in ("__call__", "_call_impl", "__getattr__")}
-"""What stands between a call of a module and its ``forward``; a tool that traces puts its own there."""
 
 UNUSUAL = " or ".join(f"{PREFIX}{name}()" for name in ("compiling", "modes", "dispatching", "tracing"))
 """True while somebody looks at each call of torch: then the plain code runs."""
@@ -83,10 +80,13 @@ def bind(
     bound = compiled(definition, function.__code__.co_filename, names)
     if not binder.modules and own is not None:
         return Bound(bound, _usual, Body(definition, names, UNUSUAL, code._checks))
-    ready = binder.ready(None if own is not None else function)
-    names[f"{PREFIX}ready"] = ready
-    found = Bound(bound, ready, Body(definition, names, f"not {PREFIX}ready()", code._checks))
-    return found if found.ready() is not False else None
+    forward = None if own is not None else function
+    ready = binder.ready(forward)
+    dicts = {name for _, name in binder.modules.values()}
+    loads = read_once(definition, dicts, PREFIX) if _sets_nothing(graph) else None
+    names[f"{PREFIX}ready"] = binder.ready(forward, are_read=loads is not None)
+    body = Body(definition, names, f"not {PREFIX}ready()", code._checks, loads or [])
+    return Bound(bound, ready, body) if ready() is not False else None
 
 
 def body_of(code: PythonCode, function: FunctionType, bound: Bound | None) -> Body | None:
@@ -102,18 +102,12 @@ def body_of(code: PythonCode, function: FunctionType, bound: Bound | None) -> Bo
 
 def _surroundings() -> dict[str, Any]:
     """What tells whether somebody looks at each call of torch, under the names that ``UNUSUAL`` has for them."""
-    found = {
-        "compiling": torch.compiler.is_dynamo_compiling,
-        "modes": torch._C._len_torch_function_stack,
-        "dispatching": torch._C._len_torch_dispatch_stack,
-        "tracing": torch._C._is_tracing,
-    }
-    return {f"{PREFIX}{name}": value for name, value in found.items()}
+    return {f"{PREFIX}{name}": value for name, value in SURROUNDINGS.items()}
 
 
 def _usual() -> bool | None:
     """Whether nobody does."""
-    return True if not any(ask() for ask in _surroundings().values()) else None
+    return True if not any(ask() for ask in SURROUNDINGS.values()) else None
 
 
 def may_bind() -> bool:
@@ -128,7 +122,21 @@ def _leaves_modules_alone(node: Any, root: torch.nn.Module) -> bool:
         return found is not None and type(found).__module__.startswith("torch.nn.")
     if node.op != "call_function" and node.op != "call_method":
         return True
-    return node.target in CHECKS or effect_of(node) is not Effect.UNKNOWN
+    return node.target in CHECKS or _is_without_gradients(node) or effect_of(node) is not Effect.UNKNOWN
+
+
+def _is_without_gradients(node: Any) -> bool:
+    """Whether a node opens or closes ``with torch.no_grad()``, which touches no module and never adds gradients."""
+    if node.op == "call_method" and node.target in ("__enter__", "__exit__"):
+        node = node.args[0]
+    return getattr(node, "op", "") == "call_function" and node.target is torch.no_grad
+
+
+def _sets_nothing(graph: Graph) -> bool:
+    """Whether no attribute is another object in the middle of a call than at its beginning: what sets attributes has
+    an unknown effect, unless somebody has declared that it has one."""
+    calls = (node.target for node in all_nodes(graph) if node.op == "call_function")
+    return not any(target not in CHECKS and is_declared(target) for target in calls)
 
 
 def _module_at(root: torch.nn.Module, path: str) -> torch.nn.Module | None:
@@ -244,67 +252,48 @@ class _Binder(ast.NodeTransformer):
         for module, name in self.modules.values():
             names[name] = vars(module)
             names[f"{name}_module"] = module
-            names[f"{name}_class"] = type(module)
         return names
 
-    def ready(self, forward: FunctionType | None) -> Callable[[], bool | None]:
-        """A function that is true while all is as it was found; ``forward`` is the root's, if the root is called."""
+    def ready(self, forward: FunctionType | None, are_read: bool = False) -> Callable[[], bool | None]:
+        """A function that is true while all is as it was found; ``forward`` is the root's, if the root is called.
+
+        With ``are_read`` whoever calls it finds out by itself whether an attribute is gone.
+        """
+        found = Found(own=self.own, not_own=frozenset(self.first) if self.own else frozenset())
         if forward is not None:
             self.sizes.add(self._name(self.root))
-        names = self.globals() | {name: getattr(builtins, name) for name in ("type", "len")}
-        names |= {f"call{place}": function for place, function in enumerate(CALLS.values())}
-        names |= _surroundings() | {"forward": forward}
-        names |= {"Module": torch.nn.Module, "F": F, "everywhere": _hooks_of_all()}
-        passing = [UNUSUAL, "any(everywhere)"]
-        passing += [f"Module.{name} is not call{place}" for place, name in enumerate(CALLS)]
-        facts = self._facts_of_classes(names)
-        if forward is not None:
-            facts += self._facts_of_root()
-        facts += [f"{name!r} in {PREFIX}own" for name in sorted(self.first) if self.own]
-        first = "".join(f"    if {fact}:\n        return None\n" for fact in passing)
-        lines = "".join(f"        if {fact}:\n            return False\n" for fact in facts)
+            self._add_call(found, self.root, is_new=False)
+            found.functions[type(self.root), "forward"] = forward
         for module, name in self.modules.values():
-            lines += "".join(f"        {line}\n" for line in self._lines_of(module, name))
-        source = (
-            f"def ready():\n{first}    try:\n{lines}        return True\n    except KeyError:\n        return False\n"
-        )
-        exec(compile(source, "<clew ready>", "exec", dont_inherit=True), names)
-        found: Callable[[], bool | None] = names["ready"]
-        return found
+            self._add_module(found, module, name, are_read)
+        named = {name: module for module, name in self.modules.values()}
+        found.parts += [(vars(named[holder]), step, named[child]) for (holder, step), child in self.edges.items()]
+        passed_by = {one for spelling in self.spellings.values() for one in spelling.passes_by}
+        found.functions |= {(F, name): getattr(F, name) for name in sorted(passed_by)}
+        return ready_while(found)
 
-    def _facts_of_root(self) -> list[str]:
-        """What must not hold of a root that is called itself."""
-        name = self._name(self.root)
-        hooks = [f"{name}[{kind!r}]" for kind in HOOKS]
-        return [" or ".join([*hooks, f'"forward" in {name}', f"{name}_class.forward is not forward"])]
+    def _add_module(self, found: Found, module: torch.nn.Module, name: str, are_read: bool) -> None:
+        """What a module must stay whose calls or attributes are written otherwise."""
+        spelling = self.spellings.get(name)
+        if spelling is not None:
+            self._add_call(found, module, spelling.is_new)
+            kind = type(module)
+            methods = ("forward", "__call__", *spelling.methods)
+            found.functions |= {(kind, method): getattr(kind, method) for method in methods}
+        if spelling is None and name not in self.sizes:
+            return
+        found.modules[id(module)] = module
+        kinds = [kind for kind in ("_parameters", "_buffers") if vars(module)[kind]]
+        if kinds or not are_read:
+            found.lengths.append(vars(module))
+        hiding = ["_parameters"] if "_buffers" in kinds else []  # a buffer could become hidden behind a parameter
+        kinds = hiding if are_read else [*dict.fromkeys([*hiding, *kinds])]  # all else is noticed by who reads it
+        found.inner_lengths += [(vars(module), kind) for kind in kinds]
 
-    def _lines_of(self, module: torch.nn.Module, name: str) -> list[str]:
-        """The tests of a module that others are reached through, or whose calls or attributes are written otherwise."""
-        edges = [
-            f"parts[{step!r}] is not {child}_module" for (holder, step), child in self.edges.items() if holder == name
-        ]
-        lines = ['parts = own["_modules"]', f"if {' or '.join(edges)}: return False"] if edges else []
-        if name in self.spellings or name in self.sizes:
-            facts = [f"type({name}_module) is not {name}_class", f"len(own) != {len(vars(module))}"]
-            if name in self.spellings:
-                facts += [*(f"own[{kind!r}]" for kind in HOOKS), '"forward" in own']
-            kinds = [kind for kind in ("_parameters", "_buffers") if vars(module)[kind]]
-            facts += [f"len(own[{kind!r}]) != {len(vars(module)[kind])}" for kind in kinds]
-            lines.append(f"if {' or '.join(facts)}: return False")
-        return [f"own = {name}", *lines] if lines else []
-
-    def _facts_of_classes(self, names: dict[str, Any]) -> list[str]:
-        """What must not hold of the classes and of torch's functions."""
-        facts = []
-        kinds = {type(module): name for module, name in self.modules.values() if name in self.spellings}
-        for kind, name in kinds.items():
-            for method in ("forward", "__call__", *self.spellings[name].methods):
-                names[f"{name}_{method}"] = getattr(kind, method)
-                facts.append(f"{name}_class.{method} is not {name}_{method}")
-        for function in sorted({one for spelling in self.spellings.values() for one in spelling.passes_by}):
-            names[f"function_{function}"] = getattr(F, function)
-            facts.append(f"F.{function} is not function_{function}")
-        return facts
+    def _add_call(self, found: Found, module: torch.nn.Module, is_new: bool) -> None:
+        found.called.append(vars(module))
+        if not is_new:
+            found.passing_on.append(vars(module))
 
 
 class _Fields(dict[str, str]):
@@ -332,11 +321,6 @@ def _finds_its_own(holder: torch.nn.Module, name: str) -> bool:
 def _is_special(module: torch.nn.Module) -> bool:
     """Whether one module is called in a way of its own."""
     return "forward" in vars(module) or getattr(module, "_compiled_call_impl", None) is not None
-
-
-def _hooks_of_all() -> tuple[Any, ...]:
-    """Torch's hooks of all modules."""
-    return tuple(getattr(hooks_of_all, f"_global{name}") for name in HOOKS)
 
 
 def _path(node: ast.AST) -> list[str] | None:

@@ -9,9 +9,12 @@ further down raises as it always does.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
+
+from clew.capture.example.guards import Variable
+from clew.runtime.watched import quick_tests
 
 Part = TypeVar("Part", bound=ast.AST)
 PREFIX = "_direct_"
@@ -35,6 +38,8 @@ class Body(NamedTuple):
     unless: str = ""
     checks: slice = slice(0, 0)
     """Which of the first statements are guards; those before them give parameters other names."""
+    loads: Sequence[ast.stmt] = ()
+    """Statements that come before all others; where one raises ``KeyError`` the body must not run."""
 
 
 def direct_call(
@@ -48,17 +53,22 @@ def direct_call(
 
     ``general`` is called with the same where this function does not know; ``note`` tells what is known of an error.
     """
-    definition, names, unless, _ = body
+    definition, names, unless = body[:3]
     parameters = definition.args
     first = (parameters.posonlyargs or parameters.args)[:1]
     if not first or first[0].arg != "self":
         return None
     callee = f"{PREFIX}callee" if root else "self"
     names = names | {f"{PREFIX}general": general, f"{PREFIX}note": note, f"{PREFIX}Exception": Exception}
+    names[f"{PREFIX}KeyError"] = KeyError
     way = _Entrance(names, f"return {PREFIX}general({callee}{_passed_on(parameters)})")
     checks = [*definition.body[: body.checks.start], *map(way.written, definition.body[body.checks])]
     rest = definition.body[body.checks.stop :] or _written("return None", definition)
     start = _written(f"if {unless}:\n    {way.leave}", definition) if unless else []
+    if body.loads:
+        (loading,) = _written(f"try:\n    pass\nexcept {PREFIX}KeyError:\n    {way.leave}", definition)
+        loading.body = [*body.loads]  # type: ignore[attr-defined]
+        start.append(loading)
     if root and _reads_self(definition.body):
         start = _written(f"self = {callee}.{root}", definition) + start
     noted = _written(_NOTED.format(prefix=PREFIX, callee=callee), definition)
@@ -86,6 +96,8 @@ class _Entrance:
         self.names = names
         self.leave = leave
         self._arrays: set[str] = set()
+        self._bound: dict[int, tuple[str, Any]] = {}
+        self._tested: set[str] = set()
 
     def written(self, check: ast.stmt) -> ast.stmt:
         """The statement in the place of a guard, which is an ``if`` with the call that raises."""
@@ -98,7 +110,28 @@ class _Entrance:
         """A test that asks arrays for what they know without making an object."""
         if isinstance(test, ast.Compare) and ast.unparse(test.comparators[0]) == _ARRAY:
             self._arrays.update(getattr(one, "id", "") for one in getattr(test.left, "args", ()))
-        return self._asked_on_processor(test)
+        return self._watched(self._asked_on_processor(test))
+
+    def _watched(self, test: ast.expr) -> ast.expr:
+        """``not variable.is_as_before()`` as looks at the variable itself, but for those that were made before."""
+        if not isinstance(test, ast.UnaryOp) or not isinstance(test.operand, ast.Call):
+            return test
+        asked = test.operand.func
+        variable = self.names.get(getattr(getattr(asked, "value", None), "id", ""))
+        if not isinstance(variable, Variable) or getattr(asked, "attr", "") != Variable.is_as_before.__name__:
+            return test
+        looks = [look for look in quick_tests(variable, self._bind) if look not in self._tested]
+        written = " or ".join(looks) or "False"
+        if not looks or eval(written, self.names):
+            return test
+        self._tested.update(looks)
+        return ast.parse(written, mode="eval").body
+
+    def _bind(self, value: Any) -> str:
+        """A name for an object among the globals of the code."""
+        name, _ = self._bound.setdefault(id(value), (f"{PREFIX}{len(self._bound)}", value))
+        self.names[name] = value
+        return name
 
     def _looked_up(self, test: ast.expr) -> ast.expr:
         """A test with classes and kinds of numbers, ``torch.Tensor`` or ``torch.float32`` say, found beforehand."""
@@ -129,6 +162,7 @@ class _Entrance:
         if getattr(read.value, "id", "") not in self._arrays:
             return test
         return ast.UnaryOp(ast.Not(), ast.Attribute(read.value, "is_cpu", ast.Load()))
+
 
 def _passed_on(parameters: ast.arguments) -> str:
     """The arguments of a call that passes on what a function was given."""

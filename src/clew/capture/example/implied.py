@@ -55,7 +55,8 @@ class _Range:
 def drop_implied(graph: Graph, root: Any = None) -> None:
     """Take the guards out of ``graph`` that earlier guards imply; ``root`` has the modules that it calls."""
     known = _Known(root)
-    last = next(filter(_is_guard, reversed(graph.nodes)), None)  # what comes after it matters to no guard
+    found = [node for node in graph.nodes if type(node.target) is FunctionType and _is_guard(node)]
+    last = found[-1] if found else None  # what comes after it matters to no guard
     for node in graph.nodes if last is not None else ():
         known.see(node)
         if _is_guard(node):

@@ -65,8 +65,12 @@ def lift_guards(graph: Graph, root: Any = None) -> None:
     ``root`` has the modules that the graph calls.
     """
     lifter = _Lifter(graph, root)
-    for node in list(graph.nodes):
-        lifter.see(node)
+    nodes = list(graph.nodes)
+    recorded = [place for place, node in enumerate(nodes) if type(node.target) is FunctionType and _is_recorded(node)]
+    seen = 0
+    for place in recorded:  # what comes after the last guard matters to none
+        lifter.lift(nodes[place], nodes[seen:place])
+        seen = place + 1
     lifter.drop_unread()
     if lifter.found:
         graph.set_guards((*graph._guards, *lifter.found))
@@ -91,11 +95,10 @@ class _Lifter:
         self._has_set = False
         self._served: list[Node] = []
 
-    def see(self, node: Node) -> None:
-        """Lift a guard, or note what a call may have changed by the time of the next one."""
-        if not _is_recorded(node):
-            self._note(node)
-            return
+    def lift(self, node: Node, passed: list[Node]) -> None:
+        """Lift a guard; ``passed`` are the nodes since the one before, which may have changed something."""
+        for one in passed:
+            self._note(one)
         subject = expression_of(node.args[0])
         if subject is None or not self._still_says_the_same(subject):
             _settle(node)

@@ -36,6 +36,11 @@ class Spelling:
     methods: tuple[str, ...] = ()
     """Methods of the module that ``forward`` calls, and the expression does not."""
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the result is a tensor of its own, never the argument: so it is for what has weights."""
+        return "{weight}" in self.text
+
 
 _CONVOLUTION = (
     'F.{name}({{x}}, {{weight}}, {{bias}}, {{stride}}, {{padding}}, {{dilation}}, {{groups}}) '

@@ -101,6 +101,8 @@ def _codes(kind: type) -> tuple[CodeType, ...]:
 
 # ---- compiled functions that take a mode -----------------------------------------------------------------------------
 
+COMPILING = "_bound_compiling"
+"""What bound code calls the function that tells whether torch's compiler reads it."""
 _WITH_SWITCHES = (
     "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout "
     "feature_alpha_dropout_ native_dropout batch_norm native_batch_norm instance_norm rrelu rrelu_"
@@ -119,11 +121,13 @@ def install(patches: Patches, current: Callable[[], Any]) -> None:
 
 def _asking(current: Callable[[], Any], function: FunctionType, original: Callable[[], bool]) -> Callable[[], Any]:
     """A question whether the program is being traced, which a graph asks again at each call; libraries ask theirs for
-    the sake of the tracer alone, and get the answer of now."""
+    the sake of the tracer alone, as does the call of a captured program, and get the answer of now."""
 
     def ask() -> Any:
         recorder, asks = current(), sys._getframe(2).f_code  # the first frame is that of the function itself
         if recorder is None or not recorder.running or is_hidden(asks) or "-packages" in asks.co_filename:
+            return original()
+        if COMPILING in asks.co_names:
             return original()
         return recorder.result(original(), recorder.create(function, ()))
 

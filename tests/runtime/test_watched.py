@@ -1,0 +1,126 @@
+"""Variables around a program are looked at where they are, and whatever becomes of them is noticed."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+import clew
+from clew.capture.example.guards import Variable
+from clew.capture.example.items import ATTRIBUTE, CONTAINS, ITEM, KEYS, LENGTH, Item
+from clew.runtime.watched import quick_tests
+
+
+class Registry:
+    """An object with a table, and a class with one."""
+
+    shared = {"used": torch.add}
+
+    def __init__(self) -> None:
+        self.table = {"used": torch.add}
+
+
+HOLDER: dict[str, Any] = {}
+
+
+def items() -> list[Item]:
+    """An item of each kind that has an expression, with what it is now."""
+    HOLDER.clear()
+    HOLDER.update(registry=Registry(), names={"used"}, table={"used": 1, "other": 2}, listed=[1, 2, 3])
+    base = {name: Variable(HOLDER, name) for name in HOLDER}
+    found = [
+        Item(base["table"], ITEM, "used"),
+        Item(base["names"], CONTAINS, "used"),
+        Item(base["listed"], LENGTH, None),
+        Item(Item(base["registry"], ATTRIBUTE, "table"), ITEM, "used"),
+        Item(Variable(Registry, "shared"), ITEM, "used"),
+    ]
+    for item in found:
+        item.expected = item.get()
+    return found
+
+
+def holds(item: Item) -> Callable[[], bool]:
+    """The expressions as one function."""
+    names: dict[str, Any] = {}
+    kept: dict[int, str] = {}
+
+    def bind(value: Any) -> str:
+        name = kept.setdefault(id(value), f"n{len(kept)}")
+        names[name] = value
+        return name
+
+    tests = quick_tests(item, bind)
+    assert tests
+    return lambda: not any(eval(test, names) for test in tests[:-1]) and not eval(tests[-1], names)
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_an_item_that_stays_is_found_and_changes_around_it_are_none(place: int):
+    item = items()[place]
+    is_same = holds(item)
+    assert is_same()
+    HOLDER["table"]["another"] = 3
+    HOLDER["names"].add("another")
+    assert is_same() and item.is_as_before()
+
+
+def change_items() -> None:
+    HOLDER["table"]["used"] = 5
+    HOLDER["names"].clear()
+    HOLDER["listed"].append(4)
+    HOLDER["registry"].table["used"] = torch.sub
+
+
+def change_containers() -> None:
+    HOLDER.update(registry=Registry(), names=set(), table={}, listed=(1, 2, 3))
+
+
+def take_away() -> None:
+    HOLDER.clear()
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("change", [change_items, change_containers, take_away])
+def test_changes_are_noticed(place: int, change: Callable[[], None]):
+    is_same = holds(items()[place])
+    change()
+    assert not is_same()
+
+
+def test_what_has_no_expression_is_asked_each_time():
+    items()
+    assert quick_tests(Item(Variable(HOLDER, "table"), KEYS, None, ("used", "other")), str) == []
+
+
+SOURCE = """
+import torch
+TABLE = {"used": torch.add, "other": torch.sub}
+def program(x):
+    return TABLE["used"](x, x)
+"""
+
+
+def test_a_captured_program_notices_the_item(tmp_path):
+    path = tmp_path / "registered.py"
+    path.write_text(textwrap.dedent(SOURCE))
+    module: Any = ModuleType("registered")
+    exec(compile(ast.parse(path.read_text()), str(path), "exec"), vars(module))
+    x = torch.ones(3)
+    captured = clew.trace(module.program, args=(x,))
+    for _ in range(4):
+        assert torch.equal(captured(x), x + x)
+    module.TABLE["used"] = torch.sub
+    with pytest.raises(clew.GuardError, match="TABLE"):
+        captured(x)
+    module.TABLE["used"] = torch.add
+    assert torch.equal(captured(x), x + x)
+    module.TABLE = {"used": torch.mul}
+    with pytest.raises(clew.GuardError, match="TABLE"):
+        captured(x)
