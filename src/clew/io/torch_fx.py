@@ -417,7 +417,11 @@ def _can_be_called_by_name(target: Any) -> bool:
 
 def _keep_effects(node: Node) -> None:
     """Let torch.fx's dead-code elimination keep Clew's own functions that are called for what they do, guards say."""
-    if node.op == "call_function" and str(getattr(node.target, "__module__", "")).partition(".")[0] == "clew" and node.is_impure():
+    if (
+        node.op == "call_function"
+        and str(getattr(node.target, "__module__", "")).partition(".")[0] == "clew"
+        and node.is_impure()
+    ):
         torch.fx.node.has_side_effect(node.target)
 
 

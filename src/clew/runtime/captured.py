@@ -111,6 +111,8 @@ class CapturedFunction(Guarded, GraphFunction):
                 return outside(self, *args, **kwargs)
             if way == Way.LOOK:
                 look(self)
+            if way == Way.READ_INSIDE:
+                return self._read_by_compiler(self.root, *args, **kwargs)  # type: ignore[misc]
             return self._compiled[1](self.root, *args, **kwargs)  # type: ignore[index]
         return super().__call__(*args, **kwargs)
 

@@ -130,6 +130,7 @@ class _Entrance:
             return test
         return ast.UnaryOp(ast.Not(), ast.Attribute(read.value, "is_cpu", ast.Load()))
 
+
 def _passed_on(parameters: ast.arguments) -> str:
     """The arguments of a call that passes on what a function was given."""
     places = [one.arg for one in (*parameters.posonlyargs, *parameters.args)][1:]

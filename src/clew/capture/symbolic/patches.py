@@ -17,6 +17,8 @@ _MISSING = object()
 _lock = threading.RLock()
 Key = tuple[int, str]
 _DEFAULTS = "__defaults__"
+REWRITTEN = "rewritten"
+"""The layer of code that a function runs above what other replacements have made of it."""
 _OF_CLASSES = ((), ("__class__",))
 """The outer variables of functions that stand in classes: none, or the class itself, for ``super()``."""
 
@@ -46,9 +48,20 @@ def held_at(owner: Any, name: str) -> Any:
     if isinstance(owner, FunctionType):
         if name == _DEFAULTS:
             return owner.__defaults__
-        below = _places.get((id(owner), "__code__"))  # another trace may have put its code there already
-        return owner.__code__ if below is None else below.original
+        other = _layer_of(owner)  # this trace or another may have put its code there already
+        return owner.__code__ if other is None else other.original
     return vars(owner).get(name, _MISSING)
+
+
+def _layer_of(function: FunctionType) -> _Place | None:
+    """The place whose code a function runs, one of two layers."""
+    return _places.get((id(function), REWRITTEN)) or _places.get((id(function), "__code__"))
+
+
+def _put_back(place: _Place) -> None:
+    """Put the original back, or the code of another layer that is still needed."""
+    other = _layer_of(place.owner) if isinstance(place.owner, FunctionType) and place.name != _DEFAULTS else None
+    _put(place.owner, place.name, place.original if other is None else other.replacement)
 
 
 def _put(owner: Any, name: str, value: Any) -> None:
@@ -132,7 +145,7 @@ class Stock:
         for key in self.places:
             del _places[key]
         for place in reversed(self._single):
-            _put(place.owner, place.name, place.original)
+            _put_back(place)
         for group in reversed(self._groups):
             group.names.update(group.originals)
 
@@ -143,7 +156,7 @@ def _release(key: Key) -> None:
     place.count -= 1
     if place.count == 0:
         del _places[key]
-        _put(place.owner, place.name, place.original)
+        _put_back(place)
 
 
 def _lead(*args: Any, **kwargs: Any) -> Any:
