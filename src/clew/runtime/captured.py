@@ -60,6 +60,8 @@ class Guarded:
         standing = self.__dict__.get("_standing")
         if standing is not None:
             standing.check()
+        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+            return nullcontext()  # a CUDA graph only notes what is to be done, and copies would be noted with it
         plan, late = self._plans()
         if plan is not None:
             root = self.root if isinstance(self, GraphFunction) else self
