@@ -9,6 +9,7 @@ computes, or on something that it has changed by then, stays a node, ``guard(val
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -56,86 +57,6 @@ _WORDED = frozenset({"variable", "either", "alike", "untouched", "other_attribut
 _STRUCTURAL = frozenset({"length", "keys", "attributes", "other_attributes", "alike", "is"})
 
 
-def lift_guards(graph: Graph, root: Any = None) -> None:
-    """Turn the recorded guards of a finished graph into data, and those that must stay into nodes of one kind.
-
-    ``root`` has the modules that the graph calls.
-    """
-    lifter = _Lifter(graph, root)
-    for node in list(graph.nodes):
-        lifter.see(node)
-    lifter.drop_unread()
-    if lifter.found:
-        graph.set_guards((*graph._guards, *lifter.found))
-    for body in nested_graphs(graph):
-        for node in [node for node in body.nodes if _is_recorded(node)]:
-            _settle(node)
-
-
-def _is_recorded(node: Node) -> bool:
-    return node.op == "call_function" and type(node.target) is FunctionType and node.target in _TESTS
-
-
-class _Lifter:
-    """Looks at the nodes of a graph in order, and lifts the guards among them."""
-
-    def __init__(self, graph: Graph, root: Any) -> None:
-        self.graph = graph
-        self.root = root
-        self.found: list[Guard] = []
-        self._has_acted = False
-        self._has_reshaped = False
-        self._served: list[Node] = []
-
-    def see(self, node: Node) -> None:
-        """Lift a guard, or note what a call may have changed by the time of the next one."""
-        if not _is_recorded(node):
-            self._note(node)
-            return
-        subject = expression_of(node.args[0])
-        if subject is None or not self._still_says_the_same(subject):
-            _settle(node)
-            return
-        self.found.append(_lifted(node, subject))
-        self._served += node.all_input_nodes
-        self.graph.erase_node(node)
-
-    def _note(self, node: Node) -> None:
-        if self._has_reshaped or node.op in ("placeholder", "get_attr", "output"):
-            return
-        effect = effect_of(node, self.root)
-        self._has_acted = self._has_acted or effect in (Effect.WRITE, Effect.UNKNOWN)
-        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-        self._has_reshaped = effect is Effect.UNKNOWN or name in _RESHAPING
-
-    def _still_says_the_same(self, subject: Expression) -> bool:
-        """Whether the subject has the same value before the program as at the place of the guard."""
-        return not self._has_acted or (not self._has_reshaped and _lasts(subject))
-
-    def drop_unread(self) -> None:
-        """Erase what was computed for lifted guards alone."""
-        waiting = self._served
-        while waiting:
-            node = waiting.pop()
-            if not node.users and not node._erased and not is_impure(node):
-                waiting += node.all_input_nodes
-                self.graph.erase_node(node)
-
-
-def _lasts(subject: Expression) -> bool:
-    """Whether nothing that a program writes changes a value: numbers among the inputs, and lasting facts of arrays."""
-    if isinstance(subject, Node):
-        return not isinstance(subject.value_type, ArrayType)
-    if not isinstance(subject, Call):
-        return not isinstance(subject, (Attribute, guards.Variable))
-    if subject.function is getattr and isinstance(subject.args[0], Node):
-        is_array = isinstance(subject.args[0].value_type, ArrayType)
-        return is_array and subject.args[1] in _LASTING
-    is_item = subject.function is operator.getitem
-    is_arithmetic = subject.function in _COMPARISONS or subject.function in _ARITHMETIC
-    return (is_item or is_arithmetic) and all(map(_lasts, subject.args))
-
-
 def expression_of(value: Any) -> Expression | None:
     """What a value of a graph is in terms of inputs, attributes and variables; None if the program computes it."""
     if not isinstance(value, Node):
@@ -153,6 +74,90 @@ def expression_of(value: Any) -> Expression | None:
             return None
         args.append(found)
     return Call(value.target, tuple(args))
+
+
+def lift_guards(graph: Graph, root: Any = None, computed: Callable[[Any], Expression | None] = expression_of) -> None:
+    """Turn the recorded guards of a finished graph into data, and those that must stay into nodes of one kind.
+
+    ``root`` has the modules that the graph calls; ``computed`` may know another expression for a value that the program
+    computes.
+    """
+    lifter = _Lifter(graph, root, computed)
+    for node in list(graph.nodes):
+        lifter.see(node)
+    lifter.drop_unread()
+    if lifter.found:
+        graph.set_guards((*graph._guards, *lifter.found))
+    for body in nested_graphs(graph):
+        for node in [node for node in body.nodes if _is_recorded(node)]:
+            _settle(node)
+
+
+def _is_recorded(node: Node) -> bool:
+    return node.op == "call_function" and type(node.target) is FunctionType and node.target in _TESTS
+
+
+class _Lifter:
+    """Looks at the nodes of a graph in order, and lifts the guards among them."""
+
+    def __init__(self, graph: Graph, root: Any, computed: Callable[[Any], Expression | None]) -> None:
+        self.graph = graph
+        self.root = root
+        self._computed = computed
+        self.found: list[Guard] = []
+        self._has_acted = False
+        self._has_reshaped = False
+        self._served: list[Node] = []
+
+    def see(self, node: Node) -> None:
+        """Lift a guard, or note what a call may have changed by the time of the next one."""
+        if not _is_recorded(node):
+            self._note(node)
+            return
+        subject = expression_of(node.args[0])
+        if subject is None:
+            subject = self._computed(node.args[0])
+        if subject is None or not self._still_says_the_same(subject):
+            _settle(node)
+            return
+        self.found.append(_lifted(node, subject))
+        self._served += node.all_input_nodes
+        self.graph.erase_node(node)
+
+    def _note(self, node: Node) -> None:
+        if self._has_reshaped or node.op in ("placeholder", "get_attr", "output"):
+            return
+        effect = effect_of(node, self.root)
+        self._has_acted = self._has_acted or effect in (Effect.WRITE, Effect.UNKNOWN)
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        self._has_reshaped = effect is Effect.UNKNOWN or name in _RESHAPING
+
+    def _still_says_the_same(self, subject: Expression) -> bool:
+        """Whether the subject has the same value before the program as at the place of the guard."""
+        return not self._has_acted or (not self._has_reshaped and lasts(subject))
+
+    def drop_unread(self) -> None:
+        """Erase what was computed for lifted guards alone."""
+        waiting = self._served
+        while waiting:
+            node = waiting.pop()
+            if not node.users and not node._erased and not is_impure(node):
+                waiting += node.all_input_nodes
+                self.graph.erase_node(node)
+
+
+def lasts(subject: Expression) -> bool:
+    """Whether nothing that a program writes changes a value: numbers among the inputs, and lasting facts of arrays."""
+    if isinstance(subject, Node):
+        return not isinstance(subject.value_type, ArrayType)
+    if not isinstance(subject, Call):
+        return not isinstance(subject, (Attribute, guards.Variable))
+    if subject.function is getattr and isinstance(subject.args[0], Node):
+        is_array = isinstance(subject.args[0].value_type, ArrayType)
+        return is_array and subject.args[1] in _LASTING
+    is_item = subject.function is operator.getitem
+    is_arithmetic = subject.function in _COMPARISONS or subject.function in _ARITHMETIC
+    return (is_item or is_arithmetic) and all(map(lasts, subject.args))
 
 
 def _is_reading(node: Node) -> bool:
