@@ -1,4 +1,4 @@
-"""Answers that follow from the sizes of inputs alone are guarded before the program, and computed once for each size."""
+"""Answers that follow from the sizes of inputs alone: guarded before the program, computed once for each size."""
 
 import copy
 import pickle
