@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import clew
-from clew.capture.symbolic.patches import Patches, Stock, _places
+from clew.capture.symbolic.patches import REWRITTEN, Patches, Stock, _places
 from clew.errors import CaptureError
 
 
@@ -52,6 +52,23 @@ def test_a_stock_is_worked_out_again_when_a_place_holds_something_else():
             assert names == {"one": ("replaced", value)}
         assert names == {"one": value}
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("layers", [("__code__", REWRITTEN), (REWRITTEN, "__code__")])
+def test_layers_of_code_are_put_back_in_any_order(layers, first):
+    def program():
+        return "original"
+
+    original, codes = program.__code__, ((lambda: "lower").__code__, (lambda: "upper").__code__)
+    traces = (Patches(), Patches())
+    for trace, code, layer in zip(traces, codes, layers, strict=True):
+        trace.on_function(program, code, layer)
+    assert program() == "upper"
+    traces[first].__exit__()
+    assert program() == ("upper", "lower")[first]
+    traces[1 - first].__exit__()
+    assert program.__code__ is original
 
 
 def test_two_traces_share_a_stock():

@@ -52,6 +52,15 @@ class Counting(nn.Module):
         return x * self.calls
 
 
+class Switching(nn.Module):
+    """Asks for its mode and for data of the loop."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(2):
+            x = torch.dropout(x, 0.5, False) if self.training else x + 1
+        return x
+
+
 def plain(x: Tensor) -> Tensor:
     return torch.relu(x * 2 + 1).sum()
 
@@ -130,6 +139,56 @@ def test_objects_outside_are_looked_at_before_compiled_code(monkeypatch: pytest.
     monkeypatch.setitem(MODES, "first", [1.0, 2.0])
     with pytest.raises(clew.GuardError, match="MODES"):
         compiled(feed())
+
+
+@CALLS
+def test_objects_outside_are_looked_at_when_one_graph_is_compiled(monkeypatch: pytest.MonkeyPatch, calls: int):
+    captured = traced(outside, calls, feed())
+    compiled = torch.compile(captured, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(feed()), outside(feed()))
+    monkeypatch.setitem(MODES, "first", [1.0, 2.0])
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="MODES"):
+        torch.compile(captured, backend="eager", fullgraph=True)(feed())
+    with pytest.raises(clew.GuardError, match="MODES"):
+        captured(feed())
+
+
+@CALLS
+def test_guards_hold_in_one_compiled_graph(calls: int):
+    compiled = torch.compile(traced(sized, calls, feed()), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(feed()), sized(feed()))
+    with pytest.raises(Exception, match=r"x\.shape\[0\] == 2"):
+        compiled(torch.ones(5, 3))
+
+
+@CALLS
+def test_modules_around_a_function_are_compiled_as_one_graph(calls: int):
+    model, x = Model(), feed()
+    captured = traced(lambda x: model(x) + 1, calls, x)
+    torch.testing.assert_close(torch.compile(captured, backend="eager", fullgraph=True)(x), model(x) + 1)
+
+
+def test_state_is_written_by_one_compiled_graph():
+    model, x = Counting(), feed()
+    captured = clew.trace(model, args=(x,))
+    compiled = torch.compile(captured, backend="eager", fullgraph=True)
+    for count in range(1, 4):
+        torch.testing.assert_close(compiled(x), x * count)
+    assert captured.calls == 3 and model.calls == 0
+
+
+def test_hooks_run_in_one_compiled_graph():
+    captured, x = traced(Model(), 0, feed()), feed()
+    expected = captured(x) + 1
+    captured.register_forward_hook(lambda module, args, result: result + 1)
+    torch.testing.assert_close(torch.compile(captured, backend="eager", fullgraph=True)(x), expected)
+
+
+def test_an_original_compiles_after_its_capture():
+    model, x = Switching(), feed()
+    clew.trace(model, args=(x,))
+    torch.testing.assert_close(torch.compile(model, backend="eager", fullgraph=True)(x), model(x))
 
 
 def test_state_changes_once_a_call():

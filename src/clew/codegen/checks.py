@@ -8,7 +8,7 @@ of the condition and is computed once.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -17,7 +17,7 @@ from clew.codegen.inline import is_item_of_control
 from clew.codegen.scope import Scope
 from clew.codegen.statements import COMPARING, expression, is_operator
 from clew.ir.graph import Graph
-from clew.ir.guards import TESTS, Attribute, Call, Expression, detached, guard, guard_of, is_guard
+from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, detached, guard, guard_of, is_guard
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
 
@@ -42,10 +42,10 @@ def is_entry_check(node: Node) -> bool:
     return _ENTRY in (node._meta or ())
 
 
-def entry_checks(graph: Graph) -> list[Node]:
-    """Nodes of their own, over the inputs of ``graph``, that check its guards; each guard's own come last of these."""
+def entry_checks(guards: Iterable[Guard]) -> list[Node]:
+    """Nodes of their own, over the inputs of a graph, that check its guards; each guard's own come last of these."""
     scratch = Graph()
-    for one in graph._guards:
+    for one in guards:
         value = _made(one.subject, scratch)
         check = scratch.create_node("call_function", guard, (value, one.expected), {"test": one.test}, _NAME)
         check.source = one.source

@@ -100,10 +100,12 @@ class CodeGen:
         """The whole function, as it runs: guards first, locals set free at their last use.
 
         ``shown=True`` gives the program alone, for people; ``verbose=True`` adds types and source lines as comments;
-        ``portable=True`` needs no object of this process but the guards, for code that is saved.
+        ``portable=True`` needs no object of this process but the guards, for code that is saved; ``guards`` are those
+        that it checks, if not all of the graph's.
         """
         with CollectorPaused():
-            checks = [] if options.get("shown") or not graph._guards else entry_checks(graph)
+            guards = options.pop("guards", graph._guards)
+            checks = [] if options.get("shown") or not guards else entry_checks(guards)
             return self._gen_python_code(
                 graph.nodes, root_module, Namespace(), checks=checks, owner=graph.owning_module, **options
             )
@@ -111,7 +113,7 @@ class CodeGen:
     def check_code(self, graph: Graph, root_module: str = "self") -> PythonCode:
         """A function of the same parameters that is true where all guards hold that are checked before the program."""
         inputs = [node for node in graph.nodes if node.op == "placeholder"]
-        checks = [*entry_checks(graph), Graph().output(True)]
+        checks = [*entry_checks(graph._guards), Graph().output(True)]
         return self._gen_python_code(inputs, root_module, Namespace(), checks=checks, asking=True)
 
     def _gen_python_code(
@@ -139,7 +141,7 @@ class CodeGen:
         lines = {number: places.get(line and line[1]) for number, line in enumerate(owners, first)}
         code = PythonCode(source, scope.globals, lines, head.count("\n") + 1, self._func_name, tuple(scope.imports))
         code._constants = constants
-        renames = sum(scope.locals.parameters[node][1] != scope.locals.name(node) for node in own[:_inputs(own)])
+        renames = sum(scope.locals.parameters[node][1] != scope.locals.name(node) for node in own[: _inputs(own)])
         code._checks = slice(renames, renames + sum(map(is_guard, checks)))
         code._origins = {
             number: line.origin.source

@@ -3,14 +3,19 @@
 ``from_fx`` takes a torch.fx Graph or GraphModule and gives ours, ``to_fx`` the reverse. Order, names, targets,
 arguments, annotations, notes and calling convention are kept; parameters and submodules are shared. What only Clew
 knows of a node travels in its ``meta`` under one key, and only where torch's own notes do not say it already.
+
+torch.fx's code cannot write every argument. A nested graph, the body of a branch or loop, becomes a GraphModule of its
+own, and like a class or function without a name it is an attribute of the module that a ``get_attr`` node reads.
 """
 
 from __future__ import annotations
 
 import builtins
+import copy
 import enum
 import inspect
 import keyword
+import operator
 import re
 import warnings
 from collections.abc import Callable
@@ -21,18 +26,19 @@ from typing import Any
 import torch
 import torch.fx
 
+from clew.capture.example.slots import ROOT
 from clew.capture.symbolic.tracer import Tracer
 from clew.errors import InteropError
 from clew.io.torch_state import share_rest
 from clew.io.torch_trees import codegen_from_torch, codegen_to_torch
 from clew.ir.arguments import leaves, map_aggregate
 from clew.ir.graph import Graph
-from clew.ir.guards import Guard, Input, attached, detached, evaluate
+from clew.ir.guards import Guard, Input, attached, detached, evaluate, leaves_of, referred_paths
 from clew.ir.node import Node
 from clew.ir.opcodes import check_opcode
 from clew.ir.source import SourceLine
 from clew.ir.types import Type, type_of
-from clew.runtime.captured import Live
+from clew.runtime.captured import CapturedModule, Live
 from clew.runtime.function import GraphFunction
 from clew.runtime.module import GraphModule
 
@@ -50,8 +56,11 @@ def from_fx(source: Any) -> Any:
     """Clew's GraphModule for one of torch.fx, or Clew's Graph for one of torch.fx."""
     if isinstance(source, torch.fx.GraphModule):
         _refuse_export_hooks(source)
-        module = GraphModule(source, graph_from_fx(source.graph), type(source).__name__)
+        graph = graph_from_fx(source.graph)
+        kind = CapturedModule if graph.guards.entry or ROOT in referred_paths(graph) else GraphModule
+        module = kind(_RootFor(source), graph, type(source).__name__)
         share_rest(source, module)
+        _drop_held(source, module)
         _drop_checking_hooks(module)
         return module
     if isinstance(source, torch.fx.Graph):
@@ -86,8 +95,7 @@ def graph_from_fx(source: torch.fx.Graph) -> Graph:
     graph._chosen_codegen = codegen_from_torch(source._codegen)
     reserved = _WRITTEN | _builtins_in(source)
     twins: dict[Any, Node] = {}
-
-    held = {node: node.meta[META_KEY]["held"] for node in source.nodes if "held" in node.meta.get(META_KEY, ())}
+    held = {node: _held_value(node) for node in source.nodes if is_held(node)}
 
     def translate(leaf: Any) -> Any:
         if isinstance(leaf, torch.fx.Node):
@@ -100,12 +108,56 @@ def graph_from_fx(source: torch.fx.Graph) -> Graph:
         check_opcode(node.op, node.target, node.name)
         name = _name_in_clew(graph, node.name, reserved)
         args, kwargs = map_aggregate(node.args, translate), map_aggregate(node.kwargs, translate)
-        twin = twins[node] = graph._append_exact(node.op, name, node.target, args, kwargs, node.type)
+        target = node.target
+        if target is operator.call and node.args[0] in held:
+            target, *args = args
+        twin = twins[node] = graph._append_exact(node.op, name, target, tuple(args), kwargs, node.type)
         _notes_from_fx(node, twin)
         if node.op == "output" and "guards" in node.meta.get(META_KEY, ()):
             inputs = {one.name: twins[one] for one in source.nodes if one.op == "placeholder"}
             graph.guards = attached(node.meta[META_KEY]["guards"], inputs)
     return graph
+
+
+def is_held(node: torch.fx.Node) -> bool:
+    """True for a node that reads an attribute which stands for an argument that torch.fx's code cannot write."""
+    return node.op == "get_attr" and "held" in node.meta.get(META_KEY, ())
+
+
+def _held_value(node: torch.fx.Node) -> Any:
+    """That argument; a nested graph as it is now."""
+    value, owner = node.meta[META_KEY]["held"], node.graph.owning_module
+    body = getattr(owner, str(node.target), None) if isinstance(value, Graph) else None
+    if isinstance(body, torch.fx.GraphModule):
+        return graph_from_fx(body.graph)
+    return copy.deepcopy(value) if isinstance(value, Graph) else value
+
+
+class _RootFor(torch.nn.Module):
+    """A module of torch.fx as the root of one of Clew, which finds in it what its nested graphs refer to, too."""
+
+    def __init__(self, source: torch.fx.GraphModule) -> None:
+        super().__init__()
+        vars(self).update(vars(source))
+        bodies = [getattr(source, str(node.target)) for node in source.graph.nodes if is_held(node)]
+        vars(self)["_bodies"] = [body for body in bodies if isinstance(body, torch.fx.GraphModule)]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            for body in vars(self)["_bodies"]:
+                if hasattr(body, name):
+                    return getattr(body, name)
+            raise
+
+
+def _drop_held(source: torch.fx.GraphModule, module: torch.nn.Module) -> None:
+    """Take from the converted module the attributes that stood for arguments of nodes."""
+    for node in source.graph.nodes:
+        if is_held(node):
+            vars(module).pop(str(node.target), None)
+            module._modules.pop(str(node.target), None)
 
 
 def _name_in_clew(graph: Graph, name: str, reserved: frozenset[str]) -> str:
@@ -215,14 +267,85 @@ def _module_to_fx(root: torch.nn.Module, source: Graph, name: str) -> torch.fx.G
     held: dict[str, Any] = {}
     graph = graph_to_fx(source, held)
     holder = torch.nn.Module()
-    vars(holder).update(vars(root) | held)
-    module = torch.fx.GraphModule(holder, graph, name)
+    vars(holder).update({**vars(root), **held, ROOT: None})
+    module = FxModule(holder, graph, name)
     share_rest(root, module)
+    module._add_bodies(held, module)
     if source.guards.entry:
         inputs = {node.name: str(node.target) for node in source.find_nodes(op="placeholder")}
         checks = GuardHook(detached(source.guards.entry), inputs)
         module.register_forward_pre_hook(checks, with_kwargs=True)
     return module
+
+
+class FxModule(torch.fx.GraphModule):
+    """A module of torch.fx whose graph may have nested graphs, and nodes that write the module's own attributes.
+
+    It is saved as Clew's, because torch.fx would trace the code again, and so run the functions of such nodes. The body
+    of a branch or loop shares the children of its ``_owner`` and has no attributes of its own.
+    """
+
+    @property
+    def _self(self) -> torch.nn.Module:
+        return vars(self).get("_owner") or self
+
+    @_self.setter
+    def _self(self, value: Any) -> None:
+        """A pass that makes such a module from another gives it the other's; its own is the right one."""
+
+    def __getattr__(self, name: str) -> Any:
+        owner = vars(self).get("_owner")
+        if owner is None or name in self._modules:
+            return super().__getattr__(name)
+        return getattr(owner, name)
+
+    def _add_bodies(self, held: dict[str, Any], owner: torch.nn.Module) -> None:
+        for name, body in held.items():
+            if isinstance(body, Graph):
+                vars(self).pop(name, None)
+                self._modules[name] = _body_to_fx(owner, body, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        owner = vars(self).get("_owner")
+        if owner is not None:
+            return _body_to_fx, (owner, graph_from_fx(self.graph), type(self).__name__)
+        return to_fx, (from_fx(self),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        owner = vars(self).get("_owner")
+        if owner is not None:
+            twin: Any = _body_to_fx(copy.deepcopy(owner, memo), graph_from_fx(self.graph), type(self).__name__)
+        elif any(map(is_held, self.graph.nodes)):
+            twin = to_fx(copy.deepcopy(from_fx(self), memo))
+        else:
+            twin = super().__deepcopy__(memo)
+            for name in _CALL_HOOKS:
+                vars(twin)[name] = copy.deepcopy(vars(self)[name], memo)
+        memo[id(self)] = twin
+        return twin
+
+
+def _body_to_fx(owner: torch.nn.Module, source: Graph, name: str) -> FxModule:
+    """A module for the body of a branch or loop of ``owner``."""
+    held: dict[str, Any] = {}
+    graph = graph_to_fx(source, held)
+    holder = torch.nn.Module()
+    vars(holder).update({**vars(owner), **held, ROOT: None})
+    module = FxModule(holder, graph, name)
+    children = {child: owner._modules[child] for child in module._modules if child in owner._modules}
+    for register in (module._parameters, module._buffers, module._modules):
+        register.clear()
+    for path in {str(node.target) for node in graph.nodes if node.op == "get_attr" and not is_held(node)}:
+        if path != "training":
+            vars(module).pop(path, None)
+    vars(module)["_owner"] = owner
+    module._modules.update(children)
+    module._add_bodies(held, owner)
+    return module
+
+
+_CALL_HOOKS = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks", "_forward_hooks_with_kwargs",
+               "_forward_hooks_always_called")  # fmt: skip
 
 
 class GuardHook:
@@ -236,9 +359,16 @@ class GuardHook:
     def __call__(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         bound = inspect.signature(module.forward).bind(*args, **kwargs)
         bound.apply_defaults()
-        given = {name: bound.arguments.get(target.lstrip("*")) for name, target in self.inputs.items()}
+        names = {name: target.lstrip("*") for name, target in self.inputs.items()}
+        given = {name: bound.arguments[target] for name, target in names.items() if target in bound.arguments}
+        if any(isinstance(leaf, torch.fx.Proxy) for leaf in leaves(tuple(given.values()))):
+            return  # torch.fx traces the module: its graph has no place for guards
         for one in self.guards:
-            one.require(evaluate(one.mapped(lambda leaf: _given(leaf, given)).subject, {}, module))
+            if all(leaf.name in given for leaf in leaves_of(one.subject) if isinstance(leaf, Input)):
+                one.require(evaluate(one.mapped(lambda leaf: _given(leaf, given)).subject, {}, module))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GuardHook:
+        return self  # guards never change, and name objects that a copy of the module uses too
 
 
 def _given(leaf: Any, values: dict[str, Any]) -> Any:
@@ -256,9 +386,13 @@ def graph_to_fx(source: Graph, held: dict[str, Any] | None = None) -> torch.fx.G
         graph.set_codegen(codegen)
     twins: dict[Any, torch.fx.Node] = {}
     for node in source.nodes:
-        args, kwargs = _arguments_to_fx(node, twins, None if held is None else partial(_hold, graph, held))
+        hold = None if held is None else partial(_hold, graph, held)
+        args, kwargs = _arguments_to_fx(node, twins, hold)
         _keep_effects(node)
-        twin = twins[node] = graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        target = node.target
+        if hold is not None and node.op == "call_function" and not _can_be_called_by_name(target):
+            target, args = operator.call, (hold(target), *args)
+        twin = twins[node] = graph.create_node(node.op, target, args, kwargs, node.name, node.type)
         _rename(graph, twin, (node._meta or {}).get(META_KEY, {}).get("name", node.name))
         _notes_to_fx(node, twin)
         if node.op == "output" and source.guards.entry:  # torch.fx has no place for them
@@ -276,9 +410,18 @@ def _hold(graph: torch.fx.Graph, held: dict[str, Any], value: Any) -> torch.fx.N
     return node
 
 
+def _can_be_called_by_name(target: Any) -> bool:
+    """False for those functions that torch.fx's code would call by a name which is not theirs."""
+    return not isinstance(target, (torch.jit.ScriptFunction, partial))
+
+
 def _keep_effects(node: Node) -> None:
     """Let torch.fx's dead-code elimination keep Clew's own functions that are called for what they do, guards say."""
-    if node.op == "call_function" and str(node.target.__module__).partition(".")[0] == "clew" and node.is_impure():
+    if (
+        node.op == "call_function"
+        and str(getattr(node.target, "__module__", "")).partition(".")[0] == "clew"
+        and node.is_impure()
+    ):
         torch.fx.node.has_side_effect(node.target)
 
 
@@ -286,11 +429,11 @@ def _arguments_to_fx(
     node: Node, twins: dict[Any, torch.fx.Node], hold: Callable[[Any], torch.fx.Node] | None
 ) -> tuple[Any, Any]:
     def translate(leaf: Any) -> Any:
-        if isinstance(leaf, Graph):
+        if isinstance(leaf, Graph) and hold is None:
             raise InteropError(
                 f"node {node.name} takes a nested graph as an argument, which torch.fx cannot hold",
                 where="" if node.source is None else node.source.describe(),
-                fixes=["make it a GraphModule of the root and refer to it with get_attr"],
+                fixes=["convert the module or function that the graph is of, which can hold it"],
             )
         if hold is not None and not isinstance(leaf, (Node, *_WRITABLE)):
             return hold(leaf)

@@ -60,6 +60,8 @@ class Guarded:
         standing = self.__dict__.get("_standing")
         if standing is not None:
             standing.check()
+        if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+            return nullcontext()  # a CUDA graph only notes what is to be done, and copies would be noted with it
         plan, late = self._plans()
         if plan is not None:
             root = self.root if isinstance(self, GraphFunction) else self
@@ -111,6 +113,8 @@ class CapturedFunction(Guarded, GraphFunction):
                 return outside(self, *args, **kwargs)
             if way == Way.LOOK:
                 look(self)
+            if way == Way.READ_INSIDE:
+                return self._read_by_compiler(self.root, *args, **kwargs)  # type: ignore[misc]
             return self._compiled[1](self.root, *args, **kwargs)  # type: ignore[index]
         return super().__call__(*args, **kwargs)
 

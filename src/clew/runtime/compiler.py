@@ -7,6 +7,7 @@ the identity of the program. Importing this file imports torch.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from enum import IntEnum
 from typing import Any
@@ -14,7 +15,10 @@ from typing import Any
 import torch
 
 from clew.capture.example.guards import Variable, require_variable
-from clew.ir.guards import leaves_of
+from clew.errors import GuardError
+from clew.ir.guards import Attribute, Guard, evaluate, leaves_of
+from clew.ir.node import Node
+from clew.runtime.build import compile_function
 
 is_compiling = torch.compiler.is_dynamo_compiling
 count_of_modes = torch._C._len_torch_dispatch_stack
@@ -33,19 +37,87 @@ class Way(IntEnum):
     """It reads the code, after a look at what the program relies on outside of itself."""
     LEAVE = 2
     """Not at all: the call may have to be undone."""
+    READ_INSIDE = 3
+    """It reads code that checks nothing outside of the program: that was done just now."""
 
 
 def prepared(identity: int) -> int:
     """Make the code of the captured program with this identity, and tell how a compiler may take a call of it."""
     callee = ALIVE[identity]
     callee.recompile()
+    if _takes_all():
+        return int(_prepare_whole(callee))
     if callee._protection() is not None:
         return int(Way.LEAVE)
     return int(Way.LOOK if _objects_outside(callee) else Way.READ)
 
 
+def _takes_all() -> bool:
+    """Whether the compiler that is reading now was asked for one graph."""
+    translator: Any = sys.modules["torch._dynamo.symbolic_convert"].InstructionTranslator
+    return bool(getattr(translator.current_tx(), "one_graph", False))
+
+
+def _prepare_whole(callee: Any) -> Way:
+    """A compiler that must take all as one graph reads the code in any case. It is told now if something outside of the
+    program has changed and will not look again; a guard that fails later does not undo what was done."""
+    standing = vars(callee).get("_standing")
+    if standing is not None:
+        standing.check()
+    if isinstance(callee, torch.nn.Module) and any(vars(callee)[hooks] for hooks in _HOOKS):
+        return Way.READ
+    guards = callee.graph.guards.entry
+    for one in guards:
+        if _is_outside(one):
+            one.require(evaluate(one.subject, {}, callee))
+    code = callee.graph.python_code("self", guards=tuple(one for one in guards if not _is_outside(one)))
+    for name, value in list(code.globals.items()):
+        if isinstance(getattr(value, "__self__", None), Guard):
+            code.globals[name] = _readable(value.__self__)
+    vars(callee)[READ_BY_COMPILER] = compile_function(code, f"{type(callee).__name__}.compiled")
+    return Way.READ_INSIDE
+
+
+def _readable(one: Guard) -> Any:
+    """What requires a guard to hold, for a compiler, which cannot read how an error is made."""
+    identity = id(one)
+    _guards[identity] = one
+
+    def require(value: Any = one.subject) -> None:
+        if not one.holds(value):
+            refuse(identity)
+
+    return require
+
+
+_guards: weakref.WeakValueDictionary[int, Guard] = weakref.WeakValueDictionary()
+
+
+def refuse(identity: int) -> None:
+    """Raise the error of the guard with this identity, which does not hold for what is being compiled."""
+    one = _guards[identity]
+    raise GuardError(
+        f"the graph assumed {one.expression}, which does not hold for what is compiled now",
+        where="" if one.source is None else one.source.describe(),
+        why=one.reason or "the captured program took a way that depends on it",
+        fixes=one.advice,
+    )
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+READ_BY_COMPILER = "_read_by_compiler"
+
+
+def _is_outside(one: Guard) -> bool:
+    """Whether a guard is on something outside of the program that only Clew's own objects can find."""
+    found = list(leaves_of(one.subject))
+    if any(isinstance(leaf, (Node, Attribute)) for leaf in found):
+        return False
+    return any(type(leaf).__module__.partition(".")[0] == "clew" for leaf in found)
+
+
 # What the decorators of torch.compiler do, but for loading the compiler, which takes longer than most captures.
-prepared._dynamo_marked_constant = True  # type: ignore[attr-defined]
+prepared._dynamo_marked_constant = refuse._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _objects_outside(callee: Any) -> list[Variable]:

@@ -67,6 +67,7 @@ class GraphFunction:
         self._calls = 0
         self._bindings = 0
         self._entrance: tuple[Callable[..., bool] | None] | None = None
+        self._read_by_compiler: FunctionType | None = None
         graph.owning_module = root
 
     @property
@@ -111,7 +112,7 @@ class GraphFunction:
     __signature__ = _OriginalSignature()
 
     def _forget(self) -> None:
-        self._compiled = self._running = self._entrance = None
+        self._compiled = self._running = self._entrance = self._read_by_compiler = None
         self._calls = self._bindings = 0
         self._call_by(None)
 

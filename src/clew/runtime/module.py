@@ -28,7 +28,7 @@ from clew.ir.nested import all_nodes
 from clew.ir.pickling import check_found
 from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of, may_bind
 from clew.runtime.build import compile_function
-from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepared
+from clew.runtime.compiler import ALIVE, READ_BY_COMPILER, Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body, direct_call
 from clew.runtime.entrance import first_failing
 from clew.runtime.failures import note_origin
@@ -54,7 +54,7 @@ class _StaleForward:
         return vars(_own_class(type(module)))["forward"].__get__(instance, owner)
 
 
-_DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls", "_edition")
+_DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls", "_edition", READ_BY_COMPILER)
 """Attributes that are not copied or saved: the graph is, by itself, and what follows from it is made anew."""
 OWN_ATTRIBUTES = frozenset({"meta", "_watchers", "_deepcopy_hooks", *_DERIVED})
 """What each module keeps besides its parts."""
@@ -162,6 +162,8 @@ class GraphModule(torch.nn.Module):
                 return outside(self, *args, **kwargs)
             if way == Way.LOOK:
                 look(self)
+            if way == Way.READ_INSIDE:
+                return self._read_by_compiler(self, *args, **kwargs)
             return super().__call__(*args, **kwargs)
         _, bound, ready, protection = self.__dict__["_running"] or self._prepare()
         if ready is not None:

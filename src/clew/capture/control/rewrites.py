@@ -7,7 +7,7 @@ from types import CodeType, FunctionType
 
 from clew.capture.control.rewrite import lines_of_loops, replaced_inside, rewritten
 from clew.capture.control.runtime import RUNTIME
-from clew.capture.symbolic.patches import Patches
+from clew.capture.symbolic.patches import REWRITTEN, Patches
 
 Key = tuple[str, int, str]
 _known: dict[CodeType, CodeType | None] = {}
@@ -65,7 +65,7 @@ class Rewrites:
             codes = [code for code in _codes(function.__code__) if _key(code) in self._wanted]
             changes = {code: new for code in codes if (new := _rewritten(code)) is not None}
             if changes:
-                patches.on_function(function, replaced_inside(function.__code__, changes), layer="rewritten")
+                patches.on_function(function, replaced_inside(function.__code__, changes), layer=REWRITTEN)
 
 
 def _key(code: CodeType) -> Key:

@@ -9,6 +9,7 @@ computes, or on something that it has changed by then, stays a node, ``guard(val
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -59,12 +60,32 @@ _WORDED = frozenset({"variable", "either", "alike", "untouched", "other_attribut
 _STRUCTURAL = frozenset({"length", "keys", "attributes", "other_attributes", "alike", "is"})
 
 
-def lift_guards(graph: Graph, root: Any = None) -> None:
+def expression_of(value: Any) -> Expression | None:
+    """What a value of a graph is in terms of inputs, attributes and variables; None if the program computes it."""
+    if not isinstance(value, Node):
+        return value
+    if value.op == "placeholder":
+        return value
+    if value.op == "get_attr":
+        return Attribute(str(value.target))
+    if value.kwargs or value.op not in ("call_function", "call_method") or not _is_reading(value):
+        return None
+    args = []
+    for argument in value.args:
+        found = expression_of(argument)
+        if found is None and argument is not None:
+            return None
+        args.append(found)
+    return Call(value.target, tuple(args))
+
+
+def lift_guards(graph: Graph, root: Any = None, computed: Callable[[Any], Expression | None] = expression_of) -> None:
     """Turn the recorded guards of a finished graph into data, and those that must stay into nodes of one kind.
 
-    ``root`` has the modules that the graph calls.
+    ``root`` has the modules that the graph calls; ``computed`` may know another expression for a value that the program
+    computes.
     """
-    lifter = _Lifter(graph, root)
+    lifter = _Lifter(graph, root, computed)
     nodes = list(graph.nodes)
     recorded = [place for place, node in enumerate(nodes) if type(node.target) is FunctionType and _is_recorded(node)]
     seen = 0
@@ -86,9 +107,10 @@ def _is_recorded(node: Node) -> bool:
 class _Lifter:
     """Looks at the nodes of a graph in order, and lifts the guards among them."""
 
-    def __init__(self, graph: Graph, root: Any) -> None:
+    def __init__(self, graph: Graph, root: Any, computed: Callable[[Any], Expression | None]) -> None:
         self.graph = graph
         self.root = root
+        self._computed = computed
         self.found: list[Guard] = []
         self._has_acted = False
         self._has_reshaped = False
@@ -100,6 +122,8 @@ class _Lifter:
         for one in passed:
             self._note(one)
         subject = expression_of(node.args[0])
+        if subject is None:
+            subject = self._computed(node.args[0])
         if subject is None or not self._still_says_the_same(subject):
             _settle(node)
             return
@@ -124,7 +148,7 @@ class _Lifter:
 
     def _still_says_the_same(self, subject: Expression) -> bool:
         """Whether the subject has the same value before the program as at the place of the guard."""
-        return not self._has_acted or (not self._has_reshaped and _lasts(subject, not self._has_set))
+        return not self._has_acted or (not self._has_reshaped and lasts(subject, not self._has_set))
 
     def drop_unread(self) -> None:
         """Erase what was computed for lifted guards alone."""
@@ -148,7 +172,7 @@ def _sets(node: Node) -> bool:
     return getattr(node.target, "__module__", "") in _SETTING
 
 
-def _lasts(subject: Expression, with_attributes: bool) -> bool:
+def lasts(subject: Expression, with_attributes: bool = False) -> bool:
     """Whether nothing that a program writes changes a value: numbers among the inputs, and lasting facts of arrays;
     modes and facts of attributes ``with_attributes``, if none was set."""
     if isinstance(subject, Node):
@@ -163,26 +187,7 @@ def _lasts(subject: Expression, with_attributes: bool) -> bool:
         return is_array or (with_attributes and isinstance(owner, Attribute))
     is_item = subject.function is operator.getitem
     is_arithmetic = subject.function in _COMPARISONS or subject.function in _ARITHMETIC
-    return (is_item or is_arithmetic) and all(_lasts(argument, with_attributes) for argument in subject.args)
-
-
-def expression_of(value: Any) -> Expression | None:
-    """What a value of a graph is in terms of inputs, attributes and variables; None if the program computes it."""
-    if not isinstance(value, Node):
-        return value
-    if value.op == "placeholder":
-        return value
-    if value.op == "get_attr":
-        return Attribute(str(value.target))
-    if value.kwargs or value.op not in ("call_function", "call_method") or not _is_reading(value):
-        return None
-    args = []
-    for argument in value.args:
-        found = expression_of(argument)
-        if found is None and argument is not None:
-            return None
-        args.append(found)
-    return Call(value.target, tuple(args))
+    return (is_item or is_arithmetic) and all(lasts(argument, with_attributes) for argument in subject.args)
 
 
 def _is_reading(node: Node) -> bool:

@@ -17,6 +17,8 @@ _MISSING = object()
 _lock = threading.RLock()
 Key = tuple[int, str]
 _DEFAULTS = "__defaults__"
+REWRITTEN = "rewritten"
+"""The layer of code that a function runs above what other replacements have made of it."""
 _OF_CLASSES = ((), ("__class__",))
 """The outer variables of functions that stand in classes: none, or the class itself, for ``super()``."""
 
@@ -35,6 +37,8 @@ class _Place:
 
 
 _places: dict[Key, _Place] = {}
+_own_codes: dict[int, CodeType] = {}
+"""What functions ran before the first layer of code was put in place, by their identities."""
 
 
 def held_at(owner: Any, name: str) -> Any:
@@ -49,6 +53,27 @@ def held_at(owner: Any, name: str) -> Any:
         below = _places.get((id(owner), "__code__"))  # another trace may have put its code there already
         return owner.__code__ if below is None else below.original
     return vars(owner).get(name, _MISSING)
+
+
+def _layer_of(function: FunctionType) -> _Place | None:
+    """The place whose code a function runs, one of two layers."""
+    return _places.get((id(function), REWRITTEN)) or _places.get((id(function), "__code__"))
+
+
+def _put_back(place: _Place) -> None:
+    """Put the original back, or for a function the code of the other layer, if that is still needed."""
+    original = place.original
+    if isinstance(place.owner, FunctionType) and place.name != _DEFAULTS:
+        other = _layer_of(place.owner)
+        original = _own_codes.pop(id(place.owner), original) if other is None else other.replacement
+    _put(place.owner, place.name, original)
+
+
+def _put_instead(owner: Any, name: str, value: Any) -> None:
+    """Put a replacement in place; a function's own code is noted under all layers."""
+    if isinstance(owner, FunctionType) and name != _DEFAULTS and _layer_of(owner) is None:
+        _own_codes[id(owner)] = owner.__code__
+    _put(owner, name, value)
 
 
 def _put(owner: Any, name: str, value: Any) -> None:
@@ -118,7 +143,7 @@ class Stock:
         for group in self._groups:
             group.names.update(group.replacements)
         for place in self._single:
-            _put(place.owner, place.name, place.replacement)
+            _put_instead(place.owner, place.name, place.replacement)
         _places.update(self.places)
         return True
 
@@ -132,7 +157,7 @@ class Stock:
         for key in self.places:
             del _places[key]
         for place in reversed(self._single):
-            _put(place.owner, place.name, place.original)
+            _put_back(place)
         for group in reversed(self._groups):
             group.names.update(group.originals)
 
@@ -143,7 +168,7 @@ def _release(key: Key) -> None:
     place.count -= 1
     if place.count == 0:
         del _places[key]
-        _put(place.owner, place.name, place.original)
+        _put_back(place)
 
 
 def _lead(*args: Any, **kwargs: Any) -> Any:
@@ -251,6 +276,6 @@ class Patches:
                 if original is _MISSING and default is None:
                     return
                 replacement = make(default if original is _MISSING else original)
-                _put(owner, name, replacement)
+                _put_instead(owner, name, replacement)
                 _places[key] = _Place(owner, name, original, replacement)
             self._held[key] = None

@@ -28,6 +28,7 @@ from clew.frameworks.torch.leaves import leaf_policy
 from clew.frameworks.torch.packages import PackageMet
 from clew.frameworks.torch.run import Run, is_running
 from clew.frameworks.torch.set_up import SetUpMet
+from clew.frameworks.torch.size_answers import by_sizes
 
 _AGAIN = (CacheMet, PackageMet, SetUpMet, WithoutArrays)
 """What a run raises to say that the capture must start over, since it has found out something."""
@@ -50,7 +51,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
         with settled(findings.settling), suppress(ClewError):
             twin = _capture(fn, args, kwargs, settings, Findings(dict(findings.lifted)))
             widen(captured.graph, twin.graph, findings.settling)
-    lift_guards(captured.graph, captured.module)
+    lift_guards(captured.graph, captured.module, by_sizes)
     return captured
 
 
