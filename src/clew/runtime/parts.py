@@ -77,7 +77,7 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
         part.__dict__[BAKED] = original.__dict__.keys() - OWN - part.__dict__.keys() - _FORWARD
         for name, child in part._modules.items():
             twin = original._modules.get(name)
-            if type(child) in HOLDERS and twin is not None and twin is not child:
+            if child is not None and type(child) in HOLDERS and twin is not None and twin is not child:
                 object.__setattr__(child, "__class__", CapturedPart)
                 waiting.append((twin, child))
 

@@ -43,8 +43,8 @@ def rebuild_mapping(kind: type, items: dict[Any, Any], state: dict[str, Any]) ->
     put = OrderedDict.__setitem__ if isinstance(made, OrderedDict) else dict.__setitem__
     for key, value in items.items():
         put(made, key, value)
-    if state:
-        made.__dict__.update(state)
+    for name, value in state.items():  # one by one, as compilers that read this understand it
+        object.__setattr__(made, name, value)
     return made
 
 
