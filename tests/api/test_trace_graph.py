@@ -57,7 +57,7 @@ def test_the_signature_begins_with_that_of_ivy() -> None:
     assert own == "guards"
     assert names == [
         "objs", "stateful", "arg_stateful_idxs", "kwarg_stateful_idxs", "to", "include_generators", "array_caching",
-        "guards", "return_backend_traced_fn", "static_argnums", "static_argnames", "args", "kwargs",
+        "return_backend_traced_fn", "static_argnums", "static_argnames", "args", "kwargs",
     ]  # fmt: skip
 
 

@@ -172,7 +172,8 @@ def missing_statements(program: Construct, code: str) -> tuple[str, ...]:
 
 def _is_guard(node: ast.If) -> bool:
     called = [getattr(line.value, "func", None) for line in node.body if isinstance(line, ast.Expr)]
-    return bool(called) and all(isinstance(one, ast.Name) and one.id.startswith("require") for one in called)
+    names = [one.id.lstrip("_") if isinstance(one, ast.Name) else "" for one in called]
+    return bool(called) and all(name.startswith(("require", "guard")) for name in names)
 
 
 def compare_again(program: Program, captured: Any, options: dict[str, Any]) -> str:
@@ -224,7 +225,7 @@ def guards_and_what_feeds_them(graph: Any) -> set[Any]:
     """The guards of a graph, and the nodes that are there for them alone."""
     found: set[Any] = set()
     for node in reversed(graph.nodes):
-        is_guard = str(getattr(node.target, "__name__", "")).startswith("require")
+        is_guard = str(getattr(node.target, "__name__", "")).startswith(("require", "guard"))
         if is_guard or (node.op != "placeholder" and node.users and found.issuperset(node.users)):
             found.add(node)
     return found

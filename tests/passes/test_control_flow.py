@@ -2,7 +2,6 @@
 
 import operator
 
-import pytest
 import torch
 
 import clew
@@ -127,6 +126,8 @@ def test_dead_code_keeps_effects_inside():
     assert [node.target for node in body.nodes][2:4] == [torch.cat, "add_"]
 
 
-def test_torch_fx_cannot_hold_them():
-    with pytest.raises(clew.errors.InteropError, match="for_loop takes a nested graph"):
-        clew.to_fx(module_of_scan())
+def test_torch_fx_holds_them_as_modules():
+    module = module_of_scan()
+    theirs = clew.to_fx(module)
+    assert any(isinstance(part, torch.fx.GraphModule) for _, part in theirs.named_children())
+    assert clew.same_graph(clew.from_fx(theirs).graph, module.graph)

@@ -117,7 +117,7 @@ def write_check(check: Node, inlined: list[Node], scope: Scope, root: str, askin
             return "if True:", f"{scope.bind('_guard', one.require)}({text})"
         return "if True:", f"{scope.bind('_guard', one.require_itself)}()"
     writer = WRITERS.get(one.test)
-    subject = Subject(value, text, first, again, wanted, *kinds, scope.name_of, scope.bind)
+    subject = Subject(value, text, first, again, wanted, *kinds, scope.name_of)
     condition = Condition("True") if writer is None else writer(subject, expected)
     passed = condition.known or (again if first in condition.text else text)  # which it has not been given yet
     if asking:

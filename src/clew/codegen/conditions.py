@@ -32,9 +32,7 @@ class Subject:
     is_integer: bool
     is_truth: bool
     name_of: Callable[[Any], str]
-    """How the code calls an object that has a name."""
-    bind: Callable[[str, Any], str]
-    """Makes any object a global of the code, under a name like this one."""
+    """How the code calls an object."""
 
 
 @dataclass(frozen=True)

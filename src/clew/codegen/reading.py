@@ -27,7 +27,8 @@ _MOST = 6
 _FACTS = frozenset({"shape", "dtype", "device", "ndim"})
 _RESHAPING = re.compile(r"(t|transpose|swapaxes|swapdims|squeeze|unsqueeze|resize|resize_as|set|as_strided)_|set_data")
 _NUMBERED = re.compile(r"_\d+$")
-_SETTING = (setattr, delattr)
+_SETTING_FILES = frozenset({"clew.capture.example.slots", "clew.capture.example.writes"})
+"""Files whose functions, in the graph of a capture, set what the program keeps."""
 
 
 def inlined_for_reading(nodes: list[Node], fixed: Collection[Node], scope: Scope, root: str) -> set[Node]:
@@ -36,10 +37,11 @@ def inlined_for_reading(nodes: list[Node], fixed: Collection[Node], scope: Scope
     ``fixed`` are the nodes that are written in ways of their own, branches for one, and so are the values they use.
     """
     kept = {*fixed, *(used for node in fixed for used in node.all_input_nodes)}
-    found = _reads(nodes, kept, scope, root)
+    reads = _reads(nodes, kept, scope, root)
+    found = set(reads)
     for node in reversed(nodes):
         if node not in found and node not in fixed and node.op != "placeholder":
-            found |= _tree(node, kept | found, scope, root)
+            found |= _tree(node, kept | found, reads, scope, root)
     return found
 
 
@@ -48,7 +50,7 @@ def _reads(nodes: list[Node], kept: set[Node], scope: Scope, root: str) -> set[N
     names = {node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "") for node in nodes}
     if any(_RESHAPING.fullmatch(name) for name in names):
         return set()
-    is_set = any(node.op == "call_function" and node.target in _SETTING for node in nodes if _has_hash(node.target))
+    is_set = any(_sets(node) for node in nodes)
     found: set[Node] = set()
     for node in nodes:
         is_read = _is_fact(node) or _is_size(node, found) or (node.op == "get_attr" and not is_set)
@@ -58,8 +60,11 @@ def _reads(nodes: list[Node], kept: set[Node], scope: Scope, root: str) -> set[N
     return found
 
 
-def _has_hash(target: Any) -> bool:
-    return type(target).__hash__ is not None
+def _sets(node: Node) -> bool:
+    """Whether a node sets an attribute: then those are read where the program reads them."""
+    target: Any = node.target
+    is_own = getattr(target, "__module__", "") in _SETTING_FILES
+    return node.op == "call_function" and (target is setattr or target is delattr or is_own)
 
 
 def _is_fact(node: Node) -> bool:
@@ -76,14 +81,15 @@ def _is_size(node: Node, read: set[Node]) -> bool:
     return is_number and all(not isinstance(part, Node) or part in read for part in node.args)
 
 
-def _tree(user: Node, kept: set[Node], scope: Scope, root: str) -> set[Node]:
-    """The values right before a statement that it alone uses, if it stays short with them."""
+def _tree(user: Node, kept: set[Node], reads: set[Node], scope: Scope, root: str) -> set[Node]:
+    """The values right before a statement that it alone uses, if it stays short with them; ``reads``, which are written
+    elsewhere, may stand in between."""
     found: list[Node] = []
     waiting = [(used, user) for used in references((user.args, user.kwargs))]
     node = user._prev
     while waiting and len(found) < _MOST:
         wanted, reader = waiting.pop()
-        while node in kept and node.op != "root":  # what is written elsewhere does not stand in between
+        while node in reads:
             node = node._prev
         if wanted is node and node not in kept and _is_unnamed(node) and can_be_inside(node, reader):
             found.append(node)

@@ -51,7 +51,7 @@ _tracing_state: Callable[[], Any] = _nothing
 def _ask_torch() -> None:
     """Ask torch these things from now on, if it is there."""
     global _is_compiling, _count_of_modes, _tracing_state
-    if _is_compiling is _nothing and "torch" in sys.modules:
+    if _is_compiling is _nothing and sys.modules.get("torch") is not None:
         compiler = importlib.import_module(_COMPILER)
         _count_of_modes, _tracing_state = compiler.count_of_modes, compiler.tracing_state
         _is_compiling = compiler.is_compiling

@@ -22,7 +22,7 @@ from clew.ir.format import qualified_name
 from tests.frameworks.numpy.comparing import EQUAL, outcome
 
 ROOT = Path(__file__).parents[3]
-OF_NUMPY = ("numpy.", "_operator.", "operator.", "builtins.", "math.")
+OF_NUMPY = ("clew.guard", "numpy.", "_operator.", "operator.", "builtins.", "math.")
 
 
 def _functions(graph: Any) -> set[str]:

@@ -238,14 +238,8 @@ register(
 
 
 def _variable_condition(subject: Subject, expected: Any) -> Condition:
-    """For a variable outside of the program: whether it holds another object, or one that has changed."""
-    variable = subject.value
-    if type(variable) is not Variable or isinstance(variable.holder, (CellType, Place)):
-        return Condition(f"not {subject.text}.is_as_before()")
-    holder = subject.bind("_holder", variable.holder) + ("" if isinstance(variable.holder, dict) else ".__dict__")
-    now = f"{holder}.get({variable.name!r}, {subject.bind('_missing', MISSING)})"
-    test = f"{now} is not {subject.bind('_expected', variable.expected)}"
-    return Condition(test if variable.held is None else f"{test} or {subject.text}.held.has_changed()")
+    """For a variable outside of the program, which knows by itself whether it is what it was."""
+    return Condition(f"not {subject.text}.is_as_before()")
 
 
 WRITERS["array"] = type_test

@@ -99,6 +99,7 @@ class Carriers:
 
 def install(patches: Patches, current: Current) -> None:
     """Let tensors report to the capture that ``current`` names when attributes are put on them."""
+    torch.overrides.get_overridable_functions()  # which torch finds once and for all: not while the class is replaced
     patches.on_class(torch.Tensor, "__setattr__", functools.partial(_setting, current=current), inherited=True)
     patches.on_class(torch.Tensor, "__getattr__", functools.partial(_missing, current=current), default=_no_attribute)
 
