@@ -122,8 +122,13 @@ def _is_unnamed(node: Node) -> bool:
     return _NUMBERED.sub("", node.name) == _NUMBERED.sub("", own)
 
 
-def renamed_for_reading(nodes: list[Node], inlined: set[Node], scope: Scope, root: str) -> None:
-    """Let a value have the name of an earlier one that nobody reads any more: ``x = f(x)``, as the user wrote it."""
+def renamed_for_reading(
+    nodes: list[Node], inlined: set[Node], silent: Collection[Node], scope: Scope, root: str
+) -> None:
+    """Let a value have the name of an earlier one that nobody reads any more: ``x = f(x)``, as the user wrote it.
+
+    ``silent`` are values that other statements set, under the names that they have.
+    """
     places = {node: place for place, node in enumerate(nodes)}
     last = _last_reads(nodes, inlined, places)
     owners = {scope.locals.name(node): node for node in nodes if node.op == "placeholder"}
@@ -132,6 +137,9 @@ def renamed_for_reading(nodes: list[Node], inlined: set[Node], scope: Scope, roo
         if node.op in ("placeholder", "output") or node in inlined or not node.users:
             continue
         name = scope.locals.name(node)
+        if node in silent:
+            owners[name] = node
+            continue
         wanted = _last_word(node, known, scope) or _NUMBERED.sub("", name)
         wanted = wanted if wanted in known else name
         owner = owners.get(wanted)

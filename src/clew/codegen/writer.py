@@ -57,7 +57,7 @@ class Writer(ControlWriter):
             skipped |= inlined
             special |= inlined
             if draft is not None and not self.plan.layouts:
-                renamed_for_reading(nodes, inlined, self.scope, self.root)
+                renamed_for_reading(nodes, inlined, self.plan.silent, self.scope, self.root)
         lines: list[Line] = []
         outside: list[list[Line]] = []
         watched: list[Node] = []
