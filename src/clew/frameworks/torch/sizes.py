@@ -320,7 +320,7 @@ class Sizes:
         place = value.place
         if type(place) is SizePlace:
             return place.size
-        if type(place) is not Node or self._level(place) is None:
+        if type(place) is not Node or self._level(place) is None or self._is_inside:  # where a number may be data
             return None
         known = self._sizes.get(place)
         if known is None:
