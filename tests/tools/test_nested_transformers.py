@@ -91,8 +91,9 @@ def test_it_runs_and_flattens_back(make: Callable[[int], Made]) -> None:
     assert list(back.state_dict()) == list(flat.state_dict())
 
 
-# The experts of Mixtral stand in branches on their mode that write in place, so their layers are not taken apart alike.
-@pytest.mark.parametrize("make", [make for make in MODELS if make is not mixtral], ids=lambda make: make.__name__)
+# The experts of Mixtral stand in branches on their mode that write in place, so their layers are not taken apart alike;
+# T5 asks for dtypes in each layer, which leaves guards there.
+@pytest.mark.parametrize("make", [make for make in MODELS if make not in (mixtral, t5)], ids=lambda make: make.__name__)
 def test_the_code_is_as_long_for_six_layers_as_for_three(make: Callable[[int], Made]) -> None:
     three, six = (clew.nested(captured(make, depth)[0]) for depth in (3, 6))
     assert len({id(piece.graph) for piece in six.pieces.values()}) < len(six.pieces)
