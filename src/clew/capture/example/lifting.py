@@ -194,6 +194,8 @@ def _is_reading(node: Node) -> bool:
     """Whether a call tells a fact about what it is given, or computes with plain numbers."""
     if isinstance(node.value_type, ArrayType) or any(_holds_nodes(argument) for argument in node.args):
         return False
+    if bodies_of(node):
+        return False
     if node.op == "call_method":
         return node.target in _SIZES
     if _is_own(node.target):
