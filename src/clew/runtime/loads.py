@@ -25,7 +25,26 @@ def _filled(name: str, read: str, place: ast.AST) -> ast.stmt:
     return statement
 
 
-class _Reader(ast.NodeTransformer):
+class OuterStatements(ast.NodeTransformer):
+    """Changes a function, but not the functions and comprehensions inside of it: a name that is bound there is theirs,
+    and what they share with the function around them is slower than a dict."""
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        """Stays as it is."""
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        """The same."""
+        return node
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        """The same, and for all that is written like it."""
+        return node
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]
+
+
+class _Reader(OuterStatements):
     """Puts locals in the place of reads, and notes what they stand for."""
 
     def __init__(self, dicts: Collection[str], prefix: str) -> None:
@@ -52,17 +71,3 @@ class _Reader(ast.NodeTransformer):
 
     def _name(self, read: str) -> str:
         return self.found.setdefault(read, f"{self.prefix}read{len(self.found)}")
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        """Inner functions stay as they are: what they share with the function around them is slower than a dict."""
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """The same."""
-        return node
-
-    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
-        """The same, and for all that is written like it."""
-        return node
-
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from clew.runtime.loads import OuterStatements
+
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _SWAPPED: dict[type[ast.operator | ast.cmpop], type[ast.operator | ast.cmpop]] = {
     ast.Add: ast.Add, ast.Mult: ast.Mult, ast.Eq: ast.Eq, ast.NotEq: ast.NotEq,
@@ -29,7 +31,7 @@ _EXACT = 2**24
 _SMALLEST, _LARGEST = 1e-30, 1e30
 
 
-class Numbers(ast.NodeTransformer):
+class Numbers(OuterStatements):
     """Puts tensors in the place of numbers; ``names`` are the globals that the code needs then."""
 
     def __init__(self, prefix: str, definition: ast.FunctionDef) -> None:
@@ -37,20 +39,6 @@ class Numbers(ast.NodeTransformer):
         self.names: dict[str, Any] = {}
         self._known: dict[tuple[type, str], str] = {}
         self._plain = _numbers_among(definition)
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        """Inner functions stay as they are: a name that is bound inside would be theirs."""
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """The same."""
-        return node
-
-    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
-        """The same, and for all that is written like it."""
-        return node
-
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """``x + 1``; ``2 * x`` as ``x * 2``, which is what Python makes of it."""
