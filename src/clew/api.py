@@ -127,8 +127,9 @@ def trace_graph(
     Attributes of the objects that ``stateful`` lists, or that stand at these positions of the arguments (``[[0]]``,
     ``[["cache"]]``), are read and written by the graph. ``to`` must be the framework of the program.
     ``return_backend_traced_fn`` puts the framework's own compiler on top: ``torch.compile``, ``jax.jit``,
-    ``tf.function``. Arguments named by ``static_argnums`` or ``static_argnames`` are constants of the capture. The
-    rest is as for ``trace``.
+    ``tf.function``. Arguments named by ``static_argnums`` or ``static_argnames`` are constants of the capture. What
+    does not contribute to the result is not in the graph, even if it might raise for other inputs. The rest is as for
+    ``trace``.
     """
     asked = {key: value for key, value in locals().items() if key != "objs"}
     if not objs:
@@ -144,6 +145,7 @@ def trace_graph(
         include_generators=include_generators,
         array_caching=array_caching,
         guards=guards,
+        keeps_unused=False,
         stateful=stateful_objects(stateful),
     )
 

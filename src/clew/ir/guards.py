@@ -28,7 +28,7 @@ from clew.ir.types import ArrayType
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
 
-KINDS = ("structure", "type", "size", "value", "mode", "variable", "computed")
+KINDS = ("structure", "type", "size", "value", "mode", "variable", "code", "computed")
 
 
 # ---- expressions -----------------------------------------------------------------------------------------------------
@@ -278,6 +278,7 @@ _ADVICE = {
     "value": ("pass the same value; one that the example gives as a number stays an input", _AGAIN, _LAZY),
     "mode": ("put the module into the mode that it was captured in", "capture again in this mode"),
     "variable": ("make it an argument of the program", "capture again after the change"),
+    "code": ("put the function or class back that was captured", "capture again after the change"),
     "computed": (_AGAIN, _LAZY),
 }
 _COMPARING = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
@@ -427,7 +428,8 @@ class Guards(Sequence[Guard]):
 
     def __str__(self) -> str:
         found = self._all()
-        rows = [(one.kind, str(one), _short(one.source)) for kind in KINDS for one in found if one.kind == kind]
+        by_kind = {kind: [one for one in found if one.kind == kind] for kind in KINDS}
+        rows = [(kind, *row) for kind, guards in by_kind.items() for row in _rows(guards)]
         width = max((len(row[1]) for row in rows if len(row[1]) <= _WIDEST), default=0)
         return "\n".join(f"{kind:<10}{text:<{width}}  {place}".rstrip() for kind, text, place in rows)
 
@@ -436,6 +438,14 @@ class Guards(Sequence[Guard]):
 
 
 _WIDEST = 72
+
+
+def _rows(guards: list[Guard]) -> list[tuple[str, str]]:
+    """The lines of a table for guards of one kind: what is assumed, and where. All code has one line."""
+    if not guards or guards[0].kind != "code":
+        return [(str(one), _short(one.source)) for one in guards]
+    names = ", ".join(spelled(one.subject) for one in guards)
+    return [(f"{names} {'is' if len(guards) == 1 else 'are'} unchanged", "")]
 
 
 def _short(source: SourceLine | None) -> str:

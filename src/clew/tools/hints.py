@@ -75,6 +75,4 @@ def advice_for(guard: Guard) -> str:
         return f"{change}, {_OTHERWISE}"
     if kind == "value" and guard.source is None:
         return _DEFAULT_ADVICE if type(guard.expected) in (int, float, bool) else ""
-    if kind == "variable" and callable(getattr(guard.subject, "expected", None)):
-        return ""
     return _ADVICE.get(kind, "")

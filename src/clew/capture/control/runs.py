@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import traceback
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
@@ -20,7 +20,7 @@ from clew.capture.control.raising import arguments_of, is_raised, record_raise
 from clew.capture.control.regions import Progress, Regions, Rewrite
 from clew.capture.example.acts import Acts, check_held
 from clew.capture.example.bodies import Bodies
-from clew.capture.example.captured import Captured, Pin, Pins
+from clew.capture.example.captured import Captured, Pins
 from clew.capture.example.contents import ACTING, contents, same_contents
 from clew.capture.example.folding import Folding
 from clew.capture.example.guards import Variable
@@ -249,18 +249,10 @@ class ExampleRun:
         state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
         graph = self.recorder.bodies.outermost
         executed = self.recorder.executed.values()
-        code = list(self.surroundings.code(executed))
-        pins = Pins(
-            [*self.state.pins(), *self._methods()], self.state.held_by_pins(self.surroundings.names(executed)), code
-        )
+        methods = [(vars(one.holder), one.name, one.expected) for one in self.surroundings.methods(executed)]
+        held = self.state.held_by_pins(self.surroundings.names(executed))
+        pins = Pins([*self.state.pins(), *methods], held, list(self.surroundings.code(executed)))
         return Captured(self.module, self.recorder.constants, graph, value, state, pins, several)
-
-    def _methods(self) -> Iterator[Pin]:
-        """The methods that ran, where their classes hold them."""
-        ran = self.surroundings.ran(self.recorder.executed.values())
-        for kind in self.surroundings.classes_of(ran):
-            if self.surroundings.may_vary(kind):
-                yield from ((vars(kind), name, value) for name, value in vars(kind).items() if _is_among(value, ran))
 
     def finish(self, runs: list[Any]) -> None:
         """Complete the graph with what all runs relied on."""
@@ -277,8 +269,3 @@ class ExampleRun:
 
 def _is_file(value: Any) -> bool:
     return isinstance(value, io.IOBase)
-
-
-def _is_among(value: Any, functions: Container[FunctionType]) -> bool:
-    function = getattr(value, "__func__", getattr(value, "fget", value))  # of a static or class method, of a property
-    return type(function) is FunctionType and function in functions

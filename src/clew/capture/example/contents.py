@@ -73,8 +73,8 @@ def look_up(value: Any, name: str, default: Any = None) -> Any:
 
 
 def is_of_library(holder: Any) -> bool:
-    """Whether a variable's holder, the dict of a Python module or a class, is of an installed package."""
-    if isinstance(holder, type):
+    """Whether a variable's holder, the dict of a Python module, a class or a function, is of an installed package."""
+    if isinstance(holder, (type, FunctionType)):
         holder = getattr(sys.modules.get(holder.__module__), "__dict__", {})
     return type(holder) is dict and "-packages" in str(holder.get("__file__", ""))
 

@@ -15,7 +15,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from clew.capture.example import guards
-from clew.ir.effects import effect_of, is_impure
+from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
@@ -66,14 +66,6 @@ def drop_implied(graph: Graph, root: Any = None) -> None:
                 known.learn(node)
         if node is last:
             break
-
-
-def drop_unused(graph: Graph) -> None:
-    """Erase what nobody uses and what has no effect, in a graph without others inside it, just recorded: such a graph
-    needs no verification."""
-    for node in reversed(graph.nodes):
-        if not node.users and node.op != "output" and not is_impure(node):
-            graph.erase_node(node)
 
 
 def _is_guard(node: Node) -> bool:

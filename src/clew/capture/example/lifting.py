@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from clew.capture.example import guards
+from clew.capture.example.unused import may_raise
 from clew.ir.control import is_control
 from clew.ir.effects import effect_of, is_impure
 from clew.ir.graph import Graph
@@ -116,6 +117,7 @@ class _Lifter:
         self._has_reshaped = False
         self._has_set = False
         self._served: list[Node] = []
+        self._recomputed: set[Node] = set()
 
     def lift(self, node: Node, passed: list[Node]) -> None:
         """Lift a guard; ``passed`` are the nodes since the one before, which may have changed something."""
@@ -124,6 +126,7 @@ class _Lifter:
         subject = expression_of(node.args[0])
         if subject is None:
             subject = self._computed(node.args[0])
+            self._recomputed.update(node.all_input_nodes if subject is not None else ())
         if subject is None or not self._still_says_the_same(subject):
             _settle(node)
             return
@@ -151,13 +154,16 @@ class _Lifter:
         return not self._has_acted or (not self._has_reshaped and lasts(subject, not self._has_set))
 
     def drop_unread(self) -> None:
-        """Erase what was computed for lifted guards alone."""
+        """Erase what was computed for lifted guards alone; what guards compute themselves need not stay."""
         waiting = self._served
         while waiting:
             node = waiting.pop()
-            if not node.users and not node._erased and not is_impure(node):
-                waiting += node.all_input_nodes
-                self.graph.erase_node(node)
+            is_recomputed = node in self._recomputed
+            if node.users or node._erased or is_impure(node) or (may_raise(node) and not is_recomputed):
+                continue
+            self._recomputed.update(node.all_input_nodes if is_recomputed else ())
+            waiting += node.all_input_nodes
+            self.graph.erase_node(node)
 
 
 def _is_context(node: Node) -> bool:
@@ -271,10 +277,14 @@ _KIND_OF_WORD = {
 }
 
 
+_CODE = (type, FunctionType, BuiltinFunctionType, staticmethod, classmethod, property)
+
+
 def kind_of(test: str, subject: Expression) -> str:
     """What a lifted guard is about."""
     if test == "variable":
-        return "variable"
+        is_code = type(subject) is guards.Variable and isinstance(subject.expected, _CODE)
+        return "code" if is_code else "variable"
     if test in ("type", "array"):
         return "type"
     if test in _STRUCTURAL:

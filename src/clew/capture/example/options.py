@@ -41,6 +41,8 @@ class Options(NamedTuple):
     dynamic: bool = False
     guards: str = "read"
     """What is guarded of variables around the program: what it read of them, all that they hold, or nothing."""
+    keeps_unused: bool = True
+    """Whether calls stay whose results nobody uses, where they may raise."""
     stateful: tuple[Any, ...] = ()
     """Objects whose attributes are all inputs of the graph."""
     stateful_arguments: tuple[Any, ...] = ()

@@ -250,6 +250,19 @@ class Surroundings:
             if isinstance(value, FunctionType) and value in self._reach.functions:
                 yield Variable(holder, name, value)
 
+    def methods(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
+        """The methods that ran, where their classes hold them; nobody sets those of what is installed."""
+        ran = self.ran(executed)
+        for kind in self.classes_of(ran):
+            if self.may_vary(kind):
+                yield from (Variable(kind, name, value) for name, value in vars(kind).items() if _is_among(value, ran))
+
+    def own_classes(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
+        """The variables that hold classes of the program's own which code that ran names."""
+        for holder, name, value in self._named_in(self._run_of(executed)[1]):
+            if isinstance(value, type) and isinstance(holder, dict) and self.may_vary(value):
+                yield Variable(holder, name, value)
+
     def _named_in(self, used: frozenset[tuple[int, str]]) -> list[tuple[Any, str, Any]]:
         """The variables among these, and those that are held; where they stand is the same for each run of a kind."""
         wanted = used | self._held if self._held else used
@@ -257,6 +270,11 @@ class Surroundings:
         if question not in known:
             known[question] = [place for place, one in enumerate(self.found) if (id(one[0]), one[1]) in wanted]
         return [self.found[place] for place in known[question]]
+
+
+def _is_among(value: Any, functions: Container[FunctionType]) -> bool:
+    function = getattr(value, "__func__", getattr(value, "fget", value))  # of a static or class method, of a property
+    return type(function) is FunctionType and function in functions
 
 
 _PYTHON_STREAM = random._inst  # type: ignore[attr-defined]

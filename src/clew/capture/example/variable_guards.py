@@ -61,6 +61,16 @@ class VariableGuards:
         for item in () if self.reads is None else self.reads.items():
             if (id(item.root.holder), item.root.name) not in self._skipped:
                 self._item(item)
+        self._code(executed)
+
+    def _code(self, executed: list[CodeType]) -> None:
+        """The user's own functions, methods and classes, which she may replace; the program itself is what it is."""
+        around = self.around
+        for one in [*around.code(executed), *around.own_classes(executed), *around.methods(executed)]:
+            is_module = isinstance(one.holder, dict) and "__name__" in one.holder
+            is_own = is_module or isinstance(one.holder, (CellType, type))
+            if is_own and one.expected not in around.program[0] and not around.is_of_library(one.holder, one.name):
+                self._write(one, repr(one))
 
     def _variable(self, holder: Any, name: str, value: Any, executed: list[CodeType]) -> None:
         """A variable of which nobody has told what was read."""

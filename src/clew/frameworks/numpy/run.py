@@ -28,6 +28,7 @@ from clew.capture.example.recorder import Recorder
 from clew.capture.example.slots import Slot
 from clew.capture.example.surroundings import functions_of
 from clew.capture.example.under_way import current
+from clew.capture.example.unused import drop_unused
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
@@ -227,7 +228,7 @@ class Run(ExampleRun):
         entry.write(self.after_inputs, self._owners())
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         drop_implied(graph, None)
-        graph.eliminate_dead_code()
+        drop_unused(graph, self.settings.keeps_unused)
 
 
 def is_running() -> bool:

@@ -18,10 +18,10 @@ import numpy
 import torch
 
 from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, follows
+from clew.capture.example.contents import SIMPLE, follows, is_of_library
 from clew.capture.example.expressions import expression_of
 from clew.capture.example.nests import Nests
-from clew.capture.example.reach import compares_objects, is_installed
+from clew.capture.example.reach import compares_objects
 from clew.capture.example.reads import Reads
 from clew.capture.example.recorder import Recorder
 from clew.capture.example.state import State
@@ -305,7 +305,7 @@ class EntryGuards:
             owner, is_function = group.owner, isinstance(group.owner, FunctionType)
             if owner is None or group.is_inner or isinstance(owner, torch.nn.Module):
                 continue
-            if is_function and is_installed(owner):
+            if is_function and is_of_library(owner):
                 continue
             asked = group.before.keys() if names & {"getattr", "__dict__"} else names & group.before.keys()
             for name in sorted(asked):

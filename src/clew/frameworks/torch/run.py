@@ -22,7 +22,7 @@ from clew.capture.control.runs import ExampleRun, let_go
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
 from clew.capture.example.guards import Variable
-from clew.capture.example.implied import drop_implied, drop_unused
+from clew.capture.example.implied import drop_implied
 from clew.capture.example.inputs import bind
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.nests import Nests
@@ -32,6 +32,7 @@ from clew.capture.example.reach import asks_for_identity
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.under_way import current
+from clew.capture.example.unused import drop_unused
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
@@ -461,10 +462,8 @@ class Run(ExampleRun):
         drop_implied(graph, self.module)
         for run in runs:
             run.recorder.sizes.keep_asked()
-        if self.recorder.bodies.is_used or self._goes_several_ways():
-            graph.eliminate_dead_code()
-        else:
-            drop_unused(graph)
+        is_flat = not self.recorder.bodies.is_used and not self._goes_several_ways()
+        drop_unused(graph, self.settings.keeps_unused, is_flat)
 
 
 def _is_refused(message: str) -> bool:

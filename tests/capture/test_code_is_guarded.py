@@ -1,0 +1,92 @@
+"""The user's own functions, methods and classes are guarded: one that is replaced after a capture is noticed."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import clew
+
+
+def halves(value: Any) -> Any:
+    return value * 0.5
+
+
+class Box:
+    """What a program makes for itself."""
+
+    def doubled(self, value: Any) -> Any:
+        return value * 2
+
+
+class Model(torch.nn.Module):
+    """Calls a method of its own."""
+
+    def twice(self, value: Any) -> Any:
+        return value + value
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.twice(x)
+
+
+def by_function(x: torch.Tensor) -> Any:
+    return halves(x)
+
+
+def by_class(x: torch.Tensor) -> Any:
+    return Box().doubled(x)
+
+
+X = torch.ones(2)
+HERE = sys.modules[__name__]
+
+
+@pytest.mark.parametrize(
+    ("program", "holder", "name"), [(by_function, HERE, "halves"), (by_class, HERE, "Box"), (by_class, Box, "doubled")]
+)
+def test_code_that_is_replaced_is_noticed(program: Any, holder: Any, name: str, monkeypatch: Any) -> None:
+    captured = clew.trace(program, args=(X,))
+    assert torch.equal(captured(X), program(X))
+    other = type("Box", (), {"doubled": lambda self, value: value * 9}) if name == "Box" else lambda *args: args[-1] * 9
+    monkeypatch.setattr(holder, name, other)
+    with pytest.raises(clew.GuardError, match=name):
+        captured(X)
+    monkeypatch.undo()
+    assert torch.equal(captured(X), program(X))
+
+
+def test_methods_of_a_module(monkeypatch: Any) -> None:
+    captured = clew.trace(Model(), args=(X,))
+    monkeypatch.setattr(Model, "twice", lambda self, value: value * 9)
+    with pytest.raises(clew.GuardError, match=r"Model\.twice"):
+        captured(X)
+
+
+def test_they_have_one_line_in_the_table() -> None:
+    def program(x: torch.Tensor) -> Any:
+        return by_function(x) + by_class(x)
+
+    lines = [line for line in str(clew.trace(program, args=(X,)).guards).splitlines() if line.startswith("code")]
+    assert len(lines) == 1
+    assert lines[0].endswith("are unchanged")
+    assert all(name in lines[0] for name in ("by_function", "by_class", "halves", "Box.doubled"))
+
+
+def test_the_program_itself_and_code_of_libraries_are_not_watched() -> None:
+    captured = clew.trace(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), args=(X,))
+    assert not [guard for guard in captured.guards if guard.kind == "code"]
+    assert not [guard for guard in clew.trace(Box().doubled, args=(X,)).guards if guard.kind == "code"]
+
+
+def test_a_saved_capture_needs_none_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "captured.pickle"
+    file.write_bytes(pickle.dumps(clew.trace(by_class, args=(X,))))
+    told = f"import pickle, torch; print(pickle.load(open({str(file)!r}, 'rb'))(torch.ones(2)).tolist())"
+    finished = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert finished.stdout.strip() == "[2.0, 2.0]"
