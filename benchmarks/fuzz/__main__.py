@@ -1,9 +1,9 @@
 """Random plain programs against captures of them: `python -m benchmarks.fuzz [--seed N] [--programs N] [--seconds S]`.
 
 Program i of a seed is always the same. Each is captured on one example and called on several probes in sequence, beside
-fresh copies; a wrong one is made small and printed. `--known` runs the programs of the file of known mistakes again,
-`--write-known` adds what was found to it, `--show I` prints one program. The exit status is 1 when a program that is
-not known came out wrong.
+fresh copies; a wrong one is made small and printed. `--found` runs the programs of the file of
+mistakes found before, `--keep` adds what is wrong to it, `--show I` prints one program. The exit status is 1 when a
+program came out wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 
 import torch
 
-from benchmarks.fuzz import known
+from benchmarks.fuzz import found
 from benchmarks.fuzz.judge import BROKEN, VERDICTS, WRONG_ANSWER, Verdict, judge, runs, trace, worst
 from benchmarks.fuzz.program import KINDS, RandomProgram
 from benchmarks.fuzz.shrink import family, same_mistake, shrink
@@ -29,8 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.show is not None:
         print(write(options.seed, options.show, options.kind, runs).text())
         return 0
-    if options.known:
-        return _run_known()
+    if options.found:
+        return _run_found()
     return _run_random(options)
 
 
@@ -43,15 +43,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kind", choices=KINDS, help="functions or modules alone")
     parser.add_argument("--seconds", type=float, help="stop after this time")
     parser.add_argument("--shrink-seconds", type=float, default=20.0, help="for each wrong program; 0: not at all")
-    parser.add_argument("--known", action="store_true", help="run the known mistakes again")
-    parser.add_argument("--write-known", action="store_true", help="add what is wrong to the file of known mistakes")
+    parser.add_argument("--found", action="store_true", help="run the mistakes that were found before again")
+    parser.add_argument("--keep", action="store_true", help="add what is wrong to the file of mistakes")
     parser.add_argument("--show", type=int, metavar="I", help="print program I of the seed and leave")
     return parser
 
 
 def _run_random(options: argparse.Namespace) -> int:
-    start, programs, calls, families, new = time.monotonic(), Counter[str](), Counter[str](), Counter[str](), 0
-    listed = known.read()
+    start, programs, calls, families = time.monotonic(), Counter[str](), Counter[str](), Counter[str]()
     for index in range(options.first, options.first + options.programs):
         if options.seconds is not None and time.monotonic() - start > options.seconds:
             break
@@ -61,14 +60,13 @@ def _run_random(options: argparse.Namespace) -> int:
         programs[verdict.status] += 1
         calls.update(one.status for one in verdicts)
         if verdict.status == WRONG_ANSWER:
-            new += (program.seed, program.index) not in listed
             families[family(verdict)] += 1
             _tell_wrong(program, verdict, options)
         elif verdict.status == BROKEN:
             print(f"BROKEN seed {program.seed} program {index}: {verdict.reason}", flush=True)
     _print_summary(options.seed, programs, calls, time.monotonic() - start)
     print("wrong by what differs:", ", ".join(f"{count} {name}" for name, count in families.most_common()) or "none")
-    return int(new > 0)
+    return int(programs[WRONG_ANSWER] > 0)
 
 
 def _tell_wrong(program: RandomProgram, verdict: Verdict, options: argparse.Namespace) -> None:
@@ -76,18 +74,18 @@ def _tell_wrong(program: RandomProgram, verdict: Verdict, options: argparse.Name
     small = shrink(program, same_mistake(verdict, trace), options.shrink_seconds) if options.shrink_seconds else program
     reason = worst(judge(small)).reason or verdict.reason
     print(f"    made small: {reason}\n" + "".join(f"    {line}\n" for line in small.text().splitlines()), flush=True)
-    if options.write_known:
-        known.add(known.Mistake(small, family(verdict), reason))
+    if options.keep:
+        found.add(found.Mistake(small, family(verdict), reason))
 
 
-def _run_known() -> int:
-    """Each known mistake once more; nothing is wrong about one that is still there."""
-    listed = known.read()
-    for place, mistake in listed.items():
+def _run_found() -> int:
+    """Each mistake that was found before, once more."""
+    wrong = 0
+    for (seed, index), mistake in found.read().items():
         now = worst(judge(mistake.program))
-        word = "still wrong" if now.status == WRONG_ANSWER else f"now {now.status}"
-        print(f"seed {place[0]} program {place[1]}: {word}; {mistake.family}: {now.reason or mistake.reason}")
-    return 0
+        wrong += now.status == WRONG_ANSWER
+        print(f"seed {seed} program {index}: {now.status}; {mistake.family}: {now.reason or mistake.reason}")
+    return int(wrong > 0)
 
 
 def _print_summary(seed: int, programs: Counter[str], calls: Counter[str], seconds: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from benchmarks.fuzz import __main__ as command
-from benchmarks.fuzz import known
+from benchmarks.fuzz import found as mistakes
 from benchmarks.fuzz.judge import BROKEN, EQUAL, GUARDED, REFUSED, SLOW, WRONG_ANSWER, judge, runs, worst
 from benchmarks.fuzz.program import FUNCTION, MODULE, Probe, RandomProgram, from_json
 from benchmarks.fuzz.shrink import family, same_mistake, shrink
@@ -173,19 +173,26 @@ def test_a_program_that_cannot_be_smaller_stays() -> None:
     assert shrink(program, lambda one: False, seconds=5) == program
 
 
-# ---- what is known, and the command --------------------------------------------------------------------------------
+# ---- what was found, and the command -------------------------------------------------------------------------------
 
 
-def test_known_mistakes_are_kept_in_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "known.json"
-    mistake = known.Mistake(small("return x"), "the result", "other values")
-    known.add(mistake, path)
-    known.add(mistake, path)
-    assert known.read(path) == {(9, 9): mistake}
+def test_mistakes_are_kept_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    mistake = mistakes.Mistake(small("return x"), "the result", "other values")
+    mistakes.add(mistake, path)
+    mistakes.add(mistake, path)
+    assert mistakes.read(path) == {(9, 9): mistake}
+
+
+def test_what_was_found_once_is_not_wrong_again(capsys: pytest.CaptureFixture[str]) -> None:
+    status = command.main(["--found"])
+    shown = capsys.readouterr().out
+    assert status == 0, shown
+    assert len(shown.splitlines()) == len(mistakes.read()) > 10
 
 
 def test_a_few_programs_are_not_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of these none is wrong but the known ones; the command runs more."""
+    """Of these none is wrong; the command runs more."""
     status = command.main(["--seed", str(SEED), "--programs", str(COUNT), "--shrink-seconds", "0"])
     shown = capsys.readouterr().out
     assert status == 0, shown

@@ -1,6 +1,6 @@
-"""The mistakes that are known, in a file: each a small program, in what respect it is wrong, and by how much.
+"""The mistakes that were found, in a file: each a small program, in what respect it was wrong, and by how much.
 
-They are named by the seed and index of the program they were found in. Later work runs exactly those again.
+They are named by the seed and index of the program they were found in. All were mended: a test runs them again.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 
 from benchmarks.fuzz.program import RandomProgram, from_json
 
-FILE = Path(__file__).parents[1] / "fuzz_known.json"
+FILE = Path(__file__).parents[1] / "fuzz_found.json"
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A program that is captured wrong, made small."""
+    """A program that was captured wrong, made small."""
 
     program: RandomProgram
     family: str
