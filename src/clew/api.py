@@ -21,6 +21,7 @@ from clew.capture.example.named import stateful_objects, stateful_parts, static_
 from clew.capture.example.options import Options, check_callable, given
 from clew.capture.example.under_way import LOCK, original_of
 from clew.capture.symbolic import Tracer
+from clew.capture.symbolic.interrupts import Waiting
 from clew.errors import CaptureError, MissingFramework, a_or_an
 from clew.frameworks import PACKAGES
 from clew.ir.guests import Guest
@@ -271,7 +272,7 @@ def _capture(
     """The captured callable, the result of the run that was captured, and the attributes that it relied on."""
     fn = original_of(fn)
     framework = framework_of(fn, args, kwargs, to)
-    with LOCK:
+    with Waiting(), LOCK:
         captured = framework.capture(fn, args, kwargs, options)
     name = getattr(fn, "__name__", type(fn).__name__)
     made = make_captured(framework.package, captured, name, live=options.keep or inspect.ismethod(fn))

@@ -19,6 +19,7 @@ from typing import Any
 
 from clew.capture.symbolic import inputs, refusals
 from clew.capture.symbolic.classes import is_proxyable
+from clew.capture.symbolic.interrupts import Waiting
 from clew.capture.symbolic.owners import owner_of, owner_of_class
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.proxy import ARGUMENTS, ParameterProxy, Proxy, TracerBase
@@ -284,7 +285,7 @@ class Tracer(TracerBase):
     @contextmanager
     def _reporting(self, names: dict[str, Any]) -> Iterator[None]:
         """For the time of the trace, modules and wrapped functions report to this tracer."""
-        with Patches() as patches:
+        with Waiting(), Patches() as patches:
             run = _Run(self, patches)
             for guest in present():
                 if guest.module_class is not None:

@@ -1,0 +1,98 @@
+"""Signals that arrive during a capture: they wait until code of the program runs, or until the capture has ended.
+
+``KeyboardInterrupt`` is raised between any two instructions of Python. In the middle of Clew's own work it would leave
+functions patched and state half put back. While a capture is under way, handlers of signals that are written in Python
+are called only while the program's own code runs, where any exception may be raised; until then the signal is sent
+again every few milliseconds, and at the latest right after the capture, when everything is back in place.
+
+Python handles signals in its main thread alone, so captures in other threads have nothing to wait for.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # below ``signal``, which looks up names for all numbers
+import _thread
+import os
+import signal
+import sysconfig
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+_PAUSE = 0.003
+_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGALRM", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGVTALRM")
+    if hasattr(signal, name)
+)  # fmt: skip
+_FRAMEWORKS = ("torch", "numpy", "jax", "jaxlib", "tensorflow", "keras", "optree")
+
+
+def _folders() -> tuple[str, ...]:
+    """Where code lies that is no program's: Clew's own, Python's and that of the frameworks."""
+    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    installed = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    known = [own, *(os.path.join(folder, name) for folder in installed for name in _FRAMEWORKS)]
+    return tuple(folder + os.sep for folder in known)
+
+
+_NOT_OF_PROGRAMS = _folders()
+_STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, "-packages" + os.sep
+
+
+def is_of_program(frame: FrameType | None) -> bool:
+    """Whether the code that runs in a frame is a program's own, or that of a library which it uses."""
+    file = "<frozen" if frame is None else frame.f_code.co_filename
+    if file.startswith(("<clew", "<frozen", *_NOT_OF_PROGRAMS)):
+        return False
+    return not file.startswith(_STANDARD) or _INSTALLED in file
+
+
+class Waiting:
+    """A context in which signals wait for the program. Inside of another one it does nothing."""
+
+    _current: Waiting | None = None
+
+    def __init__(self) -> None:
+        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        self._pending: set[int] = set()
+        self._is_asking = False
+
+    def __enter__(self) -> Waiting:
+        if Waiting._current is None and _thread.get_ident() == threading.main_thread().ident:
+            self._handlers = {number: handler for number in _SIGNALS if callable(handler := _signal.getsignal(number))}
+            for number in self._handlers:
+                _signal.signal(number, self._handle)
+            Waiting._current = self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if Waiting._current is not self:
+            return
+        Waiting._current = None  # from here on, handlers that are still in place hand on what comes
+        for number, handler in self._handlers.items():
+            if _signal.getsignal(number) == self._handle:  # otherwise the program has set another one
+                _signal.signal(number, handler)
+        pending, self._pending = self._pending, set()
+        for number in pending:
+            signal.raise_signal(number)
+
+    def _handle(self, number: int, frame: FrameType | None) -> Any:
+        if Waiting._current is self and not is_of_program(frame):
+            self._pending.add(number)
+            if not self._is_asking:
+                self._is_asking = True
+                _thread.start_new_thread(self._ask_again, ())
+            return None
+        self._pending.discard(number)
+        return self._handlers[number](number, frame)
+
+    def _ask_again(self) -> None:
+        """Send what waits again, until it was taken; a lock that nobody opens is a clock that nobody replaces."""
+        main, never = threading.main_thread().ident, _thread.allocate_lock()
+        never.acquire()
+        while main is not None and self._pending and Waiting._current is self:
+            never.acquire(timeout=_PAUSE)
+            for number in tuple(self._pending):
+                signal.pthread_kill(main, number)
+        self._is_asking = False
