@@ -38,8 +38,9 @@ class Body(NamedTuple):
     unless: str = ""
     checks: slice = slice(0, 0)
     """Which of the first statements are guards; those before them give parameters other names."""
-    loads: Sequence[ast.stmt] = ()
-    """Statements that come before all others; where one raises ``KeyError`` the body must not run."""
+    first: Sequence[str] = ()
+    """Statements that come before all others; where one raises ``KeyError`` or ``AttributeError`` the body must not
+    run."""
 
 
 def direct_call(
@@ -60,15 +61,14 @@ def direct_call(
         return None
     callee = f"{PREFIX}callee" if root else "self"
     names = names | {f"{PREFIX}general": general, f"{PREFIX}note": note, f"{PREFIX}Exception": Exception}
-    names[f"{PREFIX}KeyError"] = KeyError
+    names[f"{PREFIX}failed"] = (KeyError, AttributeError)
     way = _Entrance(names, f"return {PREFIX}general({callee}{_passed_on(parameters)})")
     checks = [*definition.body[: body.checks.start], *map(way.written, definition.body[body.checks])]
     rest = definition.body[body.checks.stop :] or _written("return None", definition)
     start = _written(f"if {unless}:\n    {way.leave}", definition) if unless else []
-    if body.loads:
-        (loading,) = _written(f"try:\n    pass\nexcept {PREFIX}KeyError:\n    {way.leave}", definition)
-        loading.body = [*body.loads]  # type: ignore[attr-defined]
-        start.append(loading)
+    if body.first:
+        lines = "".join(f"    {line}\n" for line in body.first)
+        start += _written(f"try:\n{lines}except {PREFIX}failed:\n    {way.leave}", definition)
     if root and _reads_self(definition.body):
         start = _written(f"self = {callee}.{root}", definition) + start
     noted = _written(_NOTED.format(prefix=PREFIX, callee=callee), definition)
