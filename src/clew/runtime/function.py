@@ -24,6 +24,7 @@ from clew.runtime.build import compile_function
 from clew.runtime.direct import Body, direct_call
 from clew.runtime.entrance import entrance_test, first_failing
 from clew.runtime.failures import note_origin
+from clew.runtime.standing import Standing
 
 Protection = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[None]]
 REBINDINGS = 4
@@ -202,6 +203,10 @@ class GraphFunction:
     def _protection(self) -> Protection | None:
         """What has to surround each call."""
         return None
+
+    def _rely_on(self, standing: Standing) -> bool:
+        """Refuse calls from now on where the original is no longer as it stood; False if somebody else has to ask."""
+        return False
 
     def get_parameter(self, path: str) -> Any:
         """The attribute of the root at a dotted path."""

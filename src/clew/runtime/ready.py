@@ -125,10 +125,13 @@ def _tests_of(own: str, found: Found, names: dict[str, Any]) -> list[str]:
 
 def _tests_of_functions(found: Found, names: dict[str, Any]) -> list[str]:
     """The statements about what stands in classes and Python modules, and about attributes that go before others."""
-    owners, attributes = zip(*found.functions, strict=True) if found.functions else ((), ())
-    own = {"owners": owners, "attributes": attributes, "functions": [*found.functions.values()]}
-    own |= {"own_attributes": found.own, "not_own": found.not_own}
-    names.update({f"{PREFIX}{name}": value for name, value in own.items()})
-    tests = [f"[*{PREFIX}map({PREFIX}getattr, {PREFIX}owners, {PREFIX}attributes)] != {PREFIX}functions"] if found.functions else []
-    tests += [f"not {PREFIX}not_own.isdisjoint({PREFIX}own_attributes)"] if found.not_own else []
+    tests = []
+    if found.functions:
+        owners, attributes = zip(*found.functions, strict=True)
+        names |= {f"{PREFIX}owners": owners, f"{PREFIX}attributes": attributes}
+        names[f"{PREFIX}functions"] = [*found.functions.values()]
+        tests.append(f"[*{PREFIX}map({PREFIX}getattr, {PREFIX}owners, {PREFIX}attributes)] != {PREFIX}functions")
+    if found.not_own:
+        names |= {f"{PREFIX}own_attributes": found.own, f"{PREFIX}not_own": found.not_own}
+        tests.append(f"not {PREFIX}not_own.isdisjoint({PREFIX}own_attributes)")
     return [f"if {' or '.join(tests)}: {_RAISE}"] if tests else []

@@ -1,8 +1,8 @@
 """Variables around a program, looked at where they are: ``REGISTRY["key"] is what it was`` as one expression.
 
 A variable or an item of one comes in, as a guard has it; out come expressions one of which is true wherever the guard
-could fail, or raises one of ``GONE``. They may do so too often: whoever uses them asks the guard itself then. They run no
-code of a user's. Where there are none, or where one is true already, the guard has to be asked each time.
+could fail, or raises one of ``GONE``. They may do so too often: whoever uses them asks the guard itself then. They run
+no code of a user's. Where there are none, or where one is true already, the guard has to be asked each time.
 """
 
 from __future__ import annotations
