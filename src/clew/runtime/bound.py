@@ -81,12 +81,13 @@ def bind(
     ast.fix_missing_locations(definition)
     if not binder.modules and own is not None and not numbers.names:
         return None
+    forward = None if own is not None else function
+    found = binder.found(forward)  # which may name the root
     names = function.__globals__ | binder.globals() | numbers.names | surroundings()
     bound = compiled(definition, function.__code__.co_filename, names)
     if not binder.modules and own is not None:
         return Bound(bound, _usual, Body(definition, names, UNUSUAL, code._checks))
-    forward = None if own is not None else function
-    ready = ready_while(binder.found(forward), names)
+    ready = ready_while(found, names)
     if ready() is False:
         return None
     dicts = {name for _, name in binder.modules.values()}
