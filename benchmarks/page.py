@@ -26,7 +26,9 @@ look.
   generated and compiled code; `torch.compile`'s includes its first call. Gradients are off.
 - What a tool has captured is compared with the original before it is timed. A tool that fails says so in its cell, and
   below the table why.
-- "By hand" is the straight-line function of torch calls that a person would write with the same parameters.
+- "By hand" is the function that a person would write for speed (`benchmarks/programs.py`): functional calls alone
+  (`F.linear`, `torch.layer_norm`, `torch.batch_norm`), parameters, buffers and settings bound beforehand as plain
+  names. It looks for no hooks, replaced weights, modes or guards, and leaves out what the model computes for nothing.
 
 | machine | |
 | --- | --- |
@@ -56,7 +58,8 @@ chain written in their own functions. Inductor is measured at replay only: it co
 GUARDS = """\
 What a guard that holds costs, apart from what it guards: a function with fifty of them beside the same without."""
 LAZY = """\
-A call of a one-op program through `clew.trace(fn)`, which looks for a capture whose guards hold: microseconds."""
+A call of a one-op program through `clew.trace(fn)`, which looks for a capture whose guards hold: microseconds. That
+the module still has the parts, classes and hooks of the capture is looked at by the capture itself."""
 MEMORY = """\
 Bytes of Python objects per node of a graph; and what the peak of a process that captures lies above one that has only
 loaded the model, in megabytes: the result, temporary tensors, the graph, and the tool's own code."""

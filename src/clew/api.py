@@ -278,7 +278,7 @@ def _capture(
     made = make_captured(framework.package, captured, name, live=options.keep or inspect.ismethod(fn))
     vars(made)["_example"] = Example(args, kwargs)
     if captured.module is not None and inspect.ismethod(fn) and not options.keep:
-        vars(made)["_standing"] = Standing(fn, captured.pins)  # it works on the original, which may change
+        made._rely_on(Standing(fn, captured.pins))  # it works on the original, which may change
     if native:
         made = NativeFunction(framework.package, made, options.static)
     result = made(*args, **kwargs) if options.keep and captured.several_ways else captured.result

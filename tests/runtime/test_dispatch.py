@@ -110,3 +110,96 @@ def test_an_edit_of_a_capture_changes_what_it_is_asked():
         output.args = (first.graph.call_function(torch.neg, (output.args[0],)),)
     assert torch.equal(lazy(X, "double"), -way(X, "double"))
     assert torch.equal(lazy(X, "a"), way(X, "a"))
+
+
+class Passing(nn.Module):
+    """Parts that a capture calls, and one that is only passed through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x) + 1
+
+
+def replace_part(model: Passing) -> None:
+    model.inner[1] = nn.Tanh()
+
+
+def replace_table(model: Passing) -> None:
+    model.inner._modules = {"0": nn.Identity()}
+
+
+def put_hook(model: Passing) -> None:
+    model.inner.register_forward_hook(lambda module, args, result: result * 2)
+
+
+def give_forward(model: Passing) -> None:
+    model.inner.forward = lambda x: x * 3
+
+
+def change_class(model: Passing) -> None:
+    class Other(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            return x - 1
+
+    model.inner.__class__ = Other
+
+
+def change_state(model: Passing) -> None:
+    model.inner.__dict__ = nn.Sequential(nn.Identity()).__dict__
+
+
+CHANGES = [replace_part, replace_table, put_hook, give_forward, change_class, change_state]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_capture_of_a_lazy_graph_refuses_what_the_lazy_graph_captures_anew(change: Any):
+    model = Passing().eval()
+    lazy = clew.trace(model)
+    for _ in range(4):
+        lazy(X)
+    (first,) = lazy.captures
+    change(model)
+    with pytest.raises(GuardError, match="something in it has changed"):
+        first(X)
+    for _ in range(3):
+        assert torch.equal(lazy(X), model(X))
+    assert len(lazy.captures) == 2
+
+
+def test_a_hook_elsewhere_changes_nothing():
+    model = Passing().eval()
+    lazy = clew.trace(model)
+    for _ in range(4):
+        lazy(X)
+    nn.Linear(2, 2).register_forward_hook(lambda *_: None)
+    calls = calls_in(lambda: lazy(X))
+    assert calls_in(lambda: lazy(X)) < calls  # the hooks of all parts were looked through once
+    assert len(lazy.captures) == 1
+
+
+def test_a_hook_that_is_taken_away_again_leaves_the_first_capture():
+    model = Passing().eval()
+    lazy = clew.trace(model)
+    for _ in range(3):
+        lazy(X)
+    handle = model.inner.register_forward_hook(lambda module, args, result: result * 2)
+    for _ in range(3):
+        assert torch.equal(lazy(X), model(X))
+    handle.remove()
+    for _ in range(3):
+        assert torch.equal(lazy(X), model(X))
+    assert len(lazy.captures) == 2
+
+
+def test_a_capture_of_a_method_is_called_in_one_step():
+    model = Passing().eval()
+    captured = clew.trace(model.forward, args=(X,))
+    for _ in range(3):
+        captured(X)
+    assert calls_in(lambda: captured(X)) <= 5
+    model.inner[0] = nn.Identity()
+    with pytest.raises(GuardError, match="something in it has changed"):
+        captured(X)

@@ -101,9 +101,9 @@ def test_no_capture_is_made_while_another_thread_calls_one(monkeypatch: pytest.M
     monkeypatch.setattr("clew.runtime.lazy._DRAINING", 0.05)
     lazy = clew.trace(way)
     lazy(X, "double")
-    lazy._calls.append(-1)  # as a call in a thread that does not end
+    lazy._running.threads.append(-1)  # as a call in a thread that does not end
     assert torch.equal(lazy(X, "a"), way(X, "a")) and len(lazy.captures) == 1
-    lazy._calls.remove(-1)
+    lazy._running.threads.remove(-1)
     assert torch.equal(lazy(X, "a"), way(X, "a")) and len(lazy.captures) == 2
 
 
@@ -118,12 +118,12 @@ def test_calls_wait_for_a_capture_of_the_same_program():
 
     def work(place: int) -> int:
         name = ("slow", "quick")[place]
-        while name == "quick" and not lazy._is_capturing:
+        while name == "quick" and not lazy._running.is_capturing:
             time.sleep(0.001)
         assert torch.equal(lazy(X, name), X + len(name))
         return len(lazy.captures)
 
-    assert at_once(work, 2) == [2, 2] and lazy._calls == []
+    assert at_once(work, 2) == [2, 2] and lazy._running.threads == []
 
 
 # ---- the limit -------------------------------------------------------------------------------------------------------

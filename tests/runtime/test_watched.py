@@ -14,7 +14,7 @@ import torch
 import clew
 from clew.capture.example.guards import Variable
 from clew.capture.example.items import ATTRIBUTE, CONTAINS, ITEM, KEYS, LENGTH, Item
-from clew.runtime.watched import quick_tests
+from clew.runtime.watched import GONE, quick_tests
 
 
 class Registry:
@@ -46,7 +46,7 @@ def items() -> list[Item]:
     return found
 
 
-def holds(item: Item) -> Callable[[], bool]:
+def holds(item: Variable) -> Callable[[], bool]:
     """The expressions as one function."""
     names: dict[str, Any] = {}
     kept: dict[int, str] = {}
@@ -58,7 +58,14 @@ def holds(item: Item) -> Callable[[], bool]:
 
     tests = quick_tests(item, bind)
     assert tests
-    return lambda: not any(eval(test, names) for test in tests[:-1]) and not eval(tests[-1], names)
+
+    def is_same() -> bool:
+        try:
+            return not any(eval(test, names) for test in tests)
+        except GONE:
+            return False
+
+    return is_same
 
 
 @pytest.mark.parametrize("place", range(5))
@@ -92,6 +99,47 @@ def test_changes_are_noticed(place: int, change: Callable[[], None]):
     is_same = holds(items()[place])
     change()
     assert not is_same()
+
+
+def closure(value: Any) -> Callable[[], Any]:
+    """A function with a variable in a cell, and with an attribute."""
+
+    def read() -> Any:
+        return value
+
+    read.kept = value  # type: ignore[attr-defined]
+    return read
+
+
+def places_of_a_function() -> list[tuple[Variable, Callable[[], None], Callable[[], None]]]:
+    """Variables that belong to one function, how they get another value, and how they lose it."""
+    function = closure(torch.add)
+    (cell,) = function.__closure__ or ()
+
+    def empty() -> None:
+        del cell.cell_contents
+
+    return [
+        (Variable(cell, "value", torch.add), lambda: setattr(cell, "cell_contents", torch.sub), empty),
+        (Variable(function, "kept", torch.add), lambda: setattr(function, "kept", 1), lambda: vars(function).clear()),
+    ]
+
+
+@pytest.mark.parametrize("is_taken", [False, True], ids=["changed", "taken"])
+@pytest.mark.parametrize("place", range(2), ids=["cell", "attribute"])
+def test_variables_of_a_function_are_looked_at_without_a_call(place: int, is_taken: bool):
+    variable, change, take = places_of_a_function()[place]
+    is_same = holds(variable)
+    assert is_same() and variable.is_as_before()
+    (take if is_taken else change)()
+    assert not is_same() and not variable.is_as_before()
+
+
+def test_a_table_that_runs_code_of_its_own_is_asked_by_the_guard():
+    class Table(dict[str, Any]):
+        pass
+
+    assert quick_tests(Variable(Table(used=1), "used", 1), str) == []
 
 
 def test_what_has_no_expression_is_asked_each_time():

@@ -161,6 +161,12 @@ def bound_code_of(made: Any) -> CodeType:
     return code
 
 
+def call_of(made: Any) -> CodeType:
+    """The code of a call in one step: what is looked at before the program runs, and the program."""
+    code: CodeType = type(made).__call__.__code__
+    return code
+
+
 def _lazy_calls(count: int) -> int:
     """The calls of a lazy graph with so many captures that finds the one that it did not use last."""
     lazy = clew.trace(way)
@@ -215,6 +221,9 @@ COUNTS: dict[str, Callable[[], float]] = {
     "replay: calls per layer": lambda: per_unit(_layer_calls),
     "replay: instructions per layer": lambda: per_unit(
         lambda size: instructions_in(bound_code_of(warm(Layers(size).eval(), X)))
+    ),
+    "replay: instructions of a whole call per layer": lambda: per_unit(
+        lambda size: instructions_in(call_of(warm(Layers(size).eval(), X)))
     ),
     "guards: calls per number that holds": lambda: _guard_calls(NUMBER, "a", 3),
     "guards: calls per size that holds": lambda: _guard_calls(SIZE, "x", X),

@@ -18,6 +18,7 @@ from clew.codegen.inline import can_be_inside, is_item_of_control
 from clew.codegen.scope import Scope
 from clew.codegen.statements import expression, is_operator, statement
 from clew.ir.arguments import references
+from clew.ir.effects import sets_state
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
@@ -27,8 +28,6 @@ _MOST = 6
 _FACTS = frozenset({"shape", "dtype", "device", "ndim"})
 _RESHAPING = re.compile(r"(t|transpose|swapaxes|swapdims|squeeze|unsqueeze|resize|resize_as|set|as_strided)_|set_data")
 _NUMBERED = re.compile(r"_\d+$")
-_SETTING_FILES = frozenset({"clew.capture.example.slots", "clew.capture.example.writes"})
-"""Files whose functions, in the graph of a capture, set what the program keeps."""
 
 
 def inlined_for_reading(nodes: list[Node], fixed: Collection[Node], scope: Scope, root: str) -> set[Node]:
@@ -63,8 +62,7 @@ def _reads(nodes: list[Node], kept: set[Node], scope: Scope, root: str) -> set[N
 def _sets(node: Node) -> bool:
     """Whether a node sets an attribute: then those are read where the program reads them."""
     target: Any = node.target
-    is_own = getattr(target, "__module__", "") in _SETTING_FILES
-    return node.op == "call_function" and (target is setattr or target is delattr or is_own)
+    return node.op == "call_function" and (target is setattr or target is delattr or sets_state(target))
 
 
 def _is_fact(node: Node) -> bool:

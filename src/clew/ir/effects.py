@@ -71,6 +71,14 @@ def is_declared(fn: Any) -> bool:
     return _is_in(fn, _effectful)
 
 
+_SETTING_FILES = frozenset({"clew.capture.example.slots", "clew.capture.example.writes"})
+
+
+def sets_state(target: Any) -> bool:
+    """Whether a function sets what a captured program keeps, an attribute, item or variable: those of two files do."""
+    return getattr(target, "__module__", "") in _SETTING_FILES
+
+
 def effect_of(node: Any, root: Any = None) -> Effect:
     """The effect of running ``node``; ``UNKNOWN`` when nobody vouches for it.
 

@@ -27,17 +27,22 @@ from clew.ir.nested import all_nodes
 from clew.runtime.direct import Body, compiled
 from clew.runtime.loads import read_once
 from clew.runtime.numbers import Numbers
-from clew.runtime.ready import SURROUNDINGS, Found, ready_while
+from clew.runtime.ready import (
+    ELSEWHERE,
+    LOOKED_AT,
+    OWN,
+    SURROUNDINGS,
+    UNUSUAL,
+    Found,
+    ready_while,
+    statements,
+    surroundings,
+)
 
 PREFIX = "_bound_"
 """What names of this file begin with in the globals of generated code."""
 ARGUMENT = f"{PREFIX}argument"
 NAMES = {"torch": torch, "F": F, "Tensor": torch.Tensor, "type": type, "len": len}
-
-UNUSUAL = " or ".join(f"{PREFIX}{name}()" for name in ("compiling", "modes", "dispatching", "tracing"))
-"""True while somebody looks at each call of torch: then the plain code runs."""
-LOOKED_AT = " or ".join(f"{PREFIX}{name}()" for name in ("compiling", "modes"))
-"""True while somebody looks at the code itself, in order to capture it."""
 
 USUAL_LOOKUPS: set[Any] = {torch.nn.Module.__getattr__}
 """The ``__getattr__`` of classes that find parameters, buffers and parts in their dicts."""
@@ -76,17 +81,19 @@ def bind(
     ast.fix_missing_locations(definition)
     if not binder.modules and own is not None and not numbers.names:
         return None
-    names = function.__globals__ | binder.globals() | numbers.names | _surroundings()
+    forward = None if own is not None else function
+    found = binder.found(forward)  # which may name the root
+    names = function.__globals__ | binder.globals() | numbers.names | surroundings()
     bound = compiled(definition, function.__code__.co_filename, names)
     if not binder.modules and own is not None:
         return Bound(bound, _usual, Body(definition, names, UNUSUAL, code._checks))
-    forward = None if own is not None else function
-    ready = binder.ready(forward)
+    ready = ready_while(found, names)
+    if ready() is False:
+        return None
     dicts = {name for _, name in binder.modules.values()}
-    loads = read_once(definition, dicts, PREFIX) if _sets_nothing(graph) else None
-    names[f"{PREFIX}ready"] = binder.ready(forward, are_read=loads is not None)
-    body = Body(definition, names, f"not {PREFIX}ready()", code._checks, loads or [])
-    return Bound(bound, ready, body) if ready() is not False else None
+    reads = read_once(definition, dicts, PREFIX, OWN) if _sets_nothing(graph) else None
+    first = statements(binder.found(forward, are_read=reads is not None), names, reads or {})
+    return Bound(bound, ready, Body(definition, names, ELSEWHERE, code._checks, first))
 
 
 def body_of(code: PythonCode, function: FunctionType, bound: Bound | None) -> Body | None:
@@ -96,13 +103,8 @@ def body_of(code: PythonCode, function: FunctionType, bound: Bound | None) -> Bo
     if bound is not None:
         return bound.body
     definitions = [part for part in ast.parse(code.src).body if isinstance(part, ast.FunctionDef)]
-    names = function.__globals__ | _surroundings()
+    names = function.__globals__ | surroundings()
     return Body(definitions[0], names, LOOKED_AT, code._checks) if len(definitions) == 1 else None
-
-
-def _surroundings() -> dict[str, Any]:
-    """What tells whether somebody looks at each call of torch, under the names that ``UNUSUAL`` has for them."""
-    return {f"{PREFIX}{name}": value for name, value in SURROUNDINGS.items()}
 
 
 def _usual() -> bool | None:
@@ -254,46 +256,41 @@ class _Binder(ast.NodeTransformer):
             names[f"{name}_module"] = module
         return names
 
-    def ready(self, forward: FunctionType | None, are_read: bool = False) -> Callable[[], bool | None]:
-        """A function that is true while all is as it was found; ``forward`` is the root's, if the root is called.
+    def found(self, forward: FunctionType | None, are_read: bool = False) -> Found:
+        """What the code relies on; ``forward`` is the root's, if the root is called.
 
-        With ``are_read`` whoever calls it finds out by itself whether an attribute is gone.
+        With ``are_read`` whoever looks finds out by itself whether an attribute is gone.
         """
         found = Found(own=self.own, not_own=frozenset(self.first) if self.own else frozenset())
         if forward is not None:
             self.sizes.add(self._name(self.root))
-            self._add_call(found, self.root, is_new=False)
+            found.called[self._name(self.root)] = False
             found.functions[type(self.root), "forward"] = forward
         for module, name in self.modules.values():
             self._add_module(found, module, name, are_read)
-        named = {name: module for module, name in self.modules.values()}
-        found.parts += [(vars(named[holder]), step, named[child]) for (holder, step), child in self.edges.items()]
+        for (holder, step), child in self.edges.items():
+            found.parts.setdefault(holder, {})[step] = child
         passed_by = {one for spelling in self.spellings.values() for one in spelling.passes_by}
         found.functions |= {(F, name): getattr(F, name) for name in sorted(passed_by)}
-        return ready_while(found)
+        return found
 
     def _add_module(self, found: Found, module: torch.nn.Module, name: str, are_read: bool) -> None:
         """What a module must stay whose calls or attributes are written otherwise."""
         spelling = self.spellings.get(name)
         if spelling is not None:
-            self._add_call(found, module, spelling.is_new)
+            found.called[name] = spelling.is_new
             kind = type(module)
             methods = ("forward", "__call__", *spelling.methods)
             found.functions |= {(kind, method): getattr(kind, method) for method in methods}
         if spelling is None and name not in self.sizes:
             return
-        found.modules[id(module)] = module
+        found.modules[name] = module
         kinds = [kind for kind in ("_parameters", "_buffers") if vars(module)[kind]]
         if kinds or not are_read:
-            found.lengths.append(vars(module))
+            found.lengths[name] = len(vars(module))
         hiding = ["_parameters"] if "_buffers" in kinds else []  # a buffer could become hidden behind a parameter
         kinds = hiding if are_read else [*dict.fromkeys([*hiding, *kinds])]  # all else is noticed by who reads it
-        found.inner_lengths += [(vars(module), kind) for kind in kinds]
-
-    def _add_call(self, found: Found, module: torch.nn.Module, is_new: bool) -> None:
-        found.called.append(vars(module))
-        if not is_new:
-            found.passing_on.append(vars(module))
+        found.inner_lengths[name] = {kind: len(vars(module)[kind]) for kind in kinds}
 
 
 class _Fields(dict[str, str]):

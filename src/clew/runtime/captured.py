@@ -28,6 +28,7 @@ from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
 from clew.runtime.parts import Part, check_assignment, mark_parts
 from clew.runtime.renaming import add_parts, keep_state_names, renamed
 from clew.runtime.saved_parts import saved_parts
+from clew.runtime.standing import Standing
 from clew.runtime.switched import switch_others
 from clew.runtime.whole_state import complete
 
@@ -57,9 +58,6 @@ class Guarded:
 
     def protection(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractContextManager[None]:
         """What surrounds a call, so that one whose guard fails leaves no mark."""
-        standing = self.__dict__.get("_standing")
-        if standing is not None:
-            standing.check()
         if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
             return nullcontext()  # a CUDA graph only notes what is to be done, and copies would be noted with it
         plan, late = self._plans()
@@ -70,8 +68,7 @@ class Guarded:
 
     def _protection(self) -> Protection | None:
         """The same, where a call needs it at all."""
-        is_free = self._plans() == (None, False) and "_standing" not in self.__dict__
-        return None if is_free else self.protection
+        return None if self._plans() == (None, False) else self.protection
 
 
 class CapturedModule(Guarded, GraphModule):
@@ -98,6 +95,9 @@ _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_sel
 class CapturedFunction(Guarded, GraphFunction):
     """A function captured from an example."""
 
+    _standing: Standing | None = None
+    """What it relies on of the original, if it works on that."""
+
     def __init__(self, root: Any, graph: Graph, name: str = "graph") -> None:
         super().__init__(root, graph, name)
         ALIVE[id(self)] = self
@@ -116,7 +116,15 @@ class CapturedFunction(Guarded, GraphFunction):
             if way == Way.READ_INSIDE:
                 return self._read_by_compiler(self.root, *args, **kwargs)  # type: ignore[misc]
             return self._compiled[1](self.root, *args, **kwargs)  # type: ignore[index]
+        if self._standing is not None:
+            self._standing.check()
         return super().__call__(*args, **kwargs)
+
+    def _rely_on(self, standing: Standing) -> bool:
+        if not standing.is_free and self._standing is not standing:
+            self._standing = standing
+            self._forget()
+        return True
 
     def _may_bind(self) -> bool:
         return may_bind()
@@ -127,9 +135,14 @@ class CapturedFunction(Guarded, GraphFunction):
         return bind(self._graph, code, function, self.root, {})
 
     def _body(self, code: PythonCode, function: FunctionType, bound: Bound | None) -> Body | None:
-        return body_of(code, function, bound) if type(self._graph._codegen) is CodeGen else None
+        body = body_of(code, function, bound) if type(self._graph._codegen) is CodeGen else None
+        if body is None or self._standing is None:
+            return body
+        unless = f"{body.unless} or not {_STANDS}()" if body.unless else f"not {_STANDS}()"
+        return body._replace(unless=unless, names=body.names | {_STANDS: self._standing.holds})
 
 
+_STANDS = "_clew_stands"
 STEPS.add(CapturedFunction.__call__)
 
 

@@ -23,8 +23,8 @@ from clew.runtime.build import compile_function
 is_compiling = torch.compiler.is_dynamo_compiling
 count_of_modes = torch._C._len_torch_dispatch_stack
 """How many modes watch the calls that are made, ``make_fx`` or an export for instance."""
-tracing_state = torch._C._get_tracing_state
-"""What ``torch.jit.trace`` keeps; None if it is not at work."""
+is_tracing = torch._C._is_tracing
+"""Whether ``torch.jit.trace`` is at work."""
 ALIVE: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 """Captured programs, and modules of graphs, by their identities."""
 
@@ -47,7 +47,7 @@ def prepared(identity: int) -> int:
     callee.recompile()
     if _takes_all():
         return int(_prepare_whole(callee))
-    if callee._protection() is not None:
+    if callee._protection() is not None or vars(callee).get("_standing") is not None:
         return int(Way.LEAVE)
     return int(Way.LOOK if _objects_outside(callee) else Way.READ)
 

@@ -14,7 +14,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.example.guards import Variable
-from clew.runtime.watched import quick_tests
+from clew.runtime.watched import GONE, quick_tests
 
 Part = TypeVar("Part", bound=ast.AST)
 PREFIX = "_direct_"
@@ -38,8 +38,8 @@ class Body(NamedTuple):
     unless: str = ""
     checks: slice = slice(0, 0)
     """Which of the first statements are guards; those before them give parameters other names."""
-    loads: Sequence[ast.stmt] = ()
-    """Statements that come before all others; where one raises ``KeyError`` the body must not run."""
+    first: Sequence[str] = ()
+    """Statements that come before all others; where one raises one of ``GONE`` the body must not run."""
 
 
 def direct_call(
@@ -55,27 +55,27 @@ def direct_call(
     """
     definition, names, unless = body[:3]
     parameters = definition.args
-    first = (parameters.posonlyargs or parameters.args)[:1]
-    if not first or first[0].arg != "self":
+    receiver = (parameters.posonlyargs or parameters.args)[:1]
+    if not receiver or receiver[0].arg != "self":
         return None
     callee = f"{PREFIX}callee" if root else "self"
     names = names | {f"{PREFIX}general": general, f"{PREFIX}note": note, f"{PREFIX}Exception": Exception}
-    names[f"{PREFIX}KeyError"] = KeyError
+    names |= {f"{PREFIX}gone": GONE, f"{PREFIX}KeyError": KeyError}
     way = _Entrance(names, f"return {PREFIX}general({callee}{_passed_on(parameters)})")
-    checks = [*definition.body[: body.checks.start], *map(way.written, definition.body[body.checks])]
+    checks = [*definition.body[: body.checks.start], *way.written(definition.body[body.checks])]
     rest = definition.body[body.checks.stop :] or _written("return None", definition)
     start = _written(f"if {unless}:\n    {way.leave}", definition) if unless else []
-    if body.loads:
-        (loading,) = _written(f"try:\n    pass\nexcept {PREFIX}KeyError:\n    {way.leave}", definition)
-        loading.body = [*body.loads]  # type: ignore[attr-defined]
-        start.append(loading)
+    first = [*body.first, *way.looks]
+    if first:
+        lines = "".join(f"    {line}\n" for line in first)
+        start += _written(f"try:\n{lines}except {PREFIX}gone:\n    {way.leave}", definition)
     if root and _reads_self(definition.body):
         start = _written(f"self = {callee}.{root}", definition) + start
     noted = _written(_NOTED.format(prefix=PREFIX, callee=callee), definition)
     noted[0].body = rest  # type: ignore[attr-defined]
     if not parameters.posonlyargs:  # a keyword of that name is among the program's own
-        parameters.posonlyargs, parameters.args = first, parameters.args[1:]
-    first[0].arg = callee
+        parameters.posonlyargs, parameters.args = receiver, parameters.args[1:]
+    receiver[0].arg = callee
     made = ast.FunctionDef(definition.name, parameters, [*start, *checks, *noted], [], None)
     return compiled(ast.copy_location(made, definition), filename, names)
 
@@ -90,18 +90,28 @@ def compiled(definition: ast.FunctionDef, filename: str, names: dict[str, Any]) 
 
 
 class _Entrance:
-    """The guards at the beginning of a body, each as a test that leaves by the general way."""
+    """The guards at the beginning of a body, each as a test that leaves by the general way.
+
+    ``looks`` are statements for guards on variables, which come before all tests and raise where one is not as it was.
+    """
 
     def __init__(self, names: dict[str, Any], leave: str) -> None:
         self.names = names
         self.leave = leave
         self._arrays: set[str] = set()
         self._bound: dict[int, tuple[str, Any]] = {}
-        self._tested: set[str] = set()
+        self._looks: dict[str, None] = {}
 
-    def written(self, check: ast.stmt) -> ast.stmt:
-        """The statement in the place of a guard, which is an ``if`` with the call that raises."""
-        assert isinstance(check, ast.If)
+    @property
+    def looks(self) -> list[str]:
+        """All looks at variables as one statement."""
+        return [f"if {' or '.join(self._looks)}: raise {PREFIX}KeyError"] if self._looks else []
+
+    def written(self, checks: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The statements in the place of guards, each of which is an ``if`` with the call that raises."""
+        return [self._test(check) for check in checks if isinstance(check, ast.If) and not self._is_look(check.test)]
+
+    def _test(self, check: ast.If) -> ast.stmt:
         (written,) = _written(f"if 0:\n    {self.leave}", check)
         written.test = _placed(self._looked_up(self._read(check.test)), check)  # type: ignore[attr-defined]
         return written
@@ -110,22 +120,27 @@ class _Entrance:
         """A test that asks arrays for what they know without making an object."""
         if isinstance(test, ast.Compare) and ast.unparse(test.comparators[0]) == _ARRAY:
             self._arrays.update(getattr(one, "id", "") for one in getattr(test.left, "args", ()))
-        return self._watched(self._asked_on_processor(test))
+        return self._asked_on_processor(test)
 
-    def _watched(self, test: ast.expr) -> ast.expr:
-        """``not variable.is_as_before()`` as looks at the variable itself, but for those that were made before."""
+    def _is_look(self, test: ast.expr) -> bool:
+        """Whether a test is ``not variable.is_as_before()`` and becomes looks at the variable itself."""
         if not isinstance(test, ast.UnaryOp) or not isinstance(test.operand, ast.Call):
-            return test
+            return False
         asked = test.operand.func
         variable = self.names.get(getattr(getattr(asked, "value", None), "id", ""))
         if not isinstance(variable, Variable) or getattr(asked, "attr", "") != Variable.is_as_before.__name__:
-            return test
-        looks = [look for look in quick_tests(variable, self._bind) if look not in self._tested]
-        written = " or ".join(looks) or "False"
-        if not looks or eval(written, self.names):
-            return test
-        self._tested.update(looks)
-        return ast.parse(written, mode="eval").body
+            return False
+        looks = quick_tests(variable, self._bind)
+        if not looks or self._is_true(" or ".join(looks)):
+            return False
+        self._looks.update(dict.fromkeys(looks))
+        return True
+
+    def _is_true(self, looks: str) -> bool:
+        try:
+            return bool(eval(looks, self.names))
+        except GONE:
+            return True
 
     def _bind(self, value: Any) -> str:
         """A name for an object among the globals of the code."""

@@ -24,6 +24,7 @@ from clew.runtime.build import compile_function
 from clew.runtime.direct import Body, direct_call
 from clew.runtime.entrance import entrance_test, first_failing
 from clew.runtime.failures import note_origin
+from clew.runtime.standing import Standing
 
 Protection = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[None]]
 REBINDINGS = 4
@@ -51,12 +52,36 @@ class _OriginalSignature:
         return found.replace(parameters=list(found.parameters.values())[1:])
 
 
-class GraphFunction:
-    """A captured function. Call it like the original; edit its ``graph``; read its ``code``."""
+class HoldsGraph:
+    """What functions and modules of graphs show of their graph."""
 
+    _graph: Graph
     _inlines = False
     """Whether the code that is shown writes short values where they are used: in captures, not in graphs of torch.fx's
     kind, where people look for one line a node."""
+
+    @property
+    def code(self) -> str:
+        """The program as Python, for reading; what runs also checks the guards, and frees values early."""
+        return str(self._graph.python_code("self", shown=True, inline=self._inlines).src)
+
+    @property
+    def guards(self) -> Guards:
+        """The assumptions: those checked before the program runs, then those on values that it computes."""
+        return self._graph.guards
+
+    def check(self, /, *args: Any, **kwargs: Any) -> Guard | None:
+        """The first guard that does not hold for a call with these arguments, of those that are checked before the
+        program runs; None if all hold."""
+        return first_failing(self._graph, *self._entered(), args, kwargs)
+
+    def _entered(self) -> tuple[inspect.Signature, Any]:
+        """The parameters of a call, without the object itself, and what the graph's attributes are found in."""
+        raise NotImplementedError
+
+
+class GraphFunction(HoldsGraph):
+    """A captured function. Call it like the original; edit its ``graph``; read its ``code``."""
 
     def __init__(self, root: Any, graph: Graph, name: str = "graph") -> None:
         self.root = root
@@ -81,20 +106,8 @@ class GraphFunction:
         graph.owning_module = self.root
         self._forget()
 
-    @property
-    def code(self) -> str:
-        """The program as Python, for reading; what runs also checks the guards, and frees values early."""
-        return str(self._graph.python_code("self", shown=True, inline=self._inlines).src)
-
-    @property
-    def guards(self) -> Guards:
-        """The assumptions: those checked before the program runs, then those on values that it computes."""
-        return self._graph.guards
-
-    def check(self, /, *args: Any, **kwargs: Any) -> Guard | None:
-        """The first guard that does not hold for a call with these arguments, of those that are checked before the
-        program runs; None if all hold."""
-        return first_failing(self._graph, self.__signature__, self.root, args, kwargs)
+    def _entered(self) -> tuple[inspect.Signature, Any]:
+        return self.__signature__, self.root
 
     def recompile(self) -> PythonCode:
         """The code of the graph as it is now; made anew only if the graph has changed."""
@@ -202,6 +215,10 @@ class GraphFunction:
     def _protection(self) -> Protection | None:
         """What has to surround each call."""
         return None
+
+    def _rely_on(self, standing: Standing) -> bool:
+        """Refuse calls from now on where the original is no longer as it stood; False if somebody else has to ask."""
+        return False
 
     def get_parameter(self, path: str) -> Any:
         """The attribute of the root at a dotted path."""

@@ -12,19 +12,19 @@ import copy
 import functools
 import importlib
 import sys
-import threading
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from threading import get_ident
 from typing import Any
 
-from clew.capture.example.captured import Pins
 from clew.capture.example.under_way import LOCK, StandsFor
 from clew.capture.example.under_way import current as recording
 from clew.errors import CaptureError, GuardError
+from clew.runtime.function import GraphFunction
 from clew.runtime.saved_captures import Saved, loaded, saved
-from clew.runtime.standing import Parts
+from clew.runtime.standing import Parts, Standing
 
 _PATIENCE = 120.0
 """For so many seconds a call waits while another thread captures."""
@@ -44,33 +44,47 @@ def _nothing() -> Any:
 
 _is_compiling: Callable[[], Any] = _nothing
 _count_of_modes: Callable[[], Any] = _nothing
-_tracing_state: Callable[[], Any] = _nothing
+_is_tracing: Callable[[], Any] = _nothing
 """Whether torch's compiler reads this code, or something of torch's watches the call: they are shown the original."""
 
 
 def _ask_torch() -> None:
     """Ask torch these things from now on, if it is there."""
-    global _is_compiling, _count_of_modes, _tracing_state
+    global _is_compiling, _count_of_modes, _is_tracing
     if _is_compiling is _nothing and sys.modules.get("torch") is not None:
         compiler = importlib.import_module(_COMPILER)
-        _count_of_modes, _tracing_state = compiler.count_of_modes, compiler.tracing_state
+        _count_of_modes, _is_tracing = compiler.count_of_modes, compiler.is_tracing
         _is_compiling = compiler.is_compiling
 
 
 class Entry:
-    """A capture, and how the program stood that it holds for."""
+    """A capture, and how the program stood that it holds for; most captures ask that themselves."""
 
-    __slots__ = ("captured", "hold", "parts", "pins")
+    __slots__ = ("captured", "is_asked", "standing")
 
-    def __init__(self, captured: Any, parts: tuple[Any, ...], pins: Pins) -> None:
+    def __init__(self, captured: Any, standing: Standing) -> None:
         self.captured = captured
-        self.parts = parts
-        self.pins = pins
-        self.hold = pins.hold if any(pins) else None
+        self.standing = standing
+        self.is_asked = isinstance(captured, GraphFunction) and captured._rely_on(standing)
 
-    def stands(self, parts: Any) -> bool:
-        """Whether the program is what it was."""
-        return (self.parts is parts or self.parts == parts) and (self.hold is None or self.hold())
+    def stands(self) -> bool:
+        """Whether the program is what it was, where the capture does not ask."""
+        return self.is_asked or self.standing.holds()
+
+
+class Running:
+    """What calls in all threads have in common: the captures, the threads that are in one, and whether one is made.
+
+    It is an object of its own because attributes of a lazy graph are found slowly: it has the original's, too.
+    """
+
+    __slots__ = ("entries", "is_capturing", "liked", "threads")
+
+    def __init__(self) -> None:
+        self.entries: tuple[Entry, ...] = ()
+        self.is_capturing = False
+        self.liked: dict[Any, Entry] = {}
+        self.threads: list[int] = []
 
 
 class LazyGraph(StandsFor):
@@ -81,8 +95,7 @@ class LazyGraph(StandsFor):
     """
 
     __slots__ = (
-        "captures", "limit", "_capture", "_parts", "_has_parts", "_entries", "_liked", "_calls", "_is_capturing",
-        "_warned", "__dict__", "__weakref__",
+        "captures", "limit", "_capture", "_parts", "_running", "_warned", "__dict__", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], limit: int = 16) -> None:
@@ -93,11 +106,8 @@ class LazyGraph(StandsFor):
         self.limit = limit
         self._capture = capture
         self._parts = Parts(fn)
-        self._has_parts = self._parts.are_there
-        self._entries: tuple[Entry, ...] = ()
-        self._liked: dict[Any, Entry] = {}
-        self._calls: list[int] = []
-        self._is_capturing = self._warned = False
+        self._running = Running()
+        self._warned = False
         self._look_like_original()
         _ask_torch()
 
@@ -107,70 +117,38 @@ class LazyGraph(StandsFor):
     # ---- calls ---------------------------------------------------------------------------------------------------
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if _is_compiling() or recording.get() is not None or _count_of_modes() or _tracing_state() is not None:
+        if _is_compiling() or recording.get() is not None or _count_of_modes() or _is_tracing():
             return self.fn(*args, **kwargs)
-        known = self._entries
-        result = _NONE
-        if known:
-            thread = threading.get_ident()
-            self._calls.append(thread)
-            try:
-                result = _LATER if self._is_capturing else self._call_one(known, args, kwargs)
-            finally:
-                self._calls.remove(thread)
-            if result is not _NONE and result is not _LATER:
-                return result
-        return self._call_new(known if result is _NONE else None, args, kwargs)
-
-    def _call_one(self, known: tuple[Entry, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of the first capture that fits."""
-        parts = self._parts.now() if self._has_parts else ()
-        if len(known) == 1:
-            (entry,) = known
-            if (parts or entry.hold is not None) and not entry.stands(parts):
-                return _NONE
-            try:
-                return entry.captured(*args, **kwargs)
-            except GuardError:
-                return _NONE
-        key = _likeness(args, kwargs)
-        for entry in self._candidates(known, self._liked.get(key), parts, args, kwargs):
-            try:
-                result = entry.captured(*args, **kwargs)
-            except GuardError:
-                continue
-            self._like(key, entry)
+        running = self._running
+        known = running.entries
+        if not known:
+            return self._call_new(known, args, kwargs)
+        thread = get_ident()
+        running.threads.append(thread)
+        try:
+            if running.is_capturing:
+                result = _LATER
+            elif len(known) > 1:
+                result = _call_one(running, known, args, kwargs)
+            elif known[0].is_asked or known[0].stands():
+                return known[0].captured(*args, **kwargs) if kwargs else known[0].captured(*args)
+            else:
+                result = _NONE
+        except GuardError:
+            result = _NONE
+        finally:
+            running.threads.remove(thread)
+        if result is not _NONE and result is not _LATER:
             return result
-        return _NONE
-
-    def _candidates(
-        self, known: tuple[Entry, ...], liked: Entry | None, parts: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Iterator[Entry]:
-        """The captures that this call may fit: first those whose guards at the entrance hold."""
-        if liked is not None and liked.stands(parts) and liked.captured._may_fit(args, kwargs):
-            yield liked
-        doubtful = []
-        for entry in reversed(known):
-            if entry.stands(parts):
-                if not entry.captured._may_fit(args, kwargs):
-                    doubtful.append(entry)
-                elif entry is not liked:
-                    yield entry
-        yield from doubtful
-
-    def _like(self, key: Any, entry: Entry) -> None:
-        """Try this capture first when the plain arguments are these again."""
-        if len(self._liked) >= _MOST_LIKED:
-            self._liked.clear()
-        self._liked[key] = entry
+        return self._call_new(known if result is _NONE else None, args, kwargs)
 
     def _call_new(self, known: tuple[Entry, ...] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call that none of the ``known`` captures fits, or that has to wait for a capture first."""
         if not LOCK.acquire(timeout=_PATIENCE):
             return self.fn(*args, **kwargs)
         try:
-            has_others = self._entries is not known
-            may_capture = not has_others and len(self._entries) < self.limit
+            has_others = self._running.entries is not known
+            may_capture = not has_others and len(self._running.entries) < self.limit
             result = self._captured(args, kwargs) if may_capture else _NONE
         finally:
             LOCK.release()
@@ -184,26 +162,26 @@ class LazyGraph(StandsFor):
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call that is captured, by the thread that may; none if other calls do not come to an end."""
-        self._is_capturing = True
+        self._running.is_capturing = True
         try:
             if not self._is_quiet():
                 return _NONE
             _ask_torch()
             parts = self._parts.now()
-            captured, result, pins = self._capture(self.fn, args, kwargs, bool(self._entries))
-            self._add(Entry(captured, parts, pins))
+            captured, result, pins = self._capture(self.fn, args, kwargs, bool(self._running.entries))
+            self._add(Entry(captured, Standing(self.fn, pins, self._parts, parts)))
             return result
         finally:
-            self._is_capturing = False
+            self._running.is_capturing = False
 
     def _add(self, entry: Entry) -> None:
         self.captures.append(entry.captured)
-        self._entries = (*self._entries, entry)
+        self._running.entries = (*self._running.entries, entry)
 
     def _is_quiet(self) -> bool:
         """Whether no other thread runs a capture of this program: a new one works on the same objects."""
-        own, end = threading.get_ident(), time.monotonic() + _DRAINING
-        while any(thread != own for thread in self._calls.copy()):
+        own, end = get_ident(), time.monotonic() + _DRAINING
+        while any(thread != own for thread in self._running.threads.copy()):
             if time.monotonic() > end:
                 return False
             time.sleep(0.0005)
@@ -214,7 +192,7 @@ class LazyGraph(StandsFor):
         if self._warned:
             return
         self._warned = True
-        failing = Counter(str(one) for one in (entry.captured.check(*args, **kwargs) for entry in self._entries) if one)
+        failing = Counter(str(one) for one in (one.check(*args, **kwargs) for one in self.captures) if one)
         found = "; ".join(f"{text} ({count} of them)" for text, count in failing.most_common(3))
         warnings.warn(
             f"{self!r} has as many captures as it may have, and none of them fits this call: the original runs. "
@@ -256,12 +234,13 @@ class LazyGraph(StandsFor):
     def _saved(self) -> list[Saved]:
         """The captures that can be saved and that hold for the program as it stands."""
         parts = self._parts.now()
-        found = (saved(self.fn, one.captured, one.pins) for one in self._entries if one.parts == parts)
+        entries = [one for one in self._running.entries if one.standing.then == parts]
+        found = (saved(self.fn, one.captured, one.standing.pins) for one in entries)
         return [one for one in found if one is not None]
 
     def __copy__(self) -> LazyGraph:
         twin = self._made_for(self.fn, self._capture, self.limit)
-        for entry in self._entries:
+        for entry in self._running.entries:
             twin._add(entry)
         return twin
 
@@ -282,7 +261,7 @@ def _again(make: Callable[..., LazyGraph], fn: Any, capture: Any, limit: int, ca
     lazy = make(fn, capture, limit)
     parts = lazy._parts.now()
     for one in captures:
-        lazy._add(Entry(one.captured, parts, loaded(fn, one)))
+        lazy._add(Entry(one.captured, Standing(fn, loaded(fn, one), lazy._parts, parts)))
     return lazy
 
 
@@ -292,6 +271,37 @@ def _named(module: str | None, name: str | None) -> Any:
     for atom in (name or "").split("."):
         found = getattr(found, atom, None)
     return found
+
+
+def _call_one(running: Running, known: tuple[Entry, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of the first of several captures that fits."""
+    key = _likeness(args, kwargs)
+    for entry in _candidates(known, running.liked.get(key), args, kwargs):
+        try:
+            result = entry.captured(*args, **kwargs)
+        except GuardError:
+            continue
+        if len(running.liked) >= _MOST_LIKED:
+            running.liked.clear()
+        running.liked[key] = entry  # it is tried first when the plain arguments are these again
+        return result
+    return _NONE
+
+
+def _candidates(
+    known: tuple[Entry, ...], liked: Entry | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[Entry]:
+    """The captures that a call may fit: first those whose guards at the entrance hold."""
+    if liked is not None and liked.stands() and liked.captured._may_fit(args, kwargs):
+        yield liked
+    doubtful = []
+    for entry in reversed(known):
+        if entry.standing.holds():
+            if not entry.captured._may_fit(args, kwargs):
+                doubtful.append(entry)
+            elif entry is not liked:
+                yield entry
+    yield from doubtful
 
 
 def _likeness(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -11,18 +11,12 @@ import ast
 from collections.abc import Collection
 
 
-def read_once(definition: ast.FunctionDef, dicts: Collection[str], prefix: str) -> list[ast.stmt]:
-    """The statements that read what ``definition`` reads of these dicts; it has locals in their place afterwards."""
-    reader = _Reader(dicts, prefix)
+def read_once(definition: ast.FunctionDef, dicts: Collection[str], prefix: str, own: str) -> dict[str, list[str]]:
+    """The statements that read what ``definition`` reads of these dicts, by the dict, which they call ``own``;
+    ``definition`` has locals in their place afterwards."""
+    reader = _Reader(dicts, prefix, own)
     definition.body = [reader.visit(statement) for statement in definition.body]
-    return [_filled(name, read, definition) for read, name in reader.found.items()]
-
-
-def _filled(name: str, read: str, place: ast.AST) -> ast.stmt:
-    (statement,) = ast.parse(f"{name} = {read}").body
-    for node in ast.walk(statement):
-        ast.copy_location(node, place)
-    return statement
+    return reader.statements
 
 
 class OuterStatements(ast.NodeTransformer):
@@ -47,27 +41,38 @@ class OuterStatements(ast.NodeTransformer):
 class _Reader(OuterStatements):
     """Puts locals in the place of reads, and notes what they stand for."""
 
-    def __init__(self, dicts: Collection[str], prefix: str) -> None:
+    def __init__(self, dicts: Collection[str], prefix: str, own: str) -> None:
         self.dicts = dicts
         self.prefix = prefix
-        self.found: dict[str, str] = {}
+        self.own = own
+        self.locals: dict[str, str] = {}
+        self.statements: dict[str, list[str]] = {}
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """``module["_parameters"]["weight"]`` as one name."""
-        if not isinstance(node.ctx, ast.Load) or not self._is_read(node):
+        name = self._name(node) if isinstance(node.ctx, ast.Load) else None
+        if name is None:
             self.generic_visit(node)
             return node
-        holder = ast.unparse(node.value)
-        if isinstance(node.value, ast.Subscript):
-            holder = self._name(holder)
-        return ast.copy_location(ast.Name(self._name(f"{holder}[{ast.unparse(node.slice)}]"), ast.Load()), node)
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
 
-    def _is_read(self, node: ast.expr) -> bool:
+    def _name(self, node: ast.Subscript) -> str | None:
+        """The local for what is read, which a statement fills; None for what is in none of the dicts."""
+        holder, key = node.value, node.slice
+        if not isinstance(key, ast.Constant):
+            return None
+        base = self._base(node)
+        if base is None:
+            return None
+        read = ast.unparse(node)
+        if read not in self.locals:
+            within = self._name(holder) if isinstance(holder, ast.Subscript) else self.own
+            self.locals[read] = f"{self.prefix}read{len(self.locals)}"
+            self.statements.setdefault(base, []).append(f"{self.locals[read]} = {within}[{key.value!r}]")
+        return self.locals[read]
+
+    def _base(self, node: ast.expr) -> str | None:
+        """The dict that a chain of subscripts starts at."""
         while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             node = node.value
-            if isinstance(node, ast.Name) and node.id in self.dicts:
-                return True
-        return False
-
-    def _name(self, read: str) -> str:
-        return self.found.setdefault(read, f"{self.prefix}read{len(self.found)}")
+        return node.id if isinstance(node, ast.Name) and node.id in self.dicts else None

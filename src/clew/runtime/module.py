@@ -23,17 +23,16 @@ from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.editing import Watchers
 from clew.ir.graph import Graph
-from clew.ir.guards import Guard, Guards, referred_paths
+from clew.ir.guards import referred_paths
 from clew.ir.nested import all_nodes
 from clew.ir.pickling import check_found
 from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of, may_bind
 from clew.runtime.build import compile_function
 from clew.runtime.compiler import ALIVE, READ_BY_COMPILER, Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body, direct_call
-from clew.runtime.entrance import first_failing
 from clew.runtime.failures import note_origin
 from clew.runtime.folder import write_folder
-from clew.runtime.function import OWN, PATIENCE, REBINDINGS, Protection, Running, call_plainly, let_go
+from clew.runtime.function import OWN, PATIENCE, REBINDINGS, HoldsGraph, Protection, Running, call_plainly, let_go
 from clew.runtime.parts import HOLDERS, Part
 
 GENERATED = "GraphModuleImpl"
@@ -60,11 +59,9 @@ OWN_ATTRIBUTES = frozenset({"meta", "_watchers", "_deepcopy_hooks", *_DERIVED})
 """What each module keeps besides its parts."""
 
 
-class GraphModule(torch.nn.Module):
+class GraphModule(HoldsGraph, torch.nn.Module):
     """A module generated from a graph."""
 
-    _inlines = False
-    """As for a ``GraphFunction``."""
     _all_buffers = True
     """Whether tensors that the root holds as plain attributes become buffers, as torch.fx has it."""
 
@@ -128,20 +125,8 @@ class GraphModule(torch.nn.Module):
     def _tracer_cls(self) -> Any:
         return self._graph._tracer_cls
 
-    @property
-    def code(self) -> str:
-        """The program as Python, for reading; what runs also checks the guards, and frees values early."""
-        return str(self._graph.python_code("self", shown=True, inline=self._inlines).src)
-
-    @property
-    def guards(self) -> Guards:
-        """The assumptions: those checked before the program runs, then those on values that it computes."""
-        return self._graph.guards
-
-    def check(self, /, *args: Any, **kwargs: Any) -> Guard | None:
-        """The first guard that does not hold for a call with these arguments, of those that are checked before the
-        program runs; None if all hold."""
-        return first_failing(self._graph, inspect.signature(self.forward), self, args, kwargs)
+    def _entered(self) -> tuple[inspect.Signature, Any]:
+        return inspect.signature(self.forward), self
 
     @property
     def _code(self) -> str:

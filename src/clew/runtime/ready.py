@@ -1,13 +1,13 @@
 """Whether bound code may run: all that it relies on is as it was found.
 
-What was found comes in; out comes a function that compares it with what there is now. It is asked before each call,
-when little of what it looks at is near the processor: so it is written out, without loops, and looks at nothing twice.
-Importing this file imports torch.
+What was found comes in; out come statements that compare it with what there is now, and a function of them. They run
+before each call, when little of what they look at is near the processor: so they are written out, without loops, and
+what belongs to one module stands together. Importing this file imports torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,92 +30,108 @@ SURROUNDINGS: dict[str, Callable[[], Any]] = {
 
 @dataclass
 class Found:
-    """What bound code relies on; a dict is that of a module, ``vars(module)``."""
+    """What bound code relies on. Modules have names: the one of a dict, ``vars(module)``, is its module's too."""
 
-    modules: dict[int, torch.nn.Module] = field(default_factory=dict)
+    modules: dict[str, torch.nn.Module] = field(default_factory=dict)
     """Modules that must stay of their classes."""
     functions: dict[tuple[Any, str], Any] = field(default_factory=dict)
     """Attributes of classes and of Python modules that must stay what they are."""
-    lengths: list[dict[str, Any]] = field(default_factory=list)
+    lengths: dict[str, int] = field(default_factory=dict)
     """Dicts that must not become longer or shorter."""
-    inner_lengths: list[tuple[dict[str, Any], str]] = field(default_factory=list)
-    """The same for a dict in such a dict."""
-    called: list[dict[str, Any]] = field(default_factory=list)
-    """Dicts of modules whose calls are written otherwise: they must have no hooks, and no ``forward`` of their own;"""
-    passing_on: list[dict[str, Any]] = field(default_factory=list)
-    """those among them that may give back what they are given."""
-    parts: list[tuple[dict[str, Any], str, torch.nn.Module]] = field(default_factory=list)
-    """Modules that must stay the parts of others, under these names."""
+    inner_lengths: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The same for dicts in such a dict."""
+    called: dict[str, bool] = field(default_factory=dict)
+    """Dicts of modules whose calls are written otherwise: they must have no hooks, and no ``forward`` of their own.
+    True for those that never give back what they are given."""
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Which modules must stay the parts of a module, by their names there."""
     own: dict[str, Any] = field(default_factory=dict)
     """A dict in which there must be none of these"""
     not_own: frozenset[str] = frozenset()
 
 
-_USUAL = """
-def ready():
-    if compiling() or modes() or dispatching() or tracing() or any(everywhere):
-        return None
-    if Module.__call__ is not call or Module._call_impl is not call_impl or Module.__getattr__ is not find:
-        return None
-    try:
-        if [*map(type, modules)] != classes or [*map(getattr, owners, names)] != functions:
-            return False
-"""
-_END = """        return not_own.isdisjoint(own_attributes)
-    except (KeyError, AttributeError):
-        return False
-"""
+PREFIX = "_ready_"
+"""What names of this file begin with in the globals of generated code."""
+OWN = f"{PREFIX}own"
+"""The local that is the dict of the module which the statements are about."""
+FAILED = (KeyError, AttributeError)
+"""What is raised where something is not as it was found."""
+_RAISE = f"raise {PREFIX}KeyError"
+UNUSUAL = " or ".join(f"{PREFIX}{name}()" for name in SURROUNDINGS)
+"""True while somebody looks at each call of torch: then the plain code runs."""
+LOOKED_AT = " or ".join(f"{PREFIX}{name}()" for name in ("compiling", "modes"))
+"""True while somebody looks at the code itself, in order to capture it."""
+ELSEWHERE = (
+    f"{UNUSUAL} or {PREFIX}any({PREFIX}everywhere) or {PREFIX}Module.__call__ is not {PREFIX}call "
+    f"or {PREFIX}Module._call_impl is not {PREFIX}call_impl or {PREFIX}Module.__getattr__ is not {PREFIX}find"
+)
+"""True while a call of a module is something else than its ``forward``, for all modules."""
 
 
-def ready_while(found: Found) -> Callable[[], bool | None]:
+def surroundings() -> dict[str, Any]:
+    """The globals of the expressions of this file."""
+    usual = {"Module": torch.nn.Module, "call": _CALL, "call_impl": _CALL_IMPL, "find": _GETATTR}
+    plain = {one.__name__: one for one in (any, getattr, len, map, type, KeyError)}  # the program may have such names
+    found = {"everywhere": _everywhere, **plain, **usual, **SURROUNDINGS}
+    return {f"{PREFIX}{name}": value for name, value in found.items()}
+
+
+def ready_while(found: Found, names: dict[str, Any]) -> Callable[[], bool | None]:
     """A function that is true while all is as it was found; None if that is so, but somebody looks at each call."""
-    modules, functions = tuple(found.modules.values()), found.functions
-    names: dict[str, Any] = {
-        "Module": torch.nn.Module, "call": _CALL, "call_impl": _CALL_IMPL, "find": _GETATTR, "everywhere": _everywhere,
-        "modules": modules, "classes": [*map(type, modules)], "owners": tuple(owner for owner, _ in functions),
-        "names": tuple(name for _, name in functions), "functions": [*functions.values()],
-        "own_attributes": found.own, "not_own": found.not_own, "is_grad_enabled": torch.is_grad_enabled, **SURROUNDINGS,
-    }  # fmt: skip
-    lines = [f"        {line}\n" for line in (*_lines_of_dicts(found, names), *_lines_of_parts(found, names))]
-    exec(compile("".join([_USUAL, *lines, _END]), _FILE, "exec", dont_inherit=True), names)
-    ready: Callable[[], bool | None] = names["ready"]
+    lines = "".join(f"        {line}\n" for line in statements(found, names, {}))
+    text = f"def ready():\n    if {ELSEWHERE}: return None\n    try:\n{lines}    except {PREFIX}failed: return False\n"
+    made = {**names, f"{PREFIX}failed": FAILED}
+    exec(compile(f"{text}    return True\n", _FILE, "exec", dont_inherit=True), made)
+    ready: Callable[[], bool | None] = made["ready"]
     return ready
 
 
-def _lines_of_dicts(found: Found, names: dict[str, Any]) -> list[str]:
-    """The tests of hooks and lengths, by dicts."""
-    facts: dict[str, list[str]] = {}
-    for one in found.called:
-        own = _name(one, names)
-        facts[own] = [*(f"own[{kind!r}]" for kind in HOOKS[:2]), '"forward" in own']
-    for one in found.passing_on:
-        facts[_name(one, names)] += [f"own[{kind!r}]" for kind in HOOKS[2:]]
-    for one in found.lengths:
-        facts.setdefault(_name(one, names), []).append(f"len(own) != {len(one)}")
-    for one, kind in found.inner_lengths:
-        facts.setdefault(_name(one, names), []).append(f"len(own[{kind!r}]) != {len(one[kind])}")
-    lines = [
-        line for own, tests in facts.items() for line in (f"own = {own}", f"if {' or '.join(tests)}: return False")
-    ]
-    passing_on = {id(one) for one in found.passing_on}
-    others = [_name(one, names) for one in found.called if id(one) not in passing_on]
-    hooks = [f"{own}[{kind!r}]" for own in others for kind in HOOKS[2:]]
-    # without gradients, hooks of the backward pass are put on nothing but what has come in
-    return [*lines, f"if is_grad_enabled() and ({' or '.join(hooks)}): return False"] if hooks else lines
+def statements(found: Found, names: dict[str, Any], reads: Mapping[str, Sequence[str]]) -> list[str]:
+    """Statements that raise one of ``FAILED`` where something has changed; their names are put among ``names``.
+
+    ``reads`` are statements to do with a dict, by its name; they call it ``OWN``.
+    """
+    names.update(surroundings())
+    lines = []
+    for own in dict.fromkeys([*found.called, *found.modules, *found.parts, *reads]):
+        tests = _tests_of(own, found, names)
+        lines += [f"{OWN} = {own}", *([f"if {' or '.join(tests)}: {_RAISE}"] if tests else ()), *reads.get(own, ())]
+    hooks = " or ".join(f"{own}[{kind!r}]" for own, is_new in found.called.items() if is_new for kind in HOOKS[2:])
+    if hooks:  # without gradients, hooks of the backward pass are put on nothing but what has come in
+        names[f"{PREFIX}is_grad_enabled"] = torch.is_grad_enabled
+        lines.append(f"if {PREFIX}is_grad_enabled() and ({hooks}): {_RAISE}")
+    return lines + _tests_of_functions(found, names)
 
 
-def _lines_of_parts(found: Found, names: dict[str, Any]) -> list[str]:
-    """The tests of the parts of modules."""
-    facts: dict[str, list[str]] = {}
-    for place, (one, step, part) in enumerate(found.parts):
-        names[f"part{place}"] = part
-        facts.setdefault(_name(one, names), []).append(f"parts[{step!r}] is not part{place}")
-    tests = {f'parts = {own}["_modules"]': f"if {' or '.join(tests)}: return False" for own, tests in facts.items()}
-    return [line for pair in tests.items() for line in pair]
+def _tests_of(own: str, found: Found, names: dict[str, Any]) -> list[str]:
+    """What must not be true of a module and its dict."""
+    tests = []
+    if own in found.modules:
+        names[f"{own}_class"] = type(found.modules[own])
+        tests.append(f"{PREFIX}type({own}_module) is not {own}_class")
+    if own in found.called:
+        kinds = HOOKS[:2] if found.called[own] else HOOKS
+        tests += [*(f"{OWN}[{kind!r}]" for kind in kinds), f'"forward" in {OWN}']
+    if own in found.lengths:
+        tests.append(f"{PREFIX}len({OWN}) != {found.lengths[own]}")
+    sizes = found.inner_lengths.get(own, {})
+    tests += [f"{PREFIX}len({OWN}[{kind!r}]) != {size}" for kind, size in sizes.items()]
+    parts = [f"[{step!r}] is not {part}_module" for step, part in found.parts.get(own, {}).items()]
+    if parts:
+        tests.append(f'({PREFIX}parts := {OWN}["_modules"]){parts[0]}')
+        tests += [f"{PREFIX}parts{one}" for one in parts[1:]]
+    return tests
 
 
-def _name(one: dict[str, Any], names: dict[str, Any]) -> str:
-    """What the code calls a dict."""
-    name = f"own{id(one)}"
-    names[name] = one
-    return name
+def _tests_of_functions(found: Found, names: dict[str, Any]) -> list[str]:
+    """The statements about what stands in classes and Python modules, and about attributes that go before others."""
+    tests = []
+    if found.functions:
+        owners, attributes = zip(*found.functions, strict=True)
+        names |= {f"{PREFIX}owners": owners, f"{PREFIX}attributes": attributes}
+        names[f"{PREFIX}functions"] = [*found.functions.values()]
+        tests.append(f"[*{PREFIX}map({PREFIX}getattr, {PREFIX}owners, {PREFIX}attributes)] != {PREFIX}functions")
+    if found.not_own:
+        names |= {f"{PREFIX}own_attributes": found.own, f"{PREFIX}not_own": found.not_own}
+        tests.append(f"not {PREFIX}not_own.isdisjoint({PREFIX}own_attributes)")
+    return [f"if {' or '.join(tests)}: {_RAISE}"] if tests else []

@@ -1,8 +1,8 @@
 """How the module stands that a capture works on: its parts, their classes and hooks, and what else it relied on.
 
-A lazy graph asks this at each call, to choose among its captures. A capture of a method, which works on the object that
-the method belongs to, asks it too, and refuses the call where something has changed. Training modes are no part of it:
-captures read them, and guard those that they relied on.
+A capture that works on the original itself, one of a lazy graph or of a method, asks this at each call, and refuses the
+call where something has changed. Training modes are no part of it: captures read them, and guard those that they relied
+on.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ class Structure:
         guest = module_guest(parts[0])
         self._hooks: list[dict[int, Any]] = [held[name] for held in self._holders for name in HOOKS if name in held]
         self._hooks += [] if guest is None else guest.shared_hooks()
-        self._hooks_made: Callable[[], int | None] = (lambda: None) if guest is None else guest.hooks_made
+        self.hooks_made: Callable[[], int | None] = (lambda: None) if guest is None else guest.hooks_made
         self._found: tuple[int | None, tuple[Structure, tuple[int, ...]]] = (None, (self, ()))
 
     def _test(self) -> Callable[[], bool]:
-        """What tells whether nothing of it has changed: one expression, since each call of a lazy graph asks."""
+        """What tells whether nothing of it has changed: one expression, since each call of a capture asks."""
         names: dict[str, Any] = {"is_": is_, "type": type, "all": all, "map": map}
         terms = []
         for i, (part, holder, table) in enumerate(zip(self._parts, self._holders, self._tables, strict=True)):
             kind, forward = self._others[i]
-            names |= {f"p{i}": part, f"d{i}": holder, f"t{i}": kind, f"m{i}": table, f"f{i}": forward}
-            terms += [f"p{i}.__dict__ is d{i}", f"type(p{i}) is t{i}", f"d{i}['_modules'] is m{i}"]
-            terms.append(f"'forward' not in d{i}" if forward is None else f"d{i}.get('forward') is f{i}")
-            terms.append(f"[*m{i}] == n{i} and all(map(is_, m{i}.values(), c{i}))" if table else f"not m{i}")
+            names |= {f"p{i}": part, f"d{i}": holder, f"t{i}": kind, f"f{i}": forward}
+            terms += [f"type(p{i}) is t{i}", f"(d := p{i}.__dict__) is d{i}"]
+            terms.append("'forward' not in d" if forward is None else f"d.get('forward') is f{i}")
+            children = f"[*(m := d['_modules'])] == n{i} and all(map(is_, m.values(), c{i}))"
+            terms.append(children if table else "not d['_modules']")
             names |= {f"n{i}": [*table], f"c{i}": [*table.values()]} if table else {}
         exec(compile(f"def stands(): return {' and '.join(terms)}", "<clew parts>", "exec", dont_inherit=True), names)
         return names["stands"]  # type: ignore[no-any-return]
@@ -56,7 +57,7 @@ class Structure:
     def now(self) -> tuple[Structure, tuple[int, ...]]:
         """Itself, and the hooks of all parts; where there were none, they are looked for again only if one was put
         anywhere."""
-        made = self._hooks_made()
+        made = self.hooks_made()
         before, now = self._found
         if made is None or made != before or now[1]:
             now = (self, tuple(chain.from_iterable(self._hooks)))
@@ -103,17 +104,54 @@ class Parts:
 
 
 class Standing:
-    """How things stood when a capture was made that works on the original itself."""
+    """How things stood when a capture was made that works on the original itself; ``then`` are its parts.
 
-    def __init__(self, fn: Any, pins: Pins) -> None:
-        self._parts = Parts(fn)
-        self._then = self._parts.now()
-        self._pins = pins
+    ``holds`` tells whether all is as it was. It is one generated expression, which may be false too often: then all is
+    compared. ``is_free`` if there is nothing that could change.
+    """
+
+    def __init__(self, fn: Any, pins: Pins, parts: Parts | None = None, then: Standpoint | None = None) -> None:
+        self._parts = Parts(fn) if parts is None else parts
+        self.then = self._parts.now() if then is None else then
+        self.pins = pins
         self._owner = type(getattr(fn, "__self__", fn)).__name__
+        self.is_free = not self.then and not any(pins) and not self._parts.are_there
+        self._hooks_seen: list[int | None] = [None]
+        self.holds = self._test()
+
+    def _test(self) -> Callable[[], bool]:
+        names: dict[str, Any] = {"compared": self._compare, "seen": self._hooks_seen, "MISSING": Pins}
+        terms = []
+        if not self.then and self._parts.are_there:
+            return self._compare
+        if self.then:
+            structure, hooks = self.then
+            if hooks or structure.hooks_made() is None:
+                return self._compare
+            self._hooks_seen[0] = structure.hooks_made()
+            names |= {"stands": structure.stands, "hooks_made": structure.hooks_made}
+            terms += ["hooks_made() == seen[0]", "stands()"]
+        for i, (holder, name, value) in enumerate(self.pins.attributes):
+            names |= {f"d{i}": holder, f"v{i}": value}
+            terms.append(f"d{i}.get({name!r}, MISSING) is v{i}")
+        if self.pins.held or self.pins.code:
+            names["others_hold"] = self.pins._replace(attributes=()).hold
+            terms.append("others_hold()")
+        text = " and ".join(terms) or "True"
+        exec(compile(f"def holds(): return {text} or compared()", "<clew standing>", "exec", dont_inherit=True), names)
+        return names["holds"]  # type: ignore[no-any-return]
+
+    def _compare(self) -> bool:
+        """Whether all is as it was, looked at one by one."""
+        made = self.then[0].hooks_made() if self.then else None
+        if self._parts.now() != self.then or not self.pins.hold():
+            return False
+        self._hooks_seen[0] = made
+        return True
 
     def check(self) -> None:
         """Raise if something is not as it was."""
-        if self._parts.now() != self._then or not self._pins.hold():
+        if not self.holds():
             raise GuardError(
                 f"the graph assumed that the {self._owner} is what it was, but something in it has changed",
                 why="its parts, their hooks and attributes were read in the capture",

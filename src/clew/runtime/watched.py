@@ -1,13 +1,14 @@
-"""Variables around a program, looked at where they are: ``REGISTRY.get("key") is what it was`` as one expression.
+"""Variables around a program, looked at where they are: ``REGISTRY["key"] is what it was`` as one expression.
 
 A variable or an item of one comes in, as a guard has it; out come expressions one of which is true wherever the guard
-could fail. They may be true too often: whoever uses them asks the guard itself then. They run no code of a user's, and
-raise nothing. Where there are none, or where one is true already, the guard has to be asked each time.
+could fail, or raises one of ``GONE``. They may do so too often: whoever uses them asks the guard itself then. They run
+no code of a user's. Where there are none, or where one is true already, the guard has to be asked each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 from clew.capture.example.elsewhere import Saved
@@ -16,6 +17,8 @@ from clew.capture.example.items import ATTRIBUTE, CONTAINS, ITEM, LENGTH, Item, 
 
 Bind = Callable[[Any], str]
 """Gives an object a name that expressions may use, the same one each time."""
+GONE = (KeyError, AttributeError, ValueError)
+"""What the expressions raise where a variable, an item or the content of a cell is no longer there."""
 _USUAL = (object.__getattribute__, type.__getattribute__)
 
 
@@ -40,20 +43,36 @@ def _read(variable: Variable, bind: Bind, tests: list[str]) -> str | None:
         if found is not None:
             tests.append(f"{container} is not {bind(value)}")
         return found
-    if isinstance(variable.holder, dict):
-        return f"{bind(variable.holder)}.get({bind(variable.name)}, {bind(MISSING)})"
-    if isinstance(variable.holder, type):  # what ``vars`` gives follows all changes of the class
-        return f"{bind(vars(variable.holder))}.get({bind(variable.name)}, {bind(MISSING)})"
-    return None
+    holder = variable.holder
+    if isinstance(holder, CellType):
+        return f"{bind(holder)}.cell_contents"
+    if type(holder) is dict or isinstance(holder, type):
+        table = vars(holder) if isinstance(holder, type) else holder  # ``vars`` follows all changes of a class
+        return _item(bind(table), variable.name, variable.name in table, bind)
+    if isinstance(holder, dict) or not _has_plain_attributes(holder):
+        return None
+    return _item(f"{bind(holder)}.__dict__", variable.name, variable.name in vars(holder), bind)
 
 
 def _part(item: Item, value: Any, bind: Bind) -> str | None:
     """The expression for what an item's container tells, as long as that is ``value``."""
     kind, way = type(value), item.way
-    if way == ATTRIBUTE and kind.__getattribute__ in _USUAL and type(getattr(value, "__dict__", None)) is dict:
-        return f"{bind(value)}.__dict__.get({bind(item.name)}, {bind(MISSING)})"
+    if way == ATTRIBUTE and _has_plain_attributes(value):
+        return _item(f"{bind(value)}.__dict__", item.name, item.name in vars(value), bind)
     if way == ITEM and kind is dict:
-        return f"{bind(value)}.get({bind(item.name)}, {bind(MISSING)})"
+        return _item(bind(value), item.name, item.name in value, bind)
     if way == CONTAINS and kind in (dict, set):
         return f"({bind(item.name)} in {bind(value)})"
     return f"{bind(len)}({bind(value)})" if way == LENGTH and kind in (dict, list, set) else None
+
+
+def _has_plain_attributes(value: Any) -> bool:
+    """Whether an object has its attributes in a dict, which is found without running code of a user's."""
+    return type(value).__getattribute__ in _USUAL and type(getattr(value, "__dict__", None)) is dict
+
+
+def _item(table: str, key: Any, is_there: bool, bind: Bind) -> str:
+    """The expression for an item of a dict: one that is there is looked up, which is quicker than a call."""
+    if not is_there:
+        return f"{table}.get({bind(key)}, {bind(MISSING)})"
+    return f"{table}[{key!r}]" if type(key) is str else f"{table}[{bind(key)}]"

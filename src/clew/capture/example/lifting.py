@@ -16,7 +16,7 @@ from typing import Any
 from clew.capture.example import guards
 from clew.capture.example.unused import may_raise
 from clew.ir.control import is_control
-from clew.ir.effects import effect_of, is_impure
+from clew.ir.effects import effect_of, is_impure, sets_state
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Expression, Guard, guard
 from clew.ir.guests import Effect
@@ -54,8 +54,6 @@ _TESTS = {
     guards.require_untouched: "untouched",
     guards.require_either: "either",
 }
-_SETTING = frozenset({"clew.capture.example.slots", "clew.capture.example.writes"})
-"""Files whose functions, in a graph, set what the program keeps."""
 _WORDED = frozenset({"variable", "either", "alike", "untouched", "other_attributes"})
 """Tests whose guards are told in the words that the recorder chose."""
 _STRUCTURAL = frozenset({"length", "keys", "attributes", "other_attributes", "alike", "is"})
@@ -145,9 +143,9 @@ class _Lifter:
         if effect in (Effect.WRITE, Effect.UNKNOWN):
             self._has_acted = True
             name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-            is_known = effect is Effect.WRITE or _is_context(node) or _sets(node)
+            is_known = effect is Effect.WRITE or _is_context(node) or sets_state(node.target)
             self._has_reshaped = name in _RESHAPING or not is_known
-            self._has_set = self._has_set or _sets(node)
+            self._has_set = self._has_set or sets_state(node.target)
 
     def _still_says_the_same(self, subject: Expression) -> bool:
         """Whether the subject has the same value before the program as at the place of the guard."""
@@ -171,11 +169,6 @@ def _is_context(node: Node) -> bool:
     if node.op == "call_method":
         return node.target in ("__enter__", "__exit__")
     return any(user.op == "call_method" and user.target == "__enter__" for user in node.users)
-
-
-def _sets(node: Node) -> bool:
-    """Whether a call sets an attribute, item or variable of the program's state."""
-    return getattr(node.target, "__module__", "") in _SETTING
 
 
 def lasts(subject: Expression, with_attributes: bool = False) -> bool:

@@ -14,13 +14,15 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from types import CellType, CodeType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from clew.capture.example.contents import CODE, LOGGERS, SIMPLE, follows, is_followed, is_plain_object
 from clew.capture.example.guards import MISSING, Variable, require_variable
 from clew.capture.example.items import ATTRIBUTE, WHOLE, Item
 from clew.capture.example.memory import below
+from clew.capture.example.nests import Nests
 from clew.capture.example.reads import Program, Reads
+from clew.capture.example.recorder import Recorder
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings
 from clew.ir.graph import Graph
@@ -32,6 +34,31 @@ _OF_LIBRARIES = (
     type(functools.lru_cache(lambda: None)), weakref.ref, threading.Thread, logging.Handler,
 )  # fmt: skip
 """Classes of values that libraries keep for themselves."""
+
+
+RecorderT = TypeVar("RecorderT", bound=Recorder)
+
+
+class GuardsOfRun(Generic[RecorderT]):
+    """Whoever writes the guards at the entrance of one capture: what was recorded, the arguments taken apart, and what
+    is around the program."""
+
+    def __init__(
+        self,
+        recorder: RecorderT,
+        nests: Nests,
+        surroundings: Surroundings,
+        state: State,
+        reads: Reads | None = None,
+        watches_variables: bool = True,
+    ) -> None:
+        self.recorder = recorder
+        self.graph = recorder.graph
+        self.nests = nests
+        self.surroundings = surroundings
+        self.state = state
+        self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
+        self.watches_variables = watches_variables
 
 
 class VariableGuards:

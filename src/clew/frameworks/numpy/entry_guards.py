@@ -15,12 +15,8 @@ import numpy
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.expressions import expression_of
-from clew.capture.example.nests import Nests
 from clew.capture.example.reach import attribute_names
-from clew.capture.example.reads import Reads
-from clew.capture.example.state import State
-from clew.capture.example.surroundings import Surroundings
-from clew.capture.example.variable_guards import VariableGuards
+from clew.capture.example.variable_guards import GuardsOfRun
 from clew.frameworks.numpy.recording import STREAMS, NumpyRecorder
 from clew.ir.graph import Graph
 from clew.ir.node import Node
@@ -36,25 +32,8 @@ def array_guards(graph: Graph, value: Any, node: Node) -> None:
         graph.call_function(guards.require, (found, expected, f"{name}.{fact} == {expected}"))
 
 
-class EntryGuards:
+class EntryGuards(GuardsOfRun[NumpyRecorder]):
     """Writes the guards of one capture."""
-
-    def __init__(
-        self,
-        recorder: NumpyRecorder,
-        nests: Nests,
-        surroundings: Surroundings,
-        state: State,
-        reads: Reads | None = None,
-        watches_variables: bool = True,
-    ) -> None:
-        self.recorder = recorder
-        self.nests = nests
-        self.surroundings = surroundings
-        self.state = state
-        self.graph = recorder.graph
-        self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
-        self.watches_variables = watches_variables
 
     def write(self, after: Node, owners: list[Any]) -> None:
         """Put the guards behind the node ``after``; ``owners`` are the objects behind the program."""

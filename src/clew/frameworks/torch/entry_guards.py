@@ -20,13 +20,9 @@ import torch
 from clew.capture.example import guards
 from clew.capture.example.contents import SIMPLE, follows, is_of_library
 from clew.capture.example.expressions import expression_of
-from clew.capture.example.nests import Nests
 from clew.capture.example.reach import compares_objects
-from clew.capture.example.reads import Reads
 from clew.capture.example.recorder import Recorder
-from clew.capture.example.state import State
-from clew.capture.example.surroundings import Surroundings
-from clew.capture.example.variable_guards import VariableGuards
+from clew.capture.example.variable_guards import GuardsOfRun
 from clew.codegen.conditions import by_equality
 from clew.errors import CaptureError
 from clew.frameworks.numpy.entry_guards import array_guards
@@ -117,28 +113,11 @@ _code = operator.attrgetter("__code__")
 _ASKING = frozenset({"isEnabledFor", "getEffectiveLevel", "level", "hasHandlers", "disabled"})
 
 
-class EntryGuards:
-    """Writes the entry guards of one capture into its graph."""
+class EntryGuards(GuardsOfRun[TorchRecorder]):
+    """Writes the entry guards of one capture into its graph; ``module`` is the one that was captured, if it was one."""
 
-    def __init__(
-        self,
-        recorder: TorchRecorder,
-        module: Any,
-        nests: Nests,
-        surroundings: Surroundings,
-        state: State,
-        reads: Reads | None = None,
-        watches_variables: bool = True,
-    ) -> None:
-        self.recorder = recorder
-        self.graph = recorder.graph
-        self.module = module
-        self.inputs = nests
-        self.state = state
-        self.surroundings = surroundings
-        self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
-        self.watches_variables = watches_variables
-        self._asking: tuple[bool, bool, set[str]] | None = None
+    module: Any = None
+    _asking: tuple[bool, bool, set[str]] | None = None
 
     def write(self, after: Node, entered: Iterable[tuple[str, torch.nn.Module]] = ()) -> None:
         """Put all guards right after the node ``after``, the last of those that take the arguments apart.
@@ -186,7 +165,7 @@ class EntryGuards:
 
     def _inputs(self) -> None:
         indices = used_as_indices(self.graph) if "rank" in self.recorder.relied else set()
-        for tensor, place in self.inputs.arrays:
+        for tensor, place in self.nests.arrays:
             node = self.recorder.resolve(place)
             if not isinstance(tensor, torch.Tensor) and self.recorder.arrays is not None:
                 array_guards(self.graph, tensor, node)
@@ -361,7 +340,7 @@ class EntryGuards:
 
     def _different_objects(self) -> None:
         """A program that compares objects was shown different tensors, and must be again."""
-        nodes = {id(tensor): self.recorder.resolve(place) for tensor, place in self.inputs.arrays}
+        nodes = {id(tensor): self.recorder.resolve(place) for tensor, place in self.nests.arrays}
         if len(nodes) > 1:
             different = self.graph.call_function(guards.are_distinct, tuple(nodes.values()))
             self._require(different, True, "the tensors among the arguments are different objects")
@@ -382,7 +361,7 @@ class EntryGuards:
     def _same_objects(self) -> None:
         """Arguments that are one tensor under two names must be one again."""
         homes: dict[int, Any] = {}
-        for tensor, place in self.inputs.arrays:
+        for tensor, place in self.nests.arrays:
             node = self.recorder.resolve(place)
             home = homes.setdefault(id(tensor), node)
             if home is not node and not isinstance(tensor, numpy.generic):

@@ -453,7 +453,8 @@ class Run(ExampleRun):
         watches = self.settings.guards != "none"
         if not watches:
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
-        entry = EntryGuards(self.recorder, self.module, self.nests, self.surroundings, self.state, reads, watches)
+        entry = EntryGuards(self.recorder, self.nests, self.surroundings, self.state, reads, watches)
+        entry.module = self.module
         entered = [] if self.modules is None else self.modules.entered
         entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
