@@ -69,6 +69,7 @@ class Question:
         self.aligns = False
         """Whether what follows must not be written twice, since a library asks in a large program."""
         self.is_of_modes = False
+        self.is_of_tracers = False
 
     def recorded(self) -> dict[bool, OpenBody]:
         """The bodies of the ways that were recorded, by their answers."""
@@ -165,7 +166,7 @@ def _combined(segment: Segment, graph: Graph, first: Question, answer: bool, roo
     ways = {final: _seen_from_outside(side, between) for final, side in second.sides.items()}
     for final, way in ways.items():
         rest = ways[not final]
-        if way is None or rest is None or way.question is not None or rest.question is not None:
+        if way is None or rest is None or way.question is not None or _asks_in(rest, between):
             continue
         assert way.body is not None and other.body is not None
         if Alignment(graph, (way.body, other.body), root).is_same:
@@ -189,6 +190,12 @@ def _seen_from_outside(side: Segment, between: Segment) -> Segment | None:
     moved.body.free = {outer[node]: parameter for node, parameter in side.body.free.items()}
     moved.nodes, moved.question, moved.ends = side.nodes, side.question, side.ends
     return moved
+
+
+def _asks_in(way: Segment, between: Segment) -> bool:
+    """Whether a question of a way is about what is computed before it, which is then inside of a branch."""
+    assert between.body is not None
+    return any(question.node.graph is between.body.graph for question in questions(way))
 
 
 def _flag(segment: Segment, graph: Graph, first: Question, answer: bool, final: bool) -> Node:
