@@ -131,6 +131,11 @@ class Paths:
         return self._first.question is not None
 
     @property
+    def asked(self) -> set[Node]:
+        """The nodes whose truth was asked for."""
+        return {question.node for question in questions(self._first)}
+
+    @property
     def are_aligned(self) -> bool:
         """Whether all that was asked is about optional values of libraries: what follows is written once."""
         return all(question.aligns for question in questions(self._first))

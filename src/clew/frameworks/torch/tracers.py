@@ -19,9 +19,9 @@ from torch.fx import _symbolic_trace
 from clew.capture.control.runs import Findings, LibraryTracers
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.symbolic.patches import Patches
+from clew.frameworks.torch.cuda_graphs import is_capturing_stream
 from clew.ir.node import Node
 from clew.ir.source import is_hidden, user_frame
-from clew.runtime.streams import is_capturing_stream
 
 TRACERS: tuple[Any, ...] = (
     torch.compiler.is_exporting,
