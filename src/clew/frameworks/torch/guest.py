@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from clew.frameworks.torch import effects, modules, names, programs, signatures, spelling, types
+from clew.frameworks.torch import effects, modules, names, programs, signatures, spelling, total, types
 from clew.frameworks.torch.capture import capture
+from clew.frameworks.torch.cuda_graphs import is_capturing_stream
 from clew.frameworks.torch.tracing import TracingAnswers
 from clew.ir.guests import Effect
 
@@ -49,6 +50,14 @@ class TorchGuest(TracingAnswers):
     def type_of(self, value: Any) -> Any:
         """The IR type of a tensor or another value of torch."""
         return types.type_of(value)
+
+    def is_total(self, node: Any, root: Any) -> bool:
+        """Whether a call of torch gives a result, and waits for nothing, whatever numbers its tensors hold."""
+        return total.is_total(node, root)
+
+    def must_not_wait(self, array: Any = None) -> bool:
+        """Whether a CUDA graph is being recorded, and a tensor is of the device."""
+        return is_capturing_stream() and (array is None or array.is_cuda)
 
     def same_value(self, left: Any, right: Any) -> bool | None:
         """Whether two tensors, or two plain values of torch, are the same constant."""
