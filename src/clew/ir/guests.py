@@ -102,6 +102,10 @@ class Guest:
         """How the elements of an array lie in memory, in the framework's own words."""
         return None
 
+    def plain_number(self, value: Any) -> Any:
+        """The number that an array stands for while the framework's own tracer is at work; all else as it is."""
+        return value
+
     def is_total(self, node: Any, root: Any) -> bool:
         """Whether a call gives a result, and waits for nothing, whatever numbers its arrays hold."""
         return False
