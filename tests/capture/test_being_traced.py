@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses import FakeTensorMode
 
 import clew
 from clew.frameworks.torch import tracers
@@ -200,6 +201,13 @@ def test_a_stream_that_is_captured_asks_for_no_data(library: ModuleType, monkeyp
     monkeypatch.setattr(torch.Tensor, "all", lambda self: asked.append("all"))
     torch.testing.assert_close(captured(x, mask), expected)
     assert not asked
+
+
+def test_fake_tensors_are_not_asked(library: ModuleType) -> None:
+    _, captured = _made(library, "Masked")
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        x, mask = map(mode.from_tensor, _inputs("full"))
+        assert captured(x, mask).shape == x.shape
 
 
 @pytest.mark.parametrize("name", ["Failing", "Other"])

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from clew.capture.example.guards import Variable, require_variable
-from clew.errors import GuardError
+from clew.errors import CompiledGuardError, GuardError
 from clew.ir.guards import Attribute, Guard, evaluate, leaves_of
 from clew.ir.node import Node
 from clew.runtime.build import compile_function
@@ -27,11 +27,6 @@ tracing_state = torch._C._get_tracing_state
 """What ``torch.jit.trace`` keeps; None if it is not at work."""
 ALIVE: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 """Captured programs, and modules of graphs, by their identities."""
-
-
-class CompiledGuardError(GuardError, AssertionError):
-    """A guard that does not hold for what is being compiled: torch's compiler lets errors of this second kind through,
-    and says of any other one that it is a fault of its own."""
 
 
 class Way(IntEnum):

@@ -9,8 +9,8 @@ import torch
 
 from clew.frameworks.torch import effects, modules, names, programs, signatures, spelling, total, types
 from clew.frameworks.torch.capture import capture
-from clew.frameworks.torch.cuda_graphs import is_capturing_stream
 from clew.frameworks.torch.tracing import TracingAnswers
+from clew.frameworks.torch.unreadable import is_capturing_stream
 from clew.ir.guests import Effect
 
 

@@ -8,6 +8,7 @@ cannot be recorded, or has too little in common, libraries get the answer of now
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -19,7 +20,7 @@ from torch.fx import _symbolic_trace
 from clew.capture.control.runs import Findings, LibraryTracers
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.cuda_graphs import is_capturing_stream
+from clew.frameworks.torch.unreadable import cannot_read_tensors
 from clew.ir.node import Node
 from clew.ir.source import is_hidden, user_frame
 
@@ -37,8 +38,8 @@ _IMPLIED: dict[Any, tuple[Any, ...]] = {
     torch.compiler.is_dynamo_compiling: (torch.compiler.is_compiling,),
     torch.compiler.is_compiling: (torch.compiler.is_dynamo_compiling,),
 }
-_ASKED_BY: dict[Any, Any] = {torch.cuda.is_current_stream_capturing: is_capturing_stream}
-"""What a graph calls instead: torch without CUDA raises an error where it is asked for streams."""
+_ASKED_BY: dict[Any, Any] = {torch.cuda.is_current_stream_capturing: cannot_read_tensors}
+"""What a graph calls instead: a library that asks for streams wants to know whether it may ask for data."""
 COMPILING = "_bound_compiling"
 """What bound code calls the function that tells whether torch's compiler reads it."""
 _OTHER_NAMES = frozenset({"is_compiling", "is_dynamo_compiling"})
@@ -56,7 +57,7 @@ def is_tracer(node: Node) -> bool:
 def install(patches: Patches, current: Callable[[], Any]) -> None:
     """Let the program find traced bools where it asks whether it is traced."""
     for function in TRACERS:
-        patches.in_body(function, lambda original, function=function: _asking(current, function, original))
+        patches.in_body(function, functools.partial(_asking, current, function))
 
 
 def _asking(current: Callable[[], Any], function: FunctionType, original: Callable[[], bool]) -> Callable[[], Any]:
