@@ -3,7 +3,9 @@ its own, so that its captures compile, export and trace as the original does."""
 
 from __future__ import annotations
 
+import copy
 import importlib
+import pickle
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -166,6 +168,39 @@ def test_compiled_as_one_graph(library: ModuleType, name: str, example: str) -> 
         inputs = _inputs(kind)
         torch.testing.assert_close(compiled[1](*inputs), compiled[0](*inputs))
     _agree(captured, model)
+
+
+class Own(nn.Module):
+    """The user's own program asks, too."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        x = self.inner(x, mask)
+        if torch.compiler.is_compiling():
+            x = x + 1
+        return x - 1 if torch.jit.is_tracing() else x
+
+
+def test_beside_questions_of_the_user(library: ModuleType) -> None:
+    torch.manual_seed(0)
+    model = Own(library.Masked()).eval()
+    captured = clew.trace(model, _inputs("full"))
+    _agree(captured, model)
+    compiled = [torch.compile(program, backend="eager", fullgraph=True) for program in (model, captured)]
+    traced = [torch.jit.trace(program, _inputs("full"), check_trace=False) for program in (model, captured)]
+    for kind in ("full", "padded"):
+        inputs = _inputs(kind)
+        torch.testing.assert_close(compiled[1](*inputs), compiled[0](*inputs))
+        torch.testing.assert_close(traced[1](*inputs), traced[0](*inputs))
+
+
+def test_saved_and_interpreted(library: ModuleType) -> None:
+    model, captured = _made(library, "Masked")
+    for twin in (pickle.loads(pickle.dumps(captured)), copy.deepcopy(captured), clew.Interpreter(captured).run):
+        _agree(twin, model)
 
 
 def test_exported(library: ModuleType) -> None:

@@ -430,7 +430,7 @@ def merge(graph: Graph, bodies: tuple[OpenBody, OpenBody], root: Any) -> Merged 
         ways = () if branch is None else [_way(body, branch, answer) for answer in (True, False)]
         for answer, way in zip((True, False), ways, strict=False):
             other, rest = bodies[1 - place], ways[answer]
-            if way is None or rest is None or not Alignment(graph, (other, way), root).is_same:
+            if way is None or rest is None or not Alignment(graph, (other, way), root, shares_checks=False).is_same:
                 continue
             assert branch is not None
             sure = OpenBody(Graph(), is_branch=True)
@@ -446,8 +446,12 @@ def _last_branch(body: OpenBody) -> Node | None:
     items = given if isinstance(given, tuple) else ()
     found = {item.args[0] for item in items if isinstance(item, Node) and item.target is operator.getitem}
     branch = found.pop() if len(found) == 1 else None
-    is_last = isinstance(branch, Node) and branch.target is cond and all(user in items for user in branch.users)
-    return branch if is_last else None
+    if not isinstance(branch, Node) or branch.target is not cond or not all(user in items for user in branch.users):
+        return None
+    behind = branch._next
+    while behind in branch.users:
+        behind = behind._next
+    return branch if behind.op == "output" else None
 
 
 def _way(body: OpenBody, branch: Node, answer: bool) -> OpenBody | None:
@@ -456,7 +460,7 @@ def _way(body: OpenBody, branch: Node, answer: bool) -> OpenBody | None:
     side: Any = sides[0 if answer else 1]
     outer = {parameter: node for node, parameter in body.free.items()}
     given = returned(body.graph)
-    used = [one for one in (*operands, *given) if not (isinstance(one, Node) and one.target is operator.getitem)]
+    used = [one for one in (*operands, *given) if one not in branch.users]
     if any(isinstance(one, Node) and one not in outer for one in used):
         return None
     way = OpenBody(Graph(), is_branch=True)

@@ -201,7 +201,7 @@ class Paths:
                 raise self._diverged()
             if not self._is_worth_it(node, is_of_modes, is_of_tracers):
                 return None
-            source = user_source(3)
+            source = None if is_of_tracers else user_source(3)  # the run asks, before the program does
             if regions is not None and not is_of_modes and not self._is_to_align:
                 regions.before_question()
             segment.question = Question(node, answer, source)
@@ -392,6 +392,7 @@ class Paths:
         sides = question.recorded()
         for answer, body in sides.items():
             self._close(question.sides[answer], body.graph)
+            segment.let_in(body)
         if self.body is None and sides and write_once(graph, segment, question, sides, self.root):
             return
         if question.aligns:

@@ -52,6 +52,16 @@ class Segment:
         is_here = self.body is None or node.graph is self.body.graph
         return node if is_here else self.body.parameter(node)  # type: ignore[union-attr]
 
+    def let_in(self, body: OpenBody) -> None:
+        """Let a body that follows the segment take its values from here alone: what it has asked for after a question
+        of its own may be of a graph further out."""
+        for node in [node for node in body.free if self.inside(node) is not node]:
+            parameter, here = body.free.pop(node), self.inside(node)
+            known = body.free.setdefault(here, parameter)
+            if known is not parameter:
+                parameter.replace_all_uses_with(known)
+                body.graph.erase_node(parameter)
+
 
 class Question:
     """A value whose truth the program asks for, and what follows each answer."""
@@ -175,7 +185,7 @@ def _combined(
         if way is None or rest is None or way.question is not None or _asks_in(rest, between):
             continue
         assert way.body is not None and other.body is not None
-        if Alignment(graph, (way.body, other.body), root).is_same:
+        if Alignment(graph, (way.body, other.body), root, shares_checks=False).is_same:
             turns = first.is_of_tracers and not final  # what is done under a tool comes first: traced or not all
             flag = _flag(segment, graph, first, answer, final, turns)
             given = second.answer if first.answer is answer else final
@@ -235,11 +245,11 @@ def _either(segment: Segment, graph: Graph, first: Question, between: Segment) -
     """Whether one of several tracers is at work: all may be asked at once."""
     assert between.body is not None
     flag = segment.inside(first.node)
-    for node in between.body.graph.nodes:
-        if node.op == "call_function" and node.target is not operator.or_:
-            flag = graph.create_node("call_function", operator.or_, (flag, graph.node_copy(node)), {}, "is_traced")
-            flag.source = first.source
-            set_type(flag, _BOOL)
+    asked = [node for node in between.body.graph.nodes if node.op == "call_function" and node.target is not operator.or_]
+    for node in asked:
+        name = "is_traced" if node is asked[-1] else None
+        flag = graph.create_node("call_function", operator.or_, (flag, graph.node_copy(node)), {}, name)
+        set_type(flag, _BOOL)
     return flag
 
 

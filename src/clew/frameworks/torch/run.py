@@ -357,6 +357,7 @@ class Run(ExampleRun):
 
     def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        self.recorder.tracers.begin()
         self.recorder.running = True
         self.recorder.caller = id(user_frame(1))
         try:

@@ -72,7 +72,7 @@ def _asking(current: Callable[[], Any], function: FunctionType, original: Callab
         if recorder is None or not recorder.running or COMPILING in asks.co_names or is_hidden(asks):
             return original()
         if _is_of_library(asks):
-            return recorder.tracers.asked_by_library(function) or original()
+            return recorder.tracers.asked_by_library(function, original)
         return recorder.result(original(), recorder.asked_tracer(function))
 
     return ask
@@ -83,38 +83,39 @@ def _is_of_library(code: CodeType) -> bool:
 
 
 class Tracers:
-    """What libraries have asked of tracers in one run of a program.
+    """What libraries ask of tracers in one run of a program.
 
-    A run in which they are followed begins with what is at work, as soon as the first of them asks: all that libraries
-    ask then is answered by that.
+    A run in which they are followed begins with the question what is at work; all that libraries ask is answered by
+    that.
     """
 
     def __init__(self, recorder: Any, findings: Findings) -> None:
         self._recorder = recorder
         self._findings = findings
         self._asked: set[FunctionType] = set()
-        self._at_work: tuple[FunctionType, ...] | None = None
+        self._at_work: tuple[FunctionType, ...] = ()
         self.nodes: set[Node] = set()
         """The nodes that ask in the place of a library."""
 
-    def asked_by_library(self, function: FunctionType) -> bool:
-        """The answer to what a library asks."""
+    def asked_by_library(self, function: FunctionType, original: Callable[[], bool]) -> bool:
+        """The answer to what a library asks; what is at work during the capture itself is no way of its own."""
+        if function in self._at_work:
+            return True
         self._asked.add(function)
-        if self._findings.tracers is not LibraryTracers.FOLLOWED:
-            return False
-        if self._at_work is None:
-            self._at_work = self._ask_all()
-        return function in self._at_work
+        answer = original()  # which raises an error if there are no streams
+        if answer:
+            self._asked.discard(function)
+        return answer
 
-    def _ask_all(self) -> tuple[FunctionType, ...]:
-        """What is at work in this run: a question for each tracer of which libraries have asked in earlier runs."""
-        self._at_work = ()
-        for function in [function for function in TRACERS if function in self._findings.asked_tracers]:
+    def begin(self) -> None:
+        """Find out what is at work in this run: a question for each tracer of which libraries have asked before."""
+        follows = self._findings.tracers is LibraryTracers.FOLLOWED and self._recorder.paths is not None
+        for function in [one for one in TRACERS if follows and one in self._findings.asked_tracers]:
             node = self._recorder.asked_tracer(_ASKED_BY.get(function, function))
             self.nodes.add(node)
             if self._recorder.truth(node, False, is_data=True, is_fixed=True):
-                return (function, *_IMPLIED.get(function, ()))
-        return ()
+                self._at_work = (function, *_IMPLIED.get(function, ()))
+                return
 
     def before_question(self) -> None:
         """A library asks for data: if tracers were asked for that are not followed, the capture starts over."""
