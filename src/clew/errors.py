@@ -197,6 +197,11 @@ class GuardError(ClewError, RuntimeError):
     """An assumption of the capture does not hold for this input."""
 
 
+class CompiledGuardError(GuardError, AssertionError):
+    """A guard that does not hold for what is being compiled: torch's compiler lets errors of this second kind through,
+    and says of any other one that it is a fault of its own."""
+
+
 class CaptureError(ClewError, RuntimeError):
     """A program that capture from an example cannot record faithfully, so it refuses."""
 

@@ -16,6 +16,7 @@ from clew.codegen.conditions import WRITERS, Condition, Subject, by_equality
 from clew.codegen.inline import is_item_of_control
 from clew.codegen.scope import Scope
 from clew.codegen.statements import COMPARING, expression, is_operator
+from clew.ir.deferred import Waiting, is_deferring
 from clew.ir.graph import Graph
 from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, detached, guard, guard_of, is_guard
 from clew.ir.node import Node
@@ -116,6 +117,10 @@ def write_check(check: Node, inlined: list[Node], scope: Scope, root: str, askin
         if isinstance(value, Node):
             return "if True:", f"{scope.bind('_guard', one.require)}({text})"
         return "if True:", f"{scope.bind('_guard', one.require_itself)}()"
+    if check in scope.waiting and value in inlined:
+        array = _spelled(value.args[0], scope)
+        test = f"if {scope.bind('_deferring', is_deferring)}() or {'not ' * (expected is True)}{text}:"
+        return test, f"{scope.bind('_guard', Waiting(check).require)}({array})"
     writer = WRITERS.get(one.test)
     subject = Subject(value, text, first, again, wanted, *kinds, scope.name_of)
     condition = Condition("True") if writer is None else writer(subject, expected)

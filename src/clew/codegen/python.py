@@ -27,6 +27,7 @@ from clew.codegen.plan import Plan
 from clew.codegen.scope import Scope
 from clew.codegen.writer import Writer
 from clew.ir.collector import CollectorPaused
+from clew.ir.deferred import can_wait
 from clew.ir.graph import Graph
 from clew.ir.guards import is_guard
 from clew.ir.guests import present
@@ -123,6 +124,7 @@ class CodeGen:
         nodes = _after_inputs(own, checks)
         scope, plan = self._scope(nodes, root_module, namespace)
         scope.is_portable = bool(options.get("portable"))
+        scope.waiting = frozenset(node for node in own if is_guard(node) and can_wait(node, options.get("owner")))
         if options.get("shown"):
             plan.frees.clear()
             scope.owner, scope.equals, scope.is_shown = options.get("owner"), "=", True

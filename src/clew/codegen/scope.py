@@ -62,6 +62,8 @@ class Scope:
         self.speller = (_CarefulSpeller if shadowed else Speller)(self.name_of, self._value)
         self.is_portable = False
         """Whether the code is saved, so that it must need no object of this process."""
+        self.waiting: frozenset[Node] = frozenset()
+        """Guards on computed values that wait where nothing may wait for the device."""
         self.is_shown = False
         """Whether the code is for people."""
         self.equals = " = "

@@ -102,6 +102,18 @@ class Guest:
         """How the elements of an array lie in memory, in the framework's own words."""
         return None
 
+    def plain_number(self, value: Any) -> Any:
+        """The number that an array stands for while the framework's own tracer is at work; all else as it is."""
+        return value
+
+    def is_total(self, node: Any, root: Any) -> bool:
+        """Whether a call gives a result, and waits for nothing, whatever numbers its arrays hold."""
+        return False
+
+    def must_not_wait(self, array: Any = None) -> bool:
+        """Whether nothing may wait now for what a device computes; if there is an array, for what that holds."""
+        return False
+
     def same_value(self, left: Any, right: Any) -> bool | None:
         """Whether two constants of the framework are the same; None when they are not the framework's."""
         return None

@@ -18,6 +18,7 @@ from clew.capture.example.contents import contents, follows, refill
 from clew.capture.example.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
+from clew.ir.deferred import confirm
 from clew.ir.graph import Graph
 from clew.ir.guards import referred_paths
 from clew.runtime.bound import Bound, bind, body_of, may_bind
@@ -65,6 +66,11 @@ class Guarded:
             root = self.root if isinstance(self, GraphFunction) else self
             return protected(plan, root, args, kwargs)
         return refused_when_raising() if late else nullcontext()
+
+    def confirm(self) -> None:
+        """Raise the error of a guard that did not hold in a call that could not wait for it, since a CUDA graph was
+        being recorded. After a run of such a graph, and before its results count: it tells of the latest run."""
+        confirm(self.graph)
 
     def _protection(self) -> Protection | None:
         """The same, where a call needs it at all."""

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from clew.capture.example.guards import Variable, require_variable
-from clew.errors import GuardError
+from clew.errors import CompiledGuardError, GuardError
 from clew.ir.guards import Attribute, Guard, evaluate, leaves_of
 from clew.ir.node import Node
 from clew.runtime.build import compile_function
@@ -46,7 +46,10 @@ def prepared(identity: int) -> int:
     callee = ALIVE[identity]
     callee.recompile()
     if _takes_all():
-        return int(_prepare_whole(callee))
+        try:
+            return int(_prepare_whole(callee))
+        except GuardError as error:
+            raise CompiledGuardError(error.what, where=error.where, why=error.why, fixes=error.fixes) from None
     if callee._protection() is not None or vars(callee).get("_standing") is not None:
         return int(Way.LEAVE)
     return int(Way.LOOK if _objects_outside(callee) else Way.READ)
@@ -87,6 +90,16 @@ def _readable(one: Guard) -> Any:
         if not one.holds(value):
             refuse(identity)
 
+    def require_true(value: Any) -> None:
+        if not value:  # the compiler says of data that it cannot ask for them, but not of what they are equal to
+            refuse(identity)
+
+    def require_false(value: Any) -> None:
+        if value:
+            refuse(identity)
+
+    if isinstance(one.subject, Node) and type(one.expected) is bool:
+        return require_true if one.expected else require_false
     return require
 
 
@@ -96,7 +109,7 @@ _guards: weakref.WeakValueDictionary[int, Guard] = weakref.WeakValueDictionary()
 def refuse(identity: int) -> None:
     """Raise the error of the guard with this identity, which does not hold for what is being compiled."""
     one = _guards[identity]
-    raise GuardError(
+    raise CompiledGuardError(
         f"the graph assumed {one.expression}, which does not hold for what is compiled now",
         where="" if one.source is None else one.source.describe(),
         why=one.reason or "the captured program took a way that depends on it",

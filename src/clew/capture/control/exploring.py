@@ -16,7 +16,7 @@ from typing import Any
 from clew.capture.control.paths import Diverged, Paths, Unaligned
 from clew.capture.control.pieces import Abandon
 from clew.capture.control.regions import Rewrite
-from clew.capture.control.runs import Findings
+from clew.capture.control.runs import Findings, LibraryTracers
 from clew.capture.example.captured import Captured
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.statements import look_at_screens, screens
@@ -89,12 +89,18 @@ def explore_ways(
         if not done:
             return None
         runs.append(run)
+    if paths is not None and paths.lacks_way_of_tracer:
+        first.findings.tracers = LibraryTracers.LEFT
+        return None
     captured: Captured | None = None
     first.findings.is_aligned = first.is_aligned
     try:
         captured = first.captured(runs)
     except Unaligned as found:
-        first.findings.guarded.update(found.args)
+        if first.findings.tracers is LibraryTracers.FOLLOWED:
+            first.findings.tracers = LibraryTracers.LEFT
+        else:
+            first.findings.guarded.update(found.args)
     for run in runs:
         run.state.forget()
     return captured

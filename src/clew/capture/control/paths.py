@@ -131,6 +131,11 @@ class Paths:
         return self._first.question is not None
 
     @property
+    def asked(self) -> set[Node]:
+        """The nodes whose truth was asked for."""
+        return {question.node for question in questions(self._first)}
+
+    @property
     def are_aligned(self) -> bool:
         """Whether all that was asked is about optional values of libraries: what follows is written once."""
         return all(question.aligns for question in questions(self._first))
@@ -154,7 +159,7 @@ class Paths:
         self._in_libraries = 0
         self._modes = 0
         self._trail = [self._first]
-        self._told: list[tuple[Any, bool, int]] = []
+        self._told: list[tuple[Any, bool, int | None]] = []
 
     def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The node that an earlier run has made here."""
@@ -176,35 +181,40 @@ class Paths:
             fixes=('guard what it branches on instead: clew.trace(..., control_flow="guard")',),
         )
 
-    def ask(self, node: Node, answer: bool, is_fixed: bool, is_of_modes: bool = False) -> bool | None:
-        """The answer that this run goes on with; None if the question is not to be recorded but guarded."""
+    def ask(
+        self, node: Node, answer: bool, is_fixed: bool, is_of_modes: bool = False, is_of_tracers: bool = False
+    ) -> bool | None:
+        """The answer that this run goes on with; None if the question is not to be recorded but guarded.
+
+        What a library asks of tracers, which ``is_of_tracers``, is always recorded, and aligned.
+        """
         if is_fixed and node in self._known:
             return self._known[node]
         told = self._told_before(node) if self._told else None
         if told is not None:
             return told
         segment, regions = self._segment, current.get()
-        if is_of_modes and regions is not None:
+        if is_of_modes and not is_of_tracers and regions is not None:
             regions.before_question(is_of_modes)
         if segment.question is None:
             if segment.is_complete:
                 raise self._diverged()
-            if not self._is_worth_it(node, is_of_modes):
+            if not self._is_worth_it(node, is_of_modes, is_of_tracers):
                 return None
-            source = user_source(3)
+            source = None if is_of_tracers else user_source(3)  # the run asks, before the program does
             if regions is not None and not is_of_modes and not self._is_to_align:
                 regions.before_question()
             segment.question = Question(node, answer, source)
             segment.question.place, segment.question.aligns = self._place, self._is_to_align
-            segment.question.is_of_modes = is_of_modes
+            segment.question.is_of_modes, segment.question.is_of_tracers = is_of_modes, is_of_tracers
             if regions is not None and source is not None:
                 segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
             segment.is_complete = True
         elif segment.question.node is not node:
-            if not self._is_worth_it(node, is_of_modes):
+            if not self._is_worth_it(node, is_of_modes, is_of_tracers):
                 return None
             raise self._diverged()
-        elif not self._is_worth_it(node, is_of_modes):
+        elif not self._is_worth_it(node, is_of_modes, is_of_tracers):
             raise self._diverged()
         return self._enter(segment.question, node, answer)
 
@@ -232,7 +242,8 @@ class Paths:
         self._trail.append(side)
         if question.aligns:
             expression = Asked(self.bodies, self.root).expression(node)
-            self._told.append((expression, chosen, len(self._trail) - 1))
+            since = None if question.is_of_tracers else len(self._trail) - 1
+            self._told.append((expression, chosen, since))
         return chosen
 
     def _told_before(self, node: Node) -> bool | None:
@@ -240,14 +251,19 @@ class Paths:
         asked = Asked(self.bodies, self.root)
         expression = asked.expression(node)
         for known, answer, place in self._told:
+            if known == expression and place is None:  # no write changes who traces the program
+                return answer
             if known == expression:
                 since = [node for segment in self._trail[place:] for node in segment.nodes]
                 return None if asked.writes(since) else answer
         return None
 
-    def _is_worth_it(self, node: Node, is_of_modes: bool) -> bool:
+    def _is_worth_it(self, node: Node, is_of_modes: bool, is_of_tracers: bool) -> bool:
         """Whether a question of this run is recorded: not too many, and those of libraries only if the program is small
         or if what follows both answers can be written once."""
+        if is_of_tracers:
+            self._place, self._is_to_align, self._aligns = None, True, True
+            return True
         self._modes += is_of_modes
         most = _MOST_MODES if self.looks_into_libraries else 1
         if is_of_modes and self._modes > most:
@@ -274,7 +290,8 @@ class Paths:
 
     def _can_be_aligned(self, node: Node) -> bool:
         """Whether both answers to a question of a library in a large program are tried."""
-        can_be = self.body is None and self._place not in self.guarded and len(self._told) < _MOST_ALIGNED
+        count = sum(since is not None for _, _, since in self._told)
+        can_be = self.body is None and self._place not in self.guarded and count < _MOST_ALIGNED
         return can_be and Asked(self.bodies, self.root).depends_on_data(node)
 
     @property
@@ -328,6 +345,12 @@ class Paths:
                         yield (*answers, chosen)
             waiting = following
 
+    @property
+    def lacks_way_of_tracer(self) -> bool:
+        """Whether a library asks for tracers, and a way that follows was not recorded."""
+        asked = [question for question in questions(self._first) if question.is_of_tracers]
+        return any(len(question.recorded()) < 2 for question in asked)
+
     def nodes(self) -> Iterator[Node]:
         """All nodes that were recorded."""
         waiting = [self._first]
@@ -369,6 +392,7 @@ class Paths:
         sides = question.recorded()
         for answer, body in sides.items():
             self._close(question.sides[answer], body.graph)
+            segment.let_in(body)
         if self.body is None and sides and write_once(graph, segment, question, sides, self.root):
             return
         if question.aligns:

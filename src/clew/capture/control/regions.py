@@ -122,7 +122,7 @@ class Regions:
         """The program asks for data: the function that asks is rewritten first, if it can be and is not yet."""
         frame = user_frame(1)
         if frame is not None and self.rewrites.is_wanted(frame.f_code, is_for_modes=is_of_modes):
-            self._start_over()
+            self.start_over()
         if not is_of_modes:
             self._open_loop()
 
@@ -130,7 +130,7 @@ class Regions:
         """A loop that Python runs asks for data inside: it shall be a node, if it can be."""
         if self._unrolled and self._unrolled[-1] not in self.progress.opened | self.progress.abandoned.keys():
             self.progress.opened.add(self._unrolled[-1])
-            self._start_over()
+            self.start_over()
 
     def before_guard(self, is_on_data: bool) -> None:
         """The program relies on a number that shall be free: the function that does is rewritten first.
@@ -143,9 +143,10 @@ class Regions:
         if frame is not None and frame.f_code.co_name == "<listcomp>":
             frame = frame.f_back
         if frame is not None and self.rewrites.is_wanted(frame.f_code, 0 if is_on_data else frame.f_lineno):
-            self._start_over()
+            self.start_over()
 
-    def _start_over(self) -> None:
+    def start_over(self) -> None:
+        """End the run: the next one begins with what was found out."""
         self.raised = Rewrite()
         raise self.raised
 

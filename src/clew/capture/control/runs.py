@@ -6,6 +6,7 @@ into ``Findings``, from which a capture starts over; what they recorded is compl
 
 from __future__ import annotations
 
+import enum
 import io
 import traceback
 from collections.abc import Iterator
@@ -41,6 +42,14 @@ from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 
 
+class LibraryTracers(enum.Enum):
+    """What libraries are told that ask whether the program is being traced."""
+
+    PLAIN = "the answer of now, as long as they ask for no data"
+    FOLLOWED = "each answer, in a run of its own"
+    LEFT = "the answer of now: what follows the other cannot be recorded, or has too little in common"
+
+
 class Findings:
     """What earlier runs of a program have found out, and what later ones need."""
 
@@ -54,6 +63,9 @@ class Findings:
         """Places in libraries whose questions are guarded, since the two answers have too little in common."""
         self.is_aligned = False
         """Whether several ways were recorded, and written as one."""
+        self.tracers = LibraryTracers.PLAIN
+        self.asked_tracers: set[Any] = set()
+        """What libraries have asked to learn whether the program is traced, if that is followed."""
         self.settling: Settling | None = None
         """What the program sets to another constant, and may find so at its next call."""
 

@@ -52,6 +52,16 @@ class Segment:
         is_here = self.body is None or node.graph is self.body.graph
         return node if is_here else self.body.parameter(node)  # type: ignore[union-attr]
 
+    def let_in(self, body: OpenBody) -> None:
+        """Let a body that follows the segment take its values from here alone: what it has asked for after a question
+        of its own may be of a graph further out."""
+        for node in [node for node in body.free if self.inside(node) is not node]:
+            parameter, here = body.free.pop(node), self.inside(node)
+            known = body.free.setdefault(here, parameter)
+            if known is not parameter:
+                parameter.replace_all_uses_with(known)
+                body.graph.erase_node(parameter)
+
 
 class Question:
     """A value whose truth the program asks for, and what follows each answer."""
@@ -69,6 +79,7 @@ class Question:
         self.aligns = False
         """Whether what follows must not be written twice, since a library asks in a large program."""
         self.is_of_modes = False
+        self.is_of_tracers = False
 
     def recorded(self) -> dict[bool, OpenBody]:
         """The bodies of the ways that were recorded, by their answers."""
@@ -143,36 +154,45 @@ def questions(segment: Segment) -> Iterator[Question]:
 # ---- one question instead of several -----------------------------------------------------------------------------
 
 
-def combine(segment: Segment, graph: Graph, root: Any) -> None:
-    """Make one question of two, wherever an answer to the second leads to the same as an answer to the first."""
+def combine(segment: Segment, graph: Graph, root: Any, is_of_tracers: bool = False) -> None:
+    """Make one question of two, wherever an answer to the second leads to the same as an answer to the first.
+
+    Those for tracers, of which one is before the segment if it ``is_of_tracers``, become one before any other.
+    """
     question = segment.question
     for side in () if question is None else question.sides.values():
         assert side.body is not None
-        combine(side, side.body.graph, root)
-    if question is None or not question.aligns or len(question.recorded()) < 2:
-        return
-    for answer in (True, False):
-        if _combined(segment, graph, question, answer, root):
+        combine(side, side.body.graph, root, question is not None and question.is_of_tracers)
+    while question is not None and question.aligns and len(question.recorded()) == 2:
+        if not any(_combined(segment, graph, question, answer, root, is_of_tracers) for answer in (True, False)):
             return
+        question = segment.question
 
 
-def _combined(segment: Segment, graph: Graph, first: Question, answer: bool, root: Any) -> bool:
+def _combined(
+    segment: Segment, graph: Graph, first: Question, answer: bool, root: Any, only_tracers: bool = False
+) -> bool:
     """Combine with the question that follows an ``answer``, if one of its ways is that of the other answer."""
     between, other = first.sides[answer], first.sides[not answer]
     second = between.question
     if second is None or not second.aligns or len(second.recorded()) < 2 or other.question is not None:
         return False
+    if only_tracers and first.is_of_tracers and not second.is_of_tracers:
+        return False
     ways = {final: _seen_from_outside(side, between) for final, side in second.sides.items()}
     for final, way in ways.items():
         rest = ways[not final]
-        if way is None or rest is None or way.question is not None or rest.question is not None:
+        if way is None or rest is None or way.question is not None or _asks_in(rest, between):
             continue
         assert way.body is not None and other.body is not None
-        if Alignment(graph, (way.body, other.body), root).is_same:
-            flag = _flag(segment, graph, first, answer, final)
-            asked = Question(flag, second.answer if first.answer is answer else final, first.source)
+        if Alignment(graph, (way.body, other.body), root, shares_checks=False).is_same:
+            turns = first.is_of_tracers and not final  # what is done under a tool comes first: traced or not all
+            flag = _flag(segment, graph, first, answer, final, turns)
+            given = second.answer if first.answer is answer else final
+            asked = Question(flag, given is not turns, first.source)
             asked.place, asked.aligns = first.place, True
-            asked.sides = {final: other, not final: rest}
+            asked.is_of_tracers = first.is_of_tracers and second.is_of_tracers
+            asked.sides = {final is not turns: other, final is turns: rest}
             segment.question = asked
             return True
     return False
@@ -191,24 +211,45 @@ def _seen_from_outside(side: Segment, between: Segment) -> Segment | None:
     return moved
 
 
-def _flag(segment: Segment, graph: Graph, first: Question, answer: bool, final: bool) -> Node:
-    """The answer to both questions: that to the second, which is asked only after ``answer``, or else ``final``."""
+def _asks_in(way: Segment, between: Segment) -> bool:
+    """Whether a question of a way is about what is computed before it, which is then inside of a branch."""
+    assert between.body is not None
+    return any(question.node.graph is between.body.graph for question in questions(way))
+
+
+def _flag(segment: Segment, graph: Graph, first: Question, answer: bool, final: bool, turns: bool) -> Node:
+    """The answer to both questions: that to the second, which is asked only after ``answer``, or else ``final``; the
+    opposite if it ``turns``."""
     between = first.sides[answer]
     assert between.body is not None and between.question is not None
+    if first.is_of_tracers and between.question.is_of_tracers and not answer and final:
+        return _either(segment, graph, first, between)
     body, other = between.body, OpenBody(Graph(), is_branch=True)
     asked = between.inside(between.question.node)
-    if asked.value_type != _BOOL:
-        asked = body.graph.call_function(bool, (asked,))
+    if turns or asked.value_type != _BOOL:
+        asked = body.graph.call_function(operator.not_ if turns else bool, (asked,))
         asked.source = between.question.source
     body.graph.output((asked,))
     for node in [node for node, parameter in body.free.items() if not parameter.users]:  # that the ways behind it use
         body.graph.erase_node(body.free.pop(node))
-    other.graph.output((final,))
+    other.graph.output((final is not turns,))
     sides = {answer: body, not answer: other}
     branch = write_branch(graph, segment, first, sides)
     flag = graph.create_node("call_function", operator.getitem, (branch, 0), {}, "answer")
     flag.source = first.source
     set_type(flag, _BOOL)
+    return flag
+
+
+def _either(segment: Segment, graph: Graph, first: Question, between: Segment) -> Node:
+    """Whether one of several tracers is at work: all may be asked at once."""
+    assert between.body is not None
+    flag = segment.inside(first.node)
+    asked = [node for node in between.body.graph.nodes if node.op == "call_function" and node.target is not operator.or_]
+    for node in asked:
+        name = "is_traced" if node is asked[-1] else None
+        flag = graph.create_node("call_function", operator.or_, (flag, graph.node_copy(node)), {}, name)
+        set_type(flag, _BOOL)
     return flag
 
 

@@ -429,6 +429,10 @@ class Recorder:
         """Whether a value depends on modes, of training say, and on nothing else."""
         return False
 
+    def is_of_tracers(self, place: Node | Pending) -> bool:
+        """Whether a value is what a library has asked of the tools that may trace the program."""
+        return False
+
     def truth(self, place: Node | Pending, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded.
 
@@ -446,7 +450,8 @@ class Recorder:
             frame = user_frame(2)
             if not is_fixed and id(frame) != self.caller and is_tried(frame, self.executed):  # that fails too
                 place = self.create(bool, (self.resolve(place),))
-            chosen = self.paths.ask(self.resolve(place), answer, is_fixed, self.is_of_modes(place))
+            kind = self.is_of_modes(place), self.is_of_tracers(place)
+            chosen = self.paths.ask(self.resolve(place), answer, is_fixed, *kind)
             if chosen is not None:
                 return bool(chosen)
         node = self.resolve(place)

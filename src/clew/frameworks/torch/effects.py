@@ -21,6 +21,7 @@ from torch.overrides import get_overridable_functions
 from clew.frameworks.torch.calls import named_arguments, operator_of, packet
 from clew.frameworks.torch.operators import operator_effect
 from clew.frameworks.torch.rules import argument_effect, ends_in_place
+from clew.frameworks.torch.tracers import TRACERS
 from clew.ir.guests import Effect
 
 WRITING_DUNDERS = frozenset(
@@ -132,7 +133,7 @@ def _pure_functions() -> frozenset[Any]:
     listed |= {getattr(functional, name) for name in _PURE_FUNCTIONALS.split() if hasattr(functional, name)}
     listed |= {getattr(torch.signal.windows, name) for name in torch.signal.windows.__all__}
     listed |= {torch.nn.Parameter, torch.fft.fftfreq, torch.fft.rfftfreq}
-    listed |= {torch.compiler.is_compiling, torch.compiler.is_exporting, torch.jit.is_tracing}
+    listed.update(TRACERS)
     return frozenset(function for function in listed if function is not torch.autocast)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from clew.frameworks.torch import effects, modules, names, programs, signatures, spelling, types
+import torch
+
+from clew.frameworks.torch import effects, modules, names, programs, signatures, spelling, total, types
 from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.tracing import TracingAnswers
+from clew.frameworks.torch.unreadable import is_capturing_stream
 from clew.ir.guests import Effect
 
 
@@ -49,6 +52,19 @@ class TorchGuest(TracingAnswers):
     def type_of(self, value: Any) -> Any:
         """The IR type of a tensor or another value of torch."""
         return types.type_of(value)
+
+    def plain_number(self, value: Any) -> Any:
+        """The size that a tensor stands for while ``torch.jit.trace`` is at work; all else as it is."""
+        is_size = isinstance(value, torch.Tensor) and torch._C._get_tracing_state() is not None
+        return value.item() if is_size and value.dim() == 0 else value
+
+    def is_total(self, node: Any, root: Any) -> bool:
+        """Whether a call of torch gives a result, and waits for nothing, whatever numbers its tensors hold."""
+        return total.is_total(node, root)
+
+    def must_not_wait(self, array: Any = None) -> bool:
+        """Whether a CUDA graph is being recorded, and a tensor is of the device."""
+        return is_capturing_stream() and (array is None or array.is_cuda)
 
     def same_value(self, left: Any, right: Any) -> bool | None:
         """Whether two tensors, or two plain values of torch, are the same constant."""

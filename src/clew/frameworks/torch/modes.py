@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Set
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, cast
@@ -21,7 +20,7 @@ from clew.capture.example.reach import asks_for_identity, attribute_names
 from clew.capture.example.recorder import Pending, Recorder
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.by_name import noted
-from clew.frameworks.torch.scalars import MODE, TRACERS, TracedBool, traced
+from clew.frameworks.torch.scalars import MODE, TracedBool, traced
 from clew.ir.node import Node
 from clew.ir.source import is_hidden
 from clew.ir.types import ScalarType
@@ -101,8 +100,6 @@ def _codes(kind: type) -> tuple[CodeType, ...]:
 
 # ---- compiled functions that take a mode -----------------------------------------------------------------------------
 
-COMPILING = "_bound_compiling"
-"""What bound code calls the function that tells whether torch's compiler reads it."""
 _WITH_SWITCHES = (
     "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout "
     "feature_alpha_dropout_ native_dropout batch_norm native_batch_norm instance_norm rrelu rrelu_"
@@ -113,25 +110,8 @@ def install(patches: Patches, current: Callable[[], Any]) -> None:
     """Let the program find modes that are data, and functions of torch's C library, which do not take such, hand their
     calls to the recorder."""
     patches.add_to_class(torch.nn.Module, MODE, _Mode(current))
-    for function in TRACERS:
-        patches.in_body(function, functools.partial(_asking, current, function))
     for name in _WITH_SWITCHES.split():
         patches.in_dict(vars(torch), name, noted(functools.partial(_with_switch, current)))
-
-
-def _asking(current: Callable[[], Any], function: FunctionType, original: Callable[[], bool]) -> Callable[[], Any]:
-    """A question whether the program is being traced, which a graph asks again at each call; libraries ask theirs for
-    the sake of the tracer alone, as does the call of a captured program, and get the answer of now."""
-
-    def ask() -> Any:
-        recorder, asks = current(), sys._getframe(2).f_code  # the first frame is that of the function itself
-        if recorder is None or not recorder.running or is_hidden(asks) or "-packages" in asks.co_filename:
-            return original()
-        if COMPILING in asks.co_names:
-            return original()
-        return recorder.result(original(), recorder.create(function, ()))
-
-    return ask
 
 
 def _with_switch(current: Callable[[], Any], original: Callable[..., Any]) -> Callable[..., Any]:

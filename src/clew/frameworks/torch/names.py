@@ -33,6 +33,7 @@ HOMES = (
     "torch.func",
     "torch.amp",
     "torch.cuda",
+    "torch.jit",
     "torch.distributions",
     "torch.optim",
     "torch.return_types",

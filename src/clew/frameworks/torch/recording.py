@@ -40,6 +40,7 @@ from clew.frameworks.torch.refusals import not_followed, where
 from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, is_of_modes, traced
 from clew.frameworks.torch.sizes import Sizes
 from clew.frameworks.torch.streams import Generators, Streams
+from clew.frameworks.torch.tracers import Tracers
 from clew.frameworks.torch.training import Trainers
 from clew.frameworks.torch.traits import (
     ESCAPES,
@@ -68,6 +69,7 @@ class TorchRecorder(Recorder):
     array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
     leaf_kinds = frozenset({torch.dtype, torch.device})
     hand_out = staticmethod(iterators.hand_out)
+    tracers: Tracers
 
     def __init__(self) -> None:
         super().__init__()
@@ -509,6 +511,20 @@ class TorchRecorder(Recorder):
     def is_of_modes(self, place: Any) -> bool:
         """Whether a value hangs on the modes of parts alone."""
         return is_of_modes(self.resolve(place))
+
+    def is_of_tracers(self, place: Any) -> bool:
+        """Whether a value is what a library has asked of the tools that may trace the program."""
+        return place in self.tracers.nodes
+
+    def asked_tracer(self, function: Any) -> Node:
+        """The node that asks whether a tool traces the program, which never fails."""
+        return self._create("call_function", function, (), {}, never_fails=True)
+
+    def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
+        """The program asks whether a value is true: the way that the run goes on, recorded or guarded."""
+        if is_data and self.paths is not None and not self.is_of_modes(place):
+            self.tracers.before_question()
+        return super().truth(place, answer, is_data, is_fixed)
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""

@@ -29,6 +29,7 @@ from clew.frameworks.torch import (
     python_random,
     reporting,
     streams,
+    tracers,
     training,
     transforms,
 )
@@ -39,7 +40,7 @@ Current = Callable[[], Any]
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
     around = (ambient, clocks, outside, streams, python_random)
-    parts = (reporting, carriers, training, transforms, control_flow, makers, facts, modes, arrays)
+    parts = (reporting, carriers, training, transforms, control_flow, makers, facts, modes, tracers, arrays)
     for part in (*around, *parts):
         part.install(patches, current)
     numbers.install(patches)

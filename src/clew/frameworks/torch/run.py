@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from clew.capture.control.paths import Diverged, Paths
-from clew.capture.control.runs import ExampleRun, let_go
+from clew.capture.control.runs import ExampleRun, LibraryTracers, let_go
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
 from clew.capture.example.guards import Variable
@@ -65,6 +65,7 @@ from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import MODE, traced
 from clew.frameworks.torch.set_up import HookTables, SetUp, SetUpMet, set_up
+from clew.frameworks.torch.tracers import Tracers
 from clew.frameworks.torch.training import TRAINERS
 from clew.ir.arguments import leaves
 from clew.ir.source import user_frame
@@ -110,7 +111,8 @@ class Run(ExampleRun):
         self.parts = list(self.paths)
         if paths is not None:
             paths.root = self.module
-            paths.looks_into_libraries = findings.looks_into_libraries and len(self.parts) <= _MOST_PARTS
+            follows = findings.looks_into_libraries and findings.tracers is not LibraryTracers.FOLLOWED
+            paths.looks_into_libraries = follows and len(self.parts) <= _MOST_PARTS
         programs = [*behind(fn), *self.parts, *hooks(self.parts)]
         self._look_around(programs, functions_behind(programs))
         tensors = {part: tensors_in(part) for part in self.parts}
@@ -135,6 +137,7 @@ class Run(ExampleRun):
         recorder = TorchRecorder()
         recorder.filled = self.findings.filled
         recorder.met = self.findings.met
+        recorder.tracers = Tracers(recorder, self.findings)
         recorder.packages = self.findings.packages if self.findings.follows_arrays else None
         self._connect(recorder, answers)
         return recorder
@@ -355,6 +358,7 @@ class Run(ExampleRun):
 
     def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        self.recorder.tracers.begin()
         self.recorder.running = True
         self.recorder.caller = id(user_frame(1))
         try:

@@ -11,7 +11,6 @@ import math
 import operator
 import sys
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 import numpy
@@ -20,6 +19,7 @@ import torch
 from clew.capture.example.attempts import ARITHMETIC
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
+from clew.frameworks.torch.tracers import is_tracer
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame
@@ -147,15 +147,11 @@ MODE = "training"
 """The attribute that says whether a module is training, or one of its parts."""
 
 
-TRACERS: tuple[Any, ...] = (torch.compiler.is_compiling, torch.compiler.is_exporting, torch.jit.is_tracing)
-"""Functions of torch that tell whether the program is being traced by another tool: that is a mode, too."""
-
-
 def is_mode(node: Node) -> bool:
     """Whether a node reads a mode, of a part or of what runs the program."""
     if node.op == "get_attr":
         return str(node.target).rpartition(".")[2] == MODE
-    return node.op == "call_function" and type(node.target) is FunctionType and node.target in TRACERS
+    return is_tracer(node)
 
 
 def is_of_modes(node: Node) -> bool:

@@ -259,8 +259,8 @@ class Sizes:
     def keep_asked(self, of_ways: bool = False) -> None:
         """Let calls stay in the graph whose sizes were asked for, even if only these were used: a size is what a rule
         says if the call does not raise. Those that follow a question come first, before the ways become one."""
-        bodies = self._recorder.bodies
-        live: set[Node] = set()
+        bodies, paths = self._recorder.bodies, self._recorder.paths
+        live: set[Node] = paths.asked if of_ways and paths is not None else set()
         for node in reversed(dict.fromkeys(self._asked)):
             if node._erased or (node.graph is not bodies.outermost) is not of_ways:
                 continue
