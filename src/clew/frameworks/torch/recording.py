@@ -507,8 +507,8 @@ class TorchRecorder(Recorder):
         super().guard(place, answer, why)
 
     def is_of_modes(self, place: Any) -> bool:
-        """Whether a value hangs on the modes of parts alone."""
-        return is_of_modes(self.resolve(place))
+        """Whether a value hangs on modes of parts, and on dtypes, alone."""
+        return is_of_modes(self.resolve(place), self)
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""
