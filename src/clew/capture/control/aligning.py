@@ -20,14 +20,13 @@ from typing import Any
 
 from clew.capture.control.arranging import arrange
 from clew.capture.control.reads import is_calculated, is_check, is_fact, is_size, may_write, only_asks
-from clew.capture.control.same import PLAIN, identity, same_argument
+from clew.capture.control.same import PLAIN, identity, same_argument, same_body
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import Variable
 from clew.ir.arguments import leaves, map_aggregate, map_arg, rebuilt_tuple
 from clew.ir.control import cond, returned
-from clew.ir.equality import same_graph
 from clew.ir.graph import Graph
-from clew.ir.nested import bodies_of
+from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node, set_meta, set_type
 from clew.ir.source import SourceLine
 from clew.ir.types import ArrayType, Type, type_of
@@ -179,7 +178,8 @@ class Alignment:
         for key in self.choices.keys() - before:
             self.choices[key].user = shared
         pairs = list(zip(self.recordings, (left, right), strict=True))
-        if only_asks(left) and all(recording.can_be_read(node, row) for recording, node in pairs):
+        is_early = only_asks(left) and not any(isinstance(leaf, _Choice) for leaf in leaves(args))
+        if is_early and all(recording.can_be_read(node, row) for recording, node in pairs):
             self._early.append(shared)
             for recording, node in pairs:
                 recording.shared[node] = shared
@@ -442,7 +442,8 @@ def _key(node: Node, outer: dict[Node, Node]) -> Any:
     if is_check(node):
         return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args)))
     if bodies_of(node):
-        return (*parts, node.source, stack, *map(str, bodies_of(node)))
+        inner = [one for body in bodies_of(node) for one in all_nodes(body) if one.op != "placeholder"]
+        return (*parts, node.source, stack, *((one.op, identity(one.target)) for one in inner))
     return (*parts, node.source, stack)
 
 
@@ -461,7 +462,7 @@ def _constant(value: Any, outer: dict[Node, Node]) -> Any:
 def _is_same(left: Any, right: Any) -> bool:
     """Whether two constants are one: graphs that are the same program, equal plain values, or the very same object."""
     if isinstance(left, Graph) and isinstance(right, Graph):
-        return same_graph(left, right)
+        return same_body(left, right)
     is_plain = isinstance(left, Variable) or type(left).__eq__ is not object.__eq__
     return left is right or (is_plain and same_argument(left, right))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from clew.capture.example.bodies import Bodies
 from clew.ir.control import Branch, control_of, ends_of
@@ -40,13 +41,22 @@ class Dependence:
     def given_to(self, node: Node) -> list[Node]:
         """The nodes that the value of a node is computed of."""
         if node.op == "placeholder":
-            outer = self._outer(node)
+            outer = self.outer(node)
             return [] if outer is None else [outer]
         branch = self._branch_of(node)
-        return node.all_input_nodes if branch is None else self._of_branch(branch, int(node.args[1]))
+        if branch is None:
+            return node.all_input_nodes
+        return [one for one in (branch.predicate, *self._ends(branch, int(node.args[1]))) if isinstance(one, Node)]
 
-    def _outer(self, node: Node) -> Node | None:
-        """What a parameter of a body stands for."""
+    def sides(self, node: Node) -> list[Any]:
+        """What the sides of a branch give, those that end with an error left out, where a node is a result of one."""
+        branch = self._branch_of(node)
+        return [] if branch is None else self._ends(branch, int(node.args[1]))
+
+    def outer(self, node: Node) -> Node | None:
+        """What a parameter of a body stands for; None for any other node."""
+        if node.op != "placeholder":
+            return None
         branch = self._around.get(node.graph)
         if branch is None:
             return None if self._bodies is None else self._bodies.outer(node)
@@ -61,9 +71,9 @@ class Dependence:
         found = control_of(node.args[0])
         return found if isinstance(found, Branch) else None
 
-    def _of_branch(self, branch: Branch, place: int) -> list[Node]:
-        found = [branch.predicate]
+    def _ends(self, branch: Branch, place: int) -> list[Any]:
+        found = []
         for body in branch.bodies:
             self._around[body] = branch
             found += [end[place] for end in ends_of(body) if isinstance(end, tuple) and place < len(end)]
-        return [one for one in found if isinstance(one, Node)]
+        return [one for one in found if one is not None]

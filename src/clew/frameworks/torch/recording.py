@@ -441,11 +441,20 @@ class TorchRecorder(Recorder):
         self._rank(tensor)
         owner = self.node_of(tensor)
         if self.sizes.covers(owner, tensor):
-            size = TracedSize(map(self._traced_size, self.sizes.ask(owner), tensor.shape))
+            size = self._expressed(self.sizes.ask(owner), tensor, place)
         else:
             size = self.result(tensor.shape, place)
         self._asked.append((owner, size))
         return size
+
+    def _expressed(self, sizes: tuple[Size, ...], tensor: Any, place: Any) -> Any:
+        """The sizes of a tensor, each in terms of those that came in, or read from itself."""
+        own = () if all(map(self.sizes.is_expressed, sizes)) else self.result(tensor.shape, place)
+        found = [
+            self._traced_size(size, plain) if not own or self.sizes.is_expressed(size) else own[axis]
+            for axis, (size, plain) in enumerate(zip(sizes, tensor.shape, strict=True))
+        ]
+        return TracedSize(found)
 
     def once(self, tensor: Any, name: str, make: Callable[[Any], Any]) -> Any:
         """A property of a tensor as the program shall see it, made of its place; kept until something is written. Each
