@@ -400,7 +400,7 @@ def _is_number(node: ast.expr) -> bool:
 
 def _is_name(node: ast.expr) -> bool:
     """Whether an expression is ``torch.float16``, say."""
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    return isinstance(node, ast.Attribute) and (isinstance(node.value, ast.Name) or _is_name(node.value))
 
 
 def _locate(part: Any, at: Any) -> None:

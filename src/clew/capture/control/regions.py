@@ -6,6 +6,7 @@ import itertools
 import operator
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from types import FrameType, FunctionType
 from typing import Any
 
 from clew.capture.control.branches import Branch
@@ -40,6 +41,15 @@ def first_item(values: Any) -> Any:
 def rest_of(values: Any) -> Any:
     """A walk without its first item."""
     return list(itertools.islice(values, 1, None))
+
+
+def _function_of(frame: FrameType) -> FunctionType | None:
+    """The function or method of a module's that a frame runs, if it is found under its name."""
+    first, *rest = frame.f_code.co_qualname.split(".")
+    found: Any = frame.f_globals.get(first)
+    for name in rest:
+        found = vars(found).get(name) if isinstance(found, type) else None
+    return found if isinstance(found, FunctionType) and found.__code__ is frame.f_code else None
 
 
 class Rewrite(BaseException):
@@ -128,7 +138,11 @@ class Regions:
 
     def before_fact(self) -> None:
         """The program asks for a dtype: a branch on it is one of the graph, as one on a mode is."""
-        if self._is_on():
+        frame = user_frame(1) if self._is_on() else None
+        function = None if frame is None else _function_of(frame)
+        if function is not None:
+            self.rewrites.meet(function)
+        if frame is not None:
             self.before_question(is_of_modes=True)
 
     def _open_loop(self) -> None:

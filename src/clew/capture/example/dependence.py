@@ -71,9 +71,13 @@ class Dependence:
         found = control_of(node.args[0])
         return found if isinstance(found, Branch) else None
 
+    def enter(self, branch: Branch) -> None:
+        """Let the parameters of the bodies of a branch be known."""
+        self._around |= dict.fromkeys(branch.bodies, branch)
+
     def _ends(self, branch: Branch, place: int) -> list[Any]:
+        self.enter(branch)
         found = []
         for body in branch.bodies:
-            self._around[body] = branch
             found += [end[place] for end in ends_of(body) if isinstance(end, tuple) and place < len(end)]
         return [one for one in found if one is not None]

@@ -157,7 +157,7 @@ class Sizes:
                 outer = self._dependence.outer(one)
                 given = one._inputs if outer is None else [outer]
                 given = [*given, *(side for side in self._dependence.sides(one) if isinstance(side, Node))]
-                waiting += [(used, False) for used in given if not isinstance(used.value_type, ScalarType)]
+                waiting += [(used, False) for used in given if _has_shape(used)]
 
     def _learn(self, node: Node) -> None:
         self.is_assuming = False
@@ -167,8 +167,9 @@ class Sizes:
         elif outer in self._shapes:
             self._shapes[node] = self._shapes[outer]
         else:
-            self._several[node] = self._several[outer]
-        if self.is_assuming or outer in self._assumed or not self._assumed.isdisjoint(node._inputs):
+            self._several[node] = self._several.get(outer, ())  # nothing for a dtype that was handed to a body
+        given = [*node._inputs, outer, *self._dependence.sides(node)]
+        if self.is_assuming or any(isinstance(one, Node) and one in self._assumed for one in given):
             self._assumed.add(node)
 
     def _learn_shape(self, node: Node) -> None:
@@ -458,6 +459,12 @@ class Sizes:
             args = tuple(one if isinstance(one, int) else self.node(one) for one in (left, right))
             known = self._comparisons[key] = self._make(function, args, is_result=not self._is_inside)
         return known
+
+
+def _has_shape(node: Node) -> bool:
+    """Whether a node gives a tensor, or several: no number, and no dtype or device that was read."""
+    is_read = node.target is getattr and not isinstance(node.value_type, ArrayType)
+    return not is_read and not isinstance(node.value_type, ScalarType)
 
 
 def _is_live(node: Node, live: set[Node], ways: Sequence[OpenBody], around: Mapping[Graph, Node]) -> bool:
