@@ -130,6 +130,10 @@ class Paths:
         """Whether the program has asked for anything."""
         return self._first.question is not None
 
+    def asked(self) -> set[Node]:
+        """The values whose truth the program has asked for."""
+        return {question.node for question in questions(self._first)}
+
     @property
     def are_aligned(self) -> bool:
         """Whether all that was asked is about optional values of libraries: what follows is written once."""

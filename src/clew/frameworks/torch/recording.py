@@ -447,6 +447,13 @@ class TorchRecorder(Recorder):
         self._asked.append((owner, size))
         return size
 
+    def count(self, func: Any, tensor: Any) -> Any:
+        """How many numbers a tensor holds."""
+        owner, name = self.node_of(tensor), func.__name__
+        is_known = self.sizes.covers(owner, tensor) and "rank" in self.relied
+        place = self.sizes.number_of_items(owner, name) if is_known else None
+        return self._record(func, name, (tensor,), {}) if place is None else traced(tensor.numel(), place, self)
+
     def _expressed(self, sizes: tuple[Size, ...], tensor: Any, place: Any) -> Any:
         """The sizes of a tensor, each in terms of those that came in, or read from itself."""
         own = () if all(map(self.sizes.is_expressed, sizes)) else self.result(tensor.shape, place)

@@ -25,7 +25,9 @@ from clew.capture.example.sizes import (
     other_of_least,
     product,
     quotient,
+    remainder,
     subtract,
+    symbols_of,
 )
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, ScalarType
@@ -140,6 +142,8 @@ def _common(sizes: Sizes, left: Dimension, right: Dimension) -> Dimension:
             return other
         if sizes.is_held(one) and sizes.example(one) == 1 and sizes.relies_on(operator.eq, one, 1):
             return other
+        if sizes.is_held(one) and sizes.example(one) > 1 and sizes.relies_on(operator.gt, one, 1):
+            return one
     return None
 
 
@@ -450,12 +454,29 @@ def getitem_rule(call: Call) -> Answer:
         items.append(...)
     found, tensors, at = _indexed(call, shape, items, len(shape) - places)
     if not tensors:
+        call.sizes.is_assuming = not _is_inside(call, shape, items, len(shape) - places)
         return found
     shapes = [call.shape(one) for one in tensors]
     if not all(shapes) and any(shapes):  # a tensor without dimensions is a number, which moves those of the others
         return None
     common = broadcast(call.sizes, shapes)
     return [*found[:at], *common, *found[at:]]
+
+
+def _is_inside(call: Call, shape: list[Size], items: list[Any], rest: int) -> bool:
+    """Whether numbers among an index are always places that there are."""
+    axes = iter(range(len(shape)))
+    for item in items:
+        if item is ...:
+            axes = iter(range(next(axes, len(shape)) + rest, len(shape)))
+        elif item is not None:
+            axis = next(axes)
+            if type(item) is int:
+                if not call.sizes.relies_on(operator.gt, shape[axis], item if item >= 0 else -item - 1):
+                    return False
+            elif not isinstance(item, slice):
+                return False
+    return True
 
 
 def _is_understood(call: Call, item: Any) -> bool:
@@ -578,12 +599,21 @@ def chunk_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     count = _literal(call.get(1, "chunks"))
     axis = _axis(call.get(2, "dim", 0), len(shape))
-    part = divided(shape[axis], count)
+    part = _part_of(call, shape[axis], count)
     if part is not None:
         return Several([[*shape[:axis], part, *shape[axis + 1 :]] for _ in range(count)], count)
     size = call.sizes.example(shape[axis])
     number = -(-size // max(-(-size // count), 1))
     return Several([[*shape[:axis], None, *shape[axis + 1 :]] for _ in range(number)])
+
+
+def _part_of(call: Call, size: Size, count: int) -> Size | None:
+    """The length of each of so many equal parts, if a size is a multiple of their number: always, or because a guard on
+    an attribute of the root says so."""
+    part, rest = divided(size, count), remainder(size, count)
+    if part is not None or rest is None or not all(map(call.sizes.is_held_symbol, symbols_of(size))):
+        return part
+    return quotient(size, count) if call.sizes.relies_on(operator.eq, rest, 0) else None
 
 
 def split_rule(call: Call) -> Answer:

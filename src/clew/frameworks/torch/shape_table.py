@@ -185,7 +185,8 @@ def _functions() -> dict[Any, Rule]:
         found[getattr(operator, name)] = rules.elementwise_rule
     found |= {getattr(operator, name): rules.first_rule for name in ("neg", "pos", "invert", "abs")}
     found |= {operator.matmul: rules.matmul_rule, operator.getitem: rules.getitem_rule}
-    return found
+    methods = {getattr(torch.Tensor, name): rule for name, rule in _BY_NAME.items() if hasattr(torch.Tensor, name)}
+    return methods | found
 
 
 FUNCTIONS = _functions()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,6 +34,7 @@ from clew.capture.example.sizes import (
     compare,
     in_example,
     of_atom,
+    product,
     symbols_of,
 )
 from clew.frameworks.torch.shape_rules import Call, Several, Shape, Unknown, squeezed_axes
@@ -66,6 +67,21 @@ class SizePlace(Pending):
     def made_by(self, recorder: Any) -> Node:
         """The node, made in the program's own graph, or after the question that it hangs on."""
         return self.sizes.node(self.size)
+
+
+class CountPlace(SizePlace):
+    """The place of the number of a tensor's items: compared by its expression, and asked of the tensor elsewhere."""
+
+    __slots__ = ("method", "owner")
+
+    def __init__(self, size: Size, sizes: Sizes, owner: Node, method: str) -> None:
+        super().__init__(size, sizes)
+        self.owner = owner
+        self.method = method
+
+    def made_by(self, recorder: Any) -> Node:
+        """The call that asks the tensor."""
+        return recorder._create("call_method", self.method, (self.owner,), {}, self.owner.graph)  # type: ignore[no-any-return]
 
 
 class Sizes:
@@ -168,8 +184,7 @@ class Sizes:
             self._shapes[node] = self._shapes[outer]
         else:
             self._several[node] = self._several.get(outer, ())  # nothing for a dtype that was handed to a body
-        given = [*node._inputs, outer, *self._dependence.sides(node)]
-        if self.is_assuming or any(isinstance(one, Node) and one in self._assumed for one in given):
+        if self.is_assuming:
             self._assumed.add(node)
 
     def _learn_shape(self, node: Node) -> None:
@@ -278,10 +293,13 @@ class Sizes:
 
     def ask(self, node: Node) -> tuple[Size, ...]:
         """The sizes of a tensor that the program asks for."""
-        shape = self.shape_of(node)
-        if node in self._assumed:
-            self._asked.append(node)
-        return shape
+        self._asked.append(node)
+        return self.shape_of(node)
+
+    def number_of_items(self, tensor: Node, method: str) -> CountPlace | None:
+        """The place of the number of a tensor's items; None if not all of its sizes are known."""
+        size = product(self.ask(tensor))
+        return CountPlace(size, self, tensor, method) if self.is_expressed(size) else None
 
     def keep_asked(self, of_ways: bool = False) -> None:
         """Let calls stay in the graph whose sizes were asked for, even if only these were used: a size is what a rule
@@ -290,8 +308,8 @@ class Sizes:
         ways = bodies.ways if of_ways else []
         around = {} if of_ways else {body: node for node in all_nodes(bodies.outermost) for body in bodies_of(node)}
         graphs = {way.graph for way in ways} if of_ways else {bodies.outermost, *around}
-        live: set[Node] = set()
-        for node in reversed(dict.fromkeys(self._asked)):
+        live = set[Node]() if self._recorder.paths is None else self._recorder.paths.asked()
+        for node in self._assumed_for(self._asked):
             if node._erased or node.graph not in graphs:
                 continue
             if isinstance(node.value_type, ArrayType) and not _is_live(node, live, ways, around):
@@ -302,15 +320,30 @@ class Sizes:
                     args = (rank, expected, describe(rank, expected))
                     Graph.create_node(node.graph, "call_function", require, args)
 
+    def _assumed_for(self, asked: Iterable[Node]) -> Iterable[Node]:
+        """The calls that must not raise for what the rules say of the sizes of some tensors."""
+        waiting, seen = list(asked), dict[Node, None]()
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                seen[node] = None
+                given = [*node._inputs, self._dependence.outer(node), *self._dependence.sides(node)]
+                waiting += [one for one in given if isinstance(one, Node) and _has_shape(one)]
+        return [node for node in seen if node in self._assumed]
+
     def is_held(self, size: Size) -> bool:
         """Whether a size is a dimension of an attribute of the root."""
         symbol = as_symbol(size)
-        return symbol is not None and isinstance(symbol.place[0], str)
+        return symbol is not None and self.is_held_symbol(symbol)
+
+    def is_held_symbol(self, symbol: Symbol) -> bool:
+        """Whether a symbol is a dimension of an attribute of the root."""
+        return isinstance(symbol.place[0], str)
 
     def relies_on(self, function: Any, left: Size, right: Size) -> bool:
         """Whether a comparison holds: always, or because a guard on an attribute of the root says so from now on."""
         answer = compare(function, left, right)
-        if answer is not None or not self.is_held(left):
+        if answer is not None or not all(map(self.is_held_symbol, symbols_of(left))):
             return bool(answer)
         if not function(self.example(left), self.example(right)) or self._recorder._no_return:
             return False
@@ -350,7 +383,7 @@ class Sizes:
         if not issubclass(type(value), Scalar) or value.recorder is not self._recorder or type(value.plain) is not int:
             return None
         place = value.place
-        if type(place) is SizePlace:
+        if isinstance(place, SizePlace):
             return place.size
         if type(place) is not Node or self._level(place) is None or self._is_inside:  # where a number may be data
             return None
