@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clew.capture.example.bodies import Bodies
-from clew.ir.control import Branch, control_of, ends_of
+from clew.ir.control import Branch, closing_branch, control_of, ends_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
@@ -72,8 +72,12 @@ class Dependence:
         return found if isinstance(found, Branch) else None
 
     def enter(self, branch: Branch) -> None:
-        """Let the parameters of the bodies of a branch be known."""
-        self._around |= dict.fromkeys(branch.bodies, branch)
+        """Let the parameters of the bodies of a branch be known, and of the branches with which these close."""
+        for body in branch.bodies:
+            self._around[body] = branch
+            closing = control_of(closing_branch(body)) if closing_branch(body) is not None else None
+            if isinstance(closing, Branch):
+                self.enter(closing)
 
     def _ends(self, branch: Branch, place: int) -> list[Any]:
         self.enter(branch)

@@ -176,7 +176,7 @@ class _Lifter:
         if effect in (Effect.WRITE, Effect.UNKNOWN):
             self._has_acted = True
             name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-            is_known = effect is Effect.WRITE or _is_context(node) or _sets(node)
+            is_known = effect is Effect.WRITE or _is_context(node) or _sets(node) or _marks(node)
             self._has_reshaped = name in _RESHAPING or not is_known
             self._has_set = self._has_set or _sets(node)
 
@@ -204,6 +204,13 @@ def _is_context(node: Node) -> bool:
 def _sets(node: Node) -> bool:
     """Whether a call sets an attribute, item or variable of the program's state."""
     return getattr(node.target, "__module__", "") in _SETTING
+
+
+def _marks(node: Node) -> bool:
+    """Whether a call sets an attribute of an array that is not what it holds."""
+    if node.target is not setattr or not isinstance(node.args[0], Node):
+        return False
+    return isinstance(node.args[0].value_type, ArrayType) and node.args[1] != "data"
 
 
 def lasts(subject: Expression, with_attributes: bool = False) -> bool:

@@ -1,4 +1,4 @@
-"""Where the dtype and the device of a torch result come from: rules for lifting guards on them to the entrance.
+"""Where the dtype and the device of a torch result come from: rules by which guards on them are lifted to the entrance.
 
 In comes a tensor of a finished graph; out goes the input or attribute that has the same dtype or device, the plain
 dtype or device if it is always the same, or None where no rule knows. What a rule says holds for every input with which
@@ -16,6 +16,7 @@ import torch
 from clew.capture.example.dependence import Dependence
 from clew.capture.example.guards import require
 from clew.capture.example.lifting import is_reading
+from clew.frameworks.torch.entry_sizes import EntrySizes, is_size
 from clew.frameworks.torch.shape_table import FUNCTIONS, LAYERS, METHODS
 from clew.ir.arguments import leaves
 from clew.ir.control import Branch, control_of
@@ -58,6 +59,7 @@ class Facts:
         self._graph, self._root = graph, root
         arrays = {node for node in graph.nodes if node.op == "placeholder" and isinstance(node.value_type, ArrayType)}
         self._has_ranks = arrays <= {node.args[0] for node in graph.nodes if _is_guarded_rank(node)}
+        self._sizes = EntrySizes(graph, root)
         self._dependence = Dependence()
         for branch in map(control_of, all_nodes(graph)):
             if isinstance(branch, Branch):
@@ -86,14 +88,22 @@ class Facts:
             return Attribute(str(value.target))
         if _is_fact(value):
             return self._fact(*value.args)
+        if is_size(value) and value.args[0].args[0].op != "placeholder":
+            return self._size(*value.args)
         if value.kwargs or value.op not in ("call_function", "call_method") or not is_reading(value):
             raise LookupError(value.name)
         args = tuple(map(self._expression, value.args))
         is_plain = callable(value.target) and not any(isinstance(one, (Node, Attribute, Call)) for one in args)
         return value.target(*args) if is_plain else Call(value.target, args)
 
+    def _size(self, shape: Node, axis: int) -> Expression:
+        tensor = shape.args[0]
+        if not isinstance(tensor, Node) or not isinstance(tensor.value_type, ArrayType) or not _stays(tensor):
+            raise LookupError(shape.name)
+        return self._sizes.expression(tensor, axis)
+
     def _fact(self, tensor: Node, fact: str) -> Expression:
-        source = self.source(tensor, fact)
+        source = self.source(tensor, fact) if _stays(tensor) else None
         if source is None:
             raise LookupError(tensor.name)
         return Call(getattr, (source, fact)) if isinstance(source, (Node, Attribute)) else source
@@ -156,6 +166,15 @@ class Facts:
         return [one for one in node.args[:1] if is_known and isinstance(one, Node)]
 
 
+def _stays(tensor: Node) -> bool:
+    """Whether a tensor is used for more than what guards read of it: a call that might raise must not go with them."""
+    return tensor.op in ("placeholder", "get_attr") or not all(map(_is_read, tensor.users))
+
+
+def _is_read(node: Node) -> bool:
+    return node.target is getattr and not isinstance(node.value_type, ArrayType)
+
+
 def _is_guarded_rank(node: Node) -> bool:
     return node.target is getattr and node.args[1] == "ndim" and any(user.target is require for user in node.users)
 
@@ -165,10 +184,10 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _is_fact(node: Node) -> bool:
-    """Whether a node reads the dtype or device of a tensor."""
-    if node.target is not getattr or node.args[1] not in FACTS:
+    """Whether a node reads the dtype or device of a tensor, or of one that may be None elsewhere."""
+    if node.target is not getattr or node.args[1] not in FACTS or not isinstance(node.args[0], Node):
         return False
-    return isinstance(node.args[0], Node) and isinstance(node.args[0].value_type, ArrayType)
+    return node.args[0].value_type is None or isinstance(node.args[0].value_type, ArrayType)
 
 
 def _is_in(target: Any, table: Any) -> bool:

@@ -239,15 +239,17 @@ _TOTAL: frozenset[Rule] = frozenset(
 """The rules of functions that never raise because of sizes, except where ``is_assuming`` says so."""
 
 
+def rule_of(node: Node) -> Rule | None:
+    """The rule for a call of a function or method."""
+    if node.op == "call_function":
+        return FUNCTIONS.get(node.target) if _is_hashable(node.target) else None
+    return METHODS.get(str(node.target)) if node.op == "call_method" else None
+
+
 def answer_of(sizes: Sizes, node: Node, layer_at: Callable[[str], Any]) -> Answer:
     """What the rules say of the result of a call; None if they say nothing."""
-    rule: Rule | None
-    call = Call(sizes, node.args, node.kwargs)
-    if node.op == "call_function":
-        rule = FUNCTIONS.get(node.target) if _is_hashable(node.target) else None
-    elif node.op == "call_method":
-        rule = METHODS.get(str(node.target))
-    else:
+    call, rule = Call(sizes, node.args, node.kwargs), rule_of(node)
+    if node.op not in ("call_function", "call_method"):
         layer: Any = layer_at(str(node.target)) if node.op == "call_module" else None
         rule = LAYERS.get(type(layer))
         call = LayerCall(sizes, node, layer)

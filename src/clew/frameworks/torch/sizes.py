@@ -81,7 +81,9 @@ class CountPlace(SizePlace):
 
     def made_by(self, recorder: Any) -> Node:
         """The call that asks the tensor."""
-        return recorder._create("call_method", self.method, (self.owner,), {}, self.owner.graph)  # type: ignore[no-any-return]
+        node: Node = recorder._create("call_method", self.method, (self.owner,), {}, self.owner.graph)
+        object.__setattr__(node, "value_type", _INT)
+        return node
 
 
 class Sizes:
