@@ -38,19 +38,34 @@ class Dependence:
             waiting += given
         return True
 
+    def comes_from(self, node: Node, is_one: Callable[[Node], bool]) -> bool:
+        """Whether a value is one of some nodes, whichever way branches go; None, which has no attributes, aside."""
+        waiting, seen = [node], set[Node]()
+        while waiting:
+            found = waiting.pop()
+            if found in seen or is_one(found):
+                continue
+            seen.add(found)
+            outer = self.outer(found)
+            given = self.sides(found) if outer is None else [outer]
+            if not given or not all(isinstance(one, Node) for one in given):
+                return False
+            waiting += given
+        return True
+
     def given_to(self, node: Node) -> list[Node]:
         """The nodes that the value of a node is computed of."""
         if node.op == "placeholder":
             outer = self.outer(node)
             return [] if outer is None else [outer]
-        branch = self._branch_of(node)
+        branch = self.branch_of(node)
         if branch is None:
             return node.all_input_nodes
         return [one for one in (branch.predicate, *self._ends(branch, int(node.args[1]))) if isinstance(one, Node)]
 
     def sides(self, node: Node) -> list[Any]:
         """What the sides of a branch give, those that end with an error left out, where a node is a result of one."""
-        branch = self._branch_of(node)
+        branch = self.branch_of(node)
         return [] if branch is None else self._ends(branch, int(node.args[1]))
 
     def outer(self, node: Node) -> Node | None:
@@ -64,7 +79,7 @@ class Dependence:
         outer = branch.operands[places.index(node)]
         return outer if isinstance(outer, Node) else None
 
-    def _branch_of(self, node: Node) -> Branch | None:
+    def branch_of(self, node: Node) -> Branch | None:
         """The branch that a node takes a result of."""
         if node.target is not operator.getitem or type(node.args[1]) is not int or not isinstance(node.args[0], Node):
             return None

@@ -22,7 +22,7 @@ from clew.ir.effects import effect_of, is_impure
 from clew.ir.graph import Graph
 from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, guard
 from clew.ir.guests import Effect
-from clew.ir.nested import bodies_of, nested_graphs
+from clew.ir.nested import all_nodes, bodies_of, nested_graphs
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 
@@ -124,6 +124,10 @@ class _Lifter:
         self._has_reshaped = False
         self._has_set = False
         self._served: list[Node] = []
+        self._dependence = Dependence()
+        for branch in map(control_of, all_nodes(graph)):
+            if isinstance(branch, Branch):
+                self._dependence.enter(branch)
 
     def lift(self, node: Node, passed: list[Node]) -> None:
         """Lift a guard; ``passed`` are the nodes since the one before, which may have changed something."""
@@ -176,9 +180,15 @@ class _Lifter:
         if effect in (Effect.WRITE, Effect.UNKNOWN):
             self._has_acted = True
             name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-            is_known = effect is Effect.WRITE or _is_context(node) or _sets(node) or _marks(node)
+            is_known = effect is Effect.WRITE or _is_context(node) or _sets(node)
             self._has_reshaped = name in _RESHAPING or not is_known
-            self._has_set = self._has_set or _sets(node)
+            self._has_set = self._has_set or (_sets(node) and not self._marks(node))
+
+    def _marks(self, node: Node) -> bool:
+        """Whether a call sets an attribute of an array, or of what a call has just made: of nothing that the program
+        keeps."""
+        is_set = node.target is setattr and isinstance(node.args[0], Node)
+        return is_set and self._dependence.comes_from(node.args[0], _is_made)
 
     def _still_says_the_same(self, subject: Expression) -> bool:
         """Whether the subject has the same value before the program as at the place of the guard."""
@@ -201,16 +211,16 @@ def _is_context(node: Node) -> bool:
     return any(user.op == "call_method" and user.target == "__enter__" for user in node.users)
 
 
+def _is_made(node: Node) -> bool:
+    """Whether a node is an array, or made by a call that only computes."""
+    is_call = node.op == "call_function" and node.target not in (getattr, operator.getitem)
+    return isinstance(node.value_type, ArrayType) or (is_call and effect_of(node) is Effect.NONE)
+
+
 def _sets(node: Node) -> bool:
     """Whether a call sets an attribute, item or variable of the program's state."""
-    return getattr(node.target, "__module__", "") in _SETTING
-
-
-def _marks(node: Node) -> bool:
-    """Whether a call sets an attribute of an array that is not what it holds."""
-    if node.target is not setattr or not isinstance(node.args[0], Node):
-        return False
-    return isinstance(node.args[0].value_type, ArrayType) and node.args[1] != "data"
+    is_attribute = node.target is setattr and node.args[1] != "data"
+    return is_attribute or getattr(node.target, "__module__", "") in _SETTING
 
 
 def lasts(subject: Expression, with_attributes: bool = False) -> bool:

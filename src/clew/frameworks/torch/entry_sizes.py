@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from clew.capture.example.bodies import Bodies
-from clew.capture.example.sizes import ARITHMETIC, Atom, Size, Symbol, atoms_of, greatest, least
+from clew.capture.example.sizes import ARITHMETIC, Atom, Size, Symbol, atoms_of
+from clew.capture.example.sizes import Expression as SizeExpression
 from clew.frameworks.torch.shape_rules import elementwise_rule
 from clew.frameworks.torch.shape_table import rule_of
 from clew.frameworks.torch.sizes import Sizes
@@ -26,7 +27,6 @@ from clew.ir.node import Node
 from clew.ir.types import ArrayType
 
 _SIGNS: dict[str, Any] = {"//": operator.floordiv, "%": operator.mod, "min": min, "max": max}
-_CHOOSING: dict[Any, Any] = {min: least, max: greatest}
 _CONVOLUTIONS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
 _MOST_STEPS = 64
 
@@ -71,11 +71,12 @@ class EntrySizes(Sizes):
     def _computed_number(self, node: Node) -> Size | None:
         if is_size(node):
             return self.shape_of(node.args[0].args[0])[node.args[1]]
-        function = ARITHMETIC.get(node.target) or _CHOOSING.get(node.target)
+        function: Any = ARITHMETIC.get(node.target)
         if function is None or len(node.args) != 2:
             return None
-        values = [one if type(one) is int else self.number(one) if isinstance(one, Node) else None for one in node.args]
-        return None if None in values else function(*values)  # type: ignore[no-any-return]
+        values = [self.number(one) if isinstance(one, Node) else one for one in node.args]
+        is_known = all(isinstance(one, int | SizeExpression) for one in values)
+        return function(*values) if is_known else None
 
     # ---- expressions ---------------------------------------------------------------------------------------------
 

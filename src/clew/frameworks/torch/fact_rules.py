@@ -9,6 +9,7 @@ it would raise; numbers in tensors of no dimension are the exception, so operand
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from clew.capture.example.lifting import is_reading
 from clew.frameworks.torch.entry_sizes import EntrySizes, is_size
 from clew.frameworks.torch.shape_table import FUNCTIONS, LAYERS, METHODS
 from clew.ir.arguments import leaves
-from clew.ir.control import Branch, control_of
+from clew.ir.control import Branch, choose, closing_branch, control_of, returned
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Expression
 from clew.ir.nested import all_nodes
@@ -37,9 +38,9 @@ _CASTS = {
     "double": torch.float64,
 }  # fmt: skip
 _KEEPING = frozenset(
-    "view reshape view_as reshape_as expand_as transpose swapaxes swapdims movedim moveaxis t permute unsqueeze squeeze "
-    "expand broadcast_to repeat tile flatten unflatten roll flip fliplr flipud tril triu contiguous clone detach cpu "
-    "cuda getitem __getitem__ select narrow index_select gather chunk split split_with_sizes unbind masked_fill "
+    "view reshape view_as reshape_as expand_as transpose swapaxes swapdims movedim moveaxis t permute unsqueeze "
+    "squeeze expand broadcast_to repeat tile flatten unflatten roll flip fliplr flipud tril triu contiguous clone "
+    "detach cpu cuda getitem __getitem__ select narrow index_select gather chunk split split_with_sizes unbind masked_fill "
     "dropout relu".split()
 )
 _AGREEING = frozenset("and_ or_ xor __and__ __or__ __xor__ bitwise_and bitwise_or bitwise_xor".split())
@@ -90,11 +91,34 @@ class Facts:
             return self._fact(*value.args)
         if is_size(value) and value.args[0].args[0].op != "placeholder":
             return self._size(*value.args)
+        branch = self._dependence.branch_of(value)
+        if branch is not None:
+            return self._chosen(branch, value.args[1])
         if value.kwargs or value.op not in ("call_function", "call_method") or not is_reading(value):
             raise LookupError(value.name)
         args = tuple(map(self._expression, value.args))
         is_plain = callable(value.target) and not any(isinstance(one, (Node, Attribute, Call)) for one in args)
         return value.target(*args) if is_plain else Call(value.target, args)
+
+    def _chosen(self, branch: Branch, place: Any) -> Expression:
+        """What a branch gives that only chooses among truths and numbers."""
+        sides = [self._given_back(body, place) for body in branch.bodies]
+        if type(sides[0]) is type(sides[1]) and sides[0] == sides[1]:
+            return sides[0]
+        asked = self._expression(branch.predicate)
+        if all(type(side) is bool for side in sides):
+            return asked if sides[0] else Call(operator.not_, (asked,))
+        return Call(choose, (asked, *sides))
+
+    def _given_back(self, body: Graph, place: Any) -> Expression:
+        closing = control_of(closing_branch(body)) if closing_branch(body) is not None else None
+        if isinstance(closing, Branch):
+            return self._chosen(closing, place)
+        given = returned(body)
+        is_array = isinstance(given, tuple) and isinstance(getattr(given[place], "value_type", None), ArrayType)
+        if not isinstance(given, tuple) or is_array:
+            raise LookupError(place)
+        return self._expression(given[place])
 
     def _size(self, shape: Node, axis: int) -> Expression:
         tensor = shape.args[0]
@@ -261,10 +285,12 @@ def _told(node: Node, fact: str, otherwise: list[Any]) -> list[Any]:
             continue
         if isinstance(one, str):
             one = torch.device(one)
-        if isinstance(one, (torch.dtype, torch.device)):
-            if isinstance(one, torch.dtype) is (fact == "dtype"):
-                is_certain = fact == "dtype" or one.type == "cpu" or one.index is not None
-                return [one] if is_certain else []
+        if isinstance(one, torch.dtype):
+            if fact == "dtype":
+                return [one]
+        elif isinstance(one, torch.device):
+            if fact == "device":
+                return [one] if one.type == "cpu" or one.index is not None else []
         elif _is_fact_node(one):
             if one.args[1] == fact:
                 return [one.args[0]]
