@@ -19,12 +19,13 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from clew.capture.control.arranging import arrange
+from clew.capture.control.merging import Merged, Unmergeable
 from clew.capture.control.reads import is_calculated, is_check, is_fact, is_size, may_write, only_asks
 from clew.capture.control.same import PLAIN, identity, same_argument, same_body
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import Variable
 from clew.ir.arguments import leaves, map_aggregate, map_arg, rebuilt_tuple
-from clew.ir.control import cond, returned
+from clew.ir.control import Branch, cond, control_of, returned
 from clew.ir.graph import Graph
 from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node, set_meta, set_type
@@ -165,7 +166,7 @@ class Alignment:
     def _share(self, left: Node, right: Node) -> None:
         before = set(self.choices)
         try:
-            args = self._joined(left.args, right.args, "")
+            args = self._joined_bodies(left, right) or self._joined(left.args, right.args, "")
             kwargs = {name: self._joined(left.kwargs[name], right.kwargs[name], name) for name in left.kwargs}
             if _is_read(left) and any(isinstance(leaf, _Choice) for leaf in leaves(args)):
                 raise _Unalike
@@ -187,6 +188,20 @@ class Alignment:
         self.shared.append(shared)
         for recording, node in pairs:
             recording.share(node, shared)
+
+    def _joined_bodies(self, left: Node, right: Node) -> tuple[Any, ...] | None:
+        """The arguments of two branches that differ in what their bodies are given; None for any others."""
+        branches = control_of(left), control_of(right)
+        if not isinstance(branches[0], Branch) or not isinstance(branches[1], Branch):
+            return None
+        if all(map(same_body, branches[0].bodies, branches[1].bodies)):
+            return None
+        try:
+            merged = Merged(*branches)
+        except Unmergeable:
+            raise _Unalike from None
+        operands = tuple(self._joined(*pair, "") for pair in merged.pairs)
+        return (self._joined(branches[0].predicate, branches[1].predicate, ""), *merged.bodies, operands)
 
     def _joined(self, left: Any, right: Any, hint: str) -> Any:
         """Two arguments as one nest, with choices where they differ."""

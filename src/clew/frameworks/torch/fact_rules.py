@@ -40,8 +40,8 @@ _CASTS = {
 _KEEPING = frozenset(
     "view reshape view_as reshape_as expand_as transpose swapaxes swapdims movedim moveaxis t permute unsqueeze "
     "squeeze expand broadcast_to repeat tile flatten unflatten roll flip fliplr flipud tril triu contiguous clone "
-    "detach cpu cuda getitem __getitem__ select narrow index_select gather chunk split split_with_sizes unbind masked_fill "
-    "dropout relu".split()
+    "detach cpu cuda getitem __getitem__ select narrow index_select gather chunk split split_with_sizes unbind "
+    "masked_fill dropout relu".split()
 )
 _AGREEING = frozenset("and_ or_ xor __and__ __or__ __xor__ bitwise_and bitwise_or bitwise_xor".split())
 _LIKE = frozenset("zeros_like ones_like empty_like full_like rand_like randn_like randint_like".split())

@@ -54,6 +54,10 @@ _INT = ScalarType("int")
 _NODES_OF: dict[str, Callable[..., Any]] = {"//": operator.floordiv, "%": operator.mod, "min": min, "max": max}
 
 
+_OF_NUMBERS = frozenset({*ARITHMETIC, operator.neg, operator.getitem})
+"""What sizes are computed by."""
+
+
 class SizePlace(Pending):
     """The place of a size that is an expression: its node computes it from the sizes of what came in."""
 
@@ -454,7 +458,10 @@ class Sizes:
         recorder, bodies = self._recorder, self._recorder.bodies
         level = max((self._level(arg) or 0 for arg in args if isinstance(arg, Node)), default=0) if bodies.open else 0
         graph = bodies.open[level - 1].graph if level else bodies.outermost
-        return recorder._create("call_function", function, args, {}, graph, never_fails=True, is_result=is_result)
+        node = recorder._create("call_function", function, args, {}, graph, never_fails=True, is_result=is_result)
+        if function in _OF_NUMBERS and node.value_type is None:
+            object.__setattr__(node, "value_type", _INT)
+        return node
 
     # ---- what programs do with sizes -----------------------------------------------------------------------------
 
