@@ -286,6 +286,8 @@ def _lifted(node: Node, subject: Expression) -> Guard:
     test, expected = _TESTS[node.target], node.args[1]
     if test == "variable":
         expected = None
+    if test == "equals" and expected is False and _is_comparison(subject, operator.ne):
+        subject, expected = Call(operator.eq, subject.args), True
     reason = str(node.args[4]) if len(node.args) > 4 else ""
     is_worded = test in _WORDED or _has_own_function(subject)
     label = str(node.args[2]) if is_worded and len(node.args) > 2 else ""
@@ -360,20 +362,24 @@ def condensed(found: list[Guard]) -> list[Guard]:
 
 def _is_another(one: Guard, equal: dict[Any, Any]) -> bool:
     """Whether a guard says that something is not a value where another says that it is some other value."""
-    if not _is_equality(one, False) or one.subject.args[0] not in equal:
+    if not (_is_equality(one, False) or _is_equality(one, True, operator.ne)) or one.subject.args[0] not in equal:
         return False
     value = equal[one.subject.args[0]]
     return type(value) is type(one.subject.args[1]) and bool(value != one.subject.args[1])
 
 
-def _is_equality(one: Guard, answer: bool) -> bool:
+def _is_equality(one: Guard, answer: bool, function: Any = operator.eq) -> bool:
     """Whether a guard says that something is, or is not, a text, a whole number, or one of the objects of a kind."""
-    subject = one.subject
-    if one.test != "equals" or one.expected is not answer or not isinstance(subject, Call):
-        return False
-    if subject.function is not operator.eq or type(_key_of(one)) is int:
-        return False
-    value = subject.args[1]
+    is_told = one.test == "equals" and one.expected is answer and type(_key_of(one)) is not int
+    return is_told and _is_comparison(one.subject, function)
+
+
+def _is_comparison(subject: Expression, function: Any) -> bool:
+    return isinstance(subject, Call) and subject.function is function and _is_distinct(subject.args[1])
+
+
+def _is_distinct(value: Any) -> bool:
+    """Whether a plain value equals its like alone: a text, a whole number, one of the objects of a kind."""
     is_leaf = isinstance(value, (Node, Attribute, Call))
     return not is_leaf and (type(value) in (str, int) or type(value).__eq__ is object.__eq__)
 
