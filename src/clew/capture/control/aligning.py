@@ -191,17 +191,17 @@ class Alignment:
 
     def _joined_bodies(self, left: Node, right: Node) -> tuple[Any, ...] | None:
         """The arguments of two branches that differ in what their bodies are given; None for any others."""
-        branches = control_of(left), control_of(right)
-        if not isinstance(branches[0], Branch) or not isinstance(branches[1], Branch):
+        one, other = control_of(left), control_of(right)
+        if not isinstance(one, Branch) or not isinstance(other, Branch):
             return None
-        if all(map(same_body, branches[0].bodies, branches[1].bodies)):
+        if all(map(same_body, one.bodies, other.bodies)):
             return None
         try:
-            merged = Merged(*branches)
+            merged = Merged(one, other)
         except Unmergeable:
             raise _Unalike from None
         operands = tuple(self._joined(*pair, "") for pair in merged.pairs)
-        return (self._joined(branches[0].predicate, branches[1].predicate, ""), *merged.bodies, operands)
+        return (self._joined(one.predicate, other.predicate, ""), *merged.bodies, operands)
 
     def _joined(self, left: Any, right: Any, hint: str) -> Any:
         """Two arguments as one nest, with choices where they differ."""

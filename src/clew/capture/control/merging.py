@@ -1,4 +1,4 @@
-"""Two branches whose bodies make the same calls, and differ in values that are handed to them or written out, become one.
+"""Two branches whose bodies make the same calls become one, if they differ in what is handed to them or written out.
 
 In come two nodes that call ``cond`` at the same place of two recordings of one program. Out come bodies for one node,
 and the pairs of values that it is given: what a body of the first recording uses, and what the other uses at the same
@@ -76,9 +76,9 @@ class _Side:
     def _write(self, left: Node, right: Node) -> None:
         if left.op != right.op or not same_argument(left.target, right.target) or left.source != right.source:
             raise Unmergeable
-        branches = control_of(left), control_of(right)
-        if isinstance(branches[0], Branch) and isinstance(branches[1], Branch):
-            args, kwargs = self._branch(*branches), {}
+        one, other = control_of(left), control_of(right)
+        if isinstance(one, Branch) and isinstance(other, Branch):
+            args, kwargs = self._branch(one, other), {}
         else:
             told = 2 if is_check(left) else None
             args = (*self._joined(left.args[:told], right.args[:told]), *(left.args[told:] if told else ()))
