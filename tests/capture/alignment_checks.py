@@ -24,7 +24,8 @@ from clew.ir.node import Node
 class _Rows:
     """The calls of a program with one answer, each by what it does and by the numbers of the calls that it needs."""
 
-    def __init__(self, answer: bool, chosen: set[Node], left_out: set[Node]) -> None:
+    def __init__(self, answer: bool, chosen: set[Node], left_out: set[Node], depth: int = 0) -> None:
+        self.depth = depth
         self.answer = answer
         self.chosen = chosen
         self.left_out = left_out
@@ -46,17 +47,28 @@ class _Rows:
                 self._choose(node)
             elif node.target is operator.getitem and node.args[0] in self.chosen:
                 self.known[node] = self.known[node.args[0]][node.args[1]]
+            elif node.target is cond and node not in self.left_out:
+                sides = [self._side(body, node.args[3]) for body in node.args[1:3]]
+                self._note(node, (node.op, node.target, self.value(node.args[0]), *sides))
             elif node not in self.left_out and node.op not in ("placeholder", "get_attr"):
                 self._note(node, (node.op, node.target, self.value(node.args), self.value(node.kwargs)))
 
     def _note(self, node: Node, row: Any) -> None:
         if not only_asks(node):
             self.rows.append(row)
-            self.known[node] = f"%{len(self.rows)}"
+            self.known[node] = f"%{len(self.rows)} at {self.depth}"
         elif is_check(node):
             self.checks.add(repr(row))
         else:
             self.known[node] = row
+
+    def _side(self, body: Graph, operands: Any) -> Any:
+        """What a body does with what it is given, whatever its nodes are called and in which order it is given that."""
+        inner = _Rows(self.answer, self.chosen, self.left_out, self.depth + 1)
+        parameters = [node for node in body.nodes if node.op == "placeholder"]
+        inner.known = self.known | dict(zip(parameters, self.value(operands), strict=True))
+        inner.add([node for node in body.nodes if node.op not in ("placeholder", "output")])
+        return inner.rows, sorted(inner.checks), inner.value(body.output_node().args[0])
 
     def _choose(self, node: Node) -> None:
         body = node.args[1 if self.answer else 2]

@@ -129,15 +129,16 @@ def _passes(module, x):
 def test_entry_guards_name_the_line_that_asked_first():
     def program(x):
         y = x * 2
-        if y.dtype == torch.float32:
+        if y.device.type == "cpu":
             return y
         return x
 
     captured = clew.trace(program, (torch.ones(2),))
-    guard = next(guard for guard in captured.guards if "dtype" in str(guard))
-    assert guard.source is not None and guard.source.text == "if y.dtype == torch.float32:"
-    with pytest.raises(GuardError, match="if y.dtype == torch.float32"):
-        captured(torch.ones(2, dtype=torch.float64))
+    guard = next(guard for guard in captured.guards if "device" in str(guard))
+    assert guard.kind == "type" and str(guard) == "x.device.type == 'cpu'"
+    assert guard.source is not None and guard.source.text == 'if y.device.type == "cpu":'
+    with pytest.raises(GuardError, match='if y.device.type == "cpu"'):
+        captured(torch.ones(2, device="meta"))
 
 
 def test_what_adds_nothing_to_a_size_is_the_size():

@@ -37,7 +37,7 @@ _IN_PLACE = {
 }  # fmt: skip
 
 _IDENTITY = {operator.is_: "is", operator.is_not: "is not"}
-_SIGNS: dict[Any, str] = {**_BINARY, **_UNARY, **_IDENTITY}
+_SIGNS: dict[Any, str] = {**_BINARY, **_UNARY, **_IDENTITY, operator.contains: "in"}
 
 _LARGE = 10**15
 """Integers below are surely short enough to be written in base 10."""
@@ -163,6 +163,10 @@ def _binary(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
     return f"{first} {sign} {operand(right, scope)}"
 
 
+def _membership(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
+    return f"{operand(args[1], scope)} in {operand(args[0], scope)}" if len(args) == 2 else None
+
+
 def _unary(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
     return f"{sign}{operand(args[0], scope)}" if len(args) == 1 else None
 
@@ -217,7 +221,7 @@ def _form(target: Any) -> Form:
     if sign is not None:
         return Form(may_assign, _unary, sign, target)
     written = _item if target is operator.getitem else _attribute if target is getattr else None
-    written = _choice if target is choose else written
+    written = _choice if target is choose else _membership if target is operator.contains else written
     return Form(may_assign, written, "", target)
 
 
@@ -242,7 +246,8 @@ def operand(value: Any, scope: Scope) -> str:
     if type(value) is Node:
         return text
     simple = isinstance(value, (str, list, tuple, dict)) or (type(value) in (bool, float) and text[0] != "-")
-    return text if simple or is_plain_identifier(text) else f"({text})" if type(value) is not int or value < 0 else text
+    simple = simple or all(map(is_plain_identifier, text.split(".")))
+    return text if simple or (type(value) is int and value >= 0) else f"({text})"
 
 
 def owner(value: Any, scope: Scope) -> str:

@@ -155,6 +155,10 @@ def _spelled_call(function: Any, args: tuple[Any, ...], depth: int, in_array: bo
         return f"{_in_parentheses(parts[0])} {_SIGNS[name]} {_in_parentheses(parts[1])}"
     if name == "bool" and len(parts) == 1:
         return parts[0]
+    if name == "not_" and len(parts) == 1:
+        return f"not {_in_parentheses(parts[0])}"
+    if name == "choose" and len(parts) == 3:
+        return " ".join((_in_parentheses(parts[1]), "if", _in_parentheses(parts[0]), "else", _in_parentheses(parts[2])))
     return str(args[0]) if name == "read_variable" else f"{name}({', '.join(parts)})"
 
 

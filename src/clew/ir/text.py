@@ -244,7 +244,9 @@ class _Writer:
 
 def _is_spoken(found: Expression) -> bool:
     """Whether an expression is written with a word before it, so that nothing can be hung on its end."""
-    return isinstance(found, Call) and found.function not in (getattr, operator.getitem)
+    if not isinstance(found, Call):
+        return isinstance(found, Attribute)
+    return found.function not in (getattr, operator.getitem) or not found.args or _is_spoken(found.args[0])
 
 
 def _fits_header(node: Node) -> bool:

@@ -19,15 +19,15 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from clew.capture.control.arranging import arrange
+from clew.capture.control.merging import Merged, Unmergeable
 from clew.capture.control.reads import is_calculated, is_check, is_fact, is_size, may_write, only_asks
-from clew.capture.control.same import PLAIN, identity, same_argument
+from clew.capture.control.same import PLAIN, identity, same_argument, same_body
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import Variable
 from clew.ir.arguments import leaves, map_aggregate, map_arg, rebuilt_tuple
-from clew.ir.control import cond, inputs_of, returned
-from clew.ir.equality import same_graph
+from clew.ir.control import Branch, cond, control_of, inputs_of, returned
 from clew.ir.graph import Graph
-from clew.ir.nested import bodies_of
+from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node, set_meta, set_type
 from clew.ir.source import SourceLine
 from clew.ir.types import ArrayType, ScalarType, Type, type_of
@@ -168,7 +168,7 @@ class Alignment:
     def _share(self, left: Node, right: Node) -> None:
         before = set(self.choices)
         try:
-            args = self._joined(left.args, right.args, "")
+            args = self._joined_bodies(left, right) or self._joined(left.args, right.args, "")
             kwargs = {name: self._joined(left.kwargs[name], right.kwargs[name], name) for name in left.kwargs}
             if _is_read(left) and any(isinstance(leaf, _Choice) for leaf in leaves(args)):
                 raise _Unalike
@@ -181,7 +181,8 @@ class Alignment:
         for key in self.choices.keys() - before:
             self.choices[key].user = shared
         pairs = list(zip(self.recordings, (left, right), strict=True))
-        if only_asks(left) and all(recording.can_be_read(node, row) for recording, node in pairs):
+        is_early = only_asks(left) and not any(isinstance(leaf, _Choice) for leaf in leaves(args))
+        if is_early and all(recording.can_be_read(node, row) for recording, node in pairs):
             self._early.append(shared)
             for recording, node in pairs:
                 recording.shared[node] = shared
@@ -189,6 +190,20 @@ class Alignment:
         self.shared.append(shared)
         for recording, node in pairs:
             recording.share(node, shared)
+
+    def _joined_bodies(self, left: Node, right: Node) -> tuple[Any, ...] | None:
+        """The arguments of two branches that differ in what their bodies are given; None for any others."""
+        one, other = control_of(left), control_of(right)
+        if not isinstance(one, Branch) or not isinstance(other, Branch):
+            return None
+        if all(map(same_body, one.bodies, other.bodies)):
+            return None
+        try:
+            merged = Merged(one, other)
+        except Unmergeable:
+            raise _Unalike from None
+        operands = tuple(self._joined(*pair, "") for pair in merged.pairs)
+        return (self._joined(one.predicate, other.predicate, ""), *merged.bodies, operands)
 
     def _joined(self, left: Any, right: Any, hint: str) -> Any:
         """Two arguments as one nest, with choices where they differ."""
@@ -415,7 +430,7 @@ class Alignment:
 # ---- sides that are the same -------------------------------------------------------------------------------------
 
 
-class Merged(NamedTuple):
+class AskedFirst(NamedTuple):
     """A branch of which one side asks on, and may come to the same as the other side: ``asking`` are the sides of the
     branch that tells whether it does, ``sides`` what is done then, and otherwise."""
 
@@ -423,7 +438,7 @@ class Merged(NamedTuple):
     sides: tuple[OpenBody, OpenBody]
 
 
-def merge(graph: Graph, bodies: tuple[OpenBody, OpenBody], root: Any) -> Merged | None:
+def merge(graph: Graph, bodies: tuple[OpenBody, OpenBody], root: Any) -> AskedFirst | None:
     """Two sides of a branch in ``graph`` so that nothing stands there twice; None if nothing does."""
     for place, body in enumerate(bodies):
         branch = _last_branch(body)
@@ -436,7 +451,7 @@ def merge(graph: Graph, bodies: tuple[OpenBody, OpenBody], root: Any) -> Merged 
             sure = OpenBody(Graph(), is_branch=True)
             sure.graph.output((True,))
             asks = _question_of(body, branch, answer)
-            return Merged((sure, asks) if place else (asks, sure), (other, rest))
+            return AskedFirst((sure, asks) if place else (asks, sure), (other, rest))
     return None
 
 
@@ -541,7 +556,8 @@ def _key(node: Node, outer: dict[Node, Node]) -> Any:
     if is_check(node):
         return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args)))
     if bodies_of(node):
-        return (*parts, node.source, stack, *map(str, bodies_of(node)))
+        inner = [one for body in bodies_of(node) for one in all_nodes(body) if one.op != "placeholder"]
+        return (*parts, node.source, stack, *((one.op, identity(one.target)) for one in inner))
     return (*parts, node.source, stack)
 
 
@@ -560,7 +576,7 @@ def _constant(value: Any, outer: dict[Node, Node]) -> Any:
 def _is_same(left: Any, right: Any) -> bool:
     """Whether two constants are one: graphs that are the same program, equal plain values, or the very same object."""
     if isinstance(left, Graph) and isinstance(right, Graph):
-        return same_graph(left, right)
+        return same_body(left, right)
     is_plain = isinstance(left, Variable) or type(left).__eq__ is not object.__eq__
     return left is right or (is_plain and same_argument(left, right))
 

@@ -11,19 +11,56 @@ import itertools
 import operator
 from collections.abc import Iterator, Sequence
 
+from clew.capture.control.reads import is_check
 from clew.capture.example.bodies import OpenBody
 from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, output_of
+from clew.ir.effects import is_impure
 from clew.ir.graph import Graph
-from clew.ir.node import Node
+from clew.ir.nested import all_nodes
+from clew.ir.node import Node, set_type
 
 _OPERANDS = 3
 """Where they stand among the arguments of all three functions."""
 
 
 def arrange_controls(graph: Graph) -> None:
-    """Drop operands that no body reads, and put what is left in order."""
+    """Let bodies read attributes themselves, drop operands that no body reads, and put what is left in order."""
+    if not any(map(_sets_attributes, all_nodes(graph))):
+        _read_inside(graph)
     _drop_unread(graph)
     _arrange(graph)
+
+
+def _sets_attributes(node: Node) -> bool:
+    """Whether a call may give an attribute of the root another value: then it counts when it is read."""
+    if node.op != "call_function" or node.target is getattr:
+        return False
+    module = str(getattr(node.target, "__module__", ""))
+    return node.target is setattr or (module.startswith("clew.") and is_impure(node) and not is_check(node))
+
+
+def _read_inside(graph: Graph) -> None:
+    """Let each body read the attributes of the root that it is given, from outside to inside."""
+    for node in graph.nodes:
+        control = control_of(node)
+        if control is None:
+            continue
+        count = len(control.operands)
+        for body in control.bodies:
+            inputs = inputs_of(body)
+            for parameter, outer in zip(inputs[len(inputs) - count :], control.operands, strict=True):
+                if isinstance(outer, Node) and outer.op == "get_attr" and parameter.users:
+                    _replace_by_read(parameter, outer)
+            _read_inside(body)
+
+
+def _replace_by_read(parameter: Node, outer: Node) -> None:
+    with parameter.graph.inserting_before(min(parameter.users)):
+        made = Graph.create_node(parameter.graph, "get_attr", outer.target, (), {}, parameter.name)
+    made.source = outer.source
+    if outer.value_type is not None:
+        set_type(made, outer.value_type)
+    parameter.replace_all_uses_with(made)
 
 
 def _drop_unread(graph: Graph) -> None:

@@ -283,7 +283,7 @@ class BodyWriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
-        if _is_in_numbers(node) and not _binds(node):
+        if _is_in_group(node) and not _binds(node):
             asked = _runtime("contained", ast.Constant(self._number()), node.left, node.comparators[0])
             return ast.copy_location(asked if isinstance(node.ops[0], ast.In) else _runtime("not_", asked), node)
         if len(node.ops) == 1 or _binds(node):
@@ -383,19 +383,24 @@ def _fields_of(node: ast.JoinedStr) -> tuple[str, ...] | None:
     return tuple(pieces)
 
 
-def _is_in_numbers(node: ast.Compare) -> bool:
-    """Whether a comparison asks if something is one of some numbers that are written out."""
+def _is_in_group(node: ast.Compare) -> bool:
+    """Whether a comparison asks if something is one of some numbers, or values with names, that are written out."""
     if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.In, ast.NotIn)):
         return False
     group = node.comparators[0]
     is_group = isinstance(group, (ast.Tuple, ast.List, ast.Set)) and bool(group.elts)
-    return is_group and all(map(_is_number, group.elts))  # type: ignore[attr-defined]
+    return is_group and all(_is_number(one) or _is_name(one) for one in group.elts)  # type: ignore[attr-defined]
 
 
 def _is_number(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _is_name(node: ast.expr) -> bool:
+    """Whether an expression is ``torch.float16``, say."""
+    return isinstance(node, ast.Attribute) and (isinstance(node.value, ast.Name) or _is_name(node.value))
 
 
 def _locate(part: Any, at: Any) -> None:

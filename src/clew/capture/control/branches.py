@@ -48,6 +48,7 @@ class Branch:
         unused = set(names) - set(live)
         going_on = [end for side in ends for end in side if not end.raised]
         places = self._places(going_on, unused)
+        self._gives_constant = _is_settled([end.value for end in going_on], self.recorder.leaf_kinds)
         missing = (None,) * len(self._given(going_on[0], places))
         for side, found in zip(self.sides, ends, strict=True):
             for end in found:
@@ -88,7 +89,7 @@ class Branch:
         left = (end.left.get(place.identity) for place in places)
         befores = (self.pieces.arguments(place.get()) for place in places)
         parts = (before if now is None else now for now, before in zip(left, befores, strict=True))
-        return (*end.arguments, *itertools.chain(*parts))
+        return (*(() if self._gives_constant else end.arguments), *itertools.chain(*parts))
 
     def _node(self, predicate: Any) -> Node:
         bodies = [side.body for side in self.sides]
@@ -101,7 +102,8 @@ class Branch:
     def _left(self, node: Node, result: Any, places: list[Place]) -> Any:
         """Let the program see what came out of the node."""
         tie = Tying(self.pieces, node)
-        result = with_leaves(self.recorder, result, tie.named(None))
+        if not self._gives_constant:
+            result = with_leaves(self.recorder, result, tie.named(None))
         for place in places:
             place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
         return result

@@ -130,9 +130,8 @@ class Paths:
         """Whether the program has asked for anything."""
         return self._first.question is not None
 
-    @property
     def asked(self) -> set[Node]:
-        """The nodes whose truth was asked for."""
+        """The values whose truth the program has asked for."""
         return {question.node for question in questions(self._first)}
 
     @property

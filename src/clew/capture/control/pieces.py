@@ -72,7 +72,11 @@ class Support:
         raise NotImplementedError
 
     def is_of_modes(self, value: Any) -> bool:
-        """Whether the truth of a value depends on modes, of training say, and on nothing else."""
+        """Whether the truth of a value depends on modes, of training say, and on dtypes, and on nothing else."""
+        return False
+
+    def is_fact(self, value: Any) -> bool:
+        """Whether a value stands for a fact about an array that a group may be searched for."""
         return False
 
     def is_node_of_data(self, node: Node) -> bool:

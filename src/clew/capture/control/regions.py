@@ -6,6 +6,7 @@ import itertools
 import operator
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from types import FrameType, FunctionType
 from typing import Any
 
 from clew.capture.control.branches import Branch
@@ -40,6 +41,15 @@ def first_item(values: Any) -> Any:
 def rest_of(values: Any) -> Any:
     """A walk without its first item."""
     return list(itertools.islice(values, 1, None))
+
+
+def _function_of(frame: FrameType) -> FunctionType | None:
+    """The function or method of a module's that a frame runs, if it is found under its name."""
+    first, *rest = frame.f_code.co_qualname.split(".")
+    found: Any = frame.f_globals.get(first)
+    for name in rest:
+        found = vars(found).get(name) if isinstance(found, type) else None
+    return found if isinstance(found, FunctionType) and found.__code__ is frame.f_code else None
 
 
 class Rewrite(BaseException):
@@ -126,6 +136,15 @@ class Regions:
         if not is_of_modes:
             self._open_loop()
 
+    def before_fact(self) -> None:
+        """The program asks for a dtype: a branch on it is one of the graph, as one on a mode is."""
+        frame = user_frame(1) if self._is_on() else None
+        function = None if frame is None else _function_of(frame)
+        if function is not None:
+            self.rewrites.meet(function)
+        if frame is not None:
+            self.before_question(is_of_modes=True)
+
     def _open_loop(self) -> None:
         """A loop that Python runs asks for data inside: it shall be a node, if it can be."""
         if self._unrolled and self._unrolled[-1] not in self.progress.opened | self.progress.abandoned.keys():
@@ -189,10 +208,12 @@ class Regions:
 
     def is_branch_on_data(self, number: int, test: Any) -> bool:
         """Whether a branch is one of the graph."""
-        if not self._is_on() or not self.support.is_data(test):
+        if not self._is_on():
             return False
         if self.support.is_of_modes(test):
             return self.is_branch_on_mode(number, test)
+        if not self.support.is_data(test):
+            return False
         site = self._site(number)
         return not self.rewrites.is_for_modes(site) and site not in self.progress.abandoned
 
@@ -227,16 +248,27 @@ class Regions:
         """Whether a value is a number that comes from data."""
         return self._is_on() and issubclass(type(value), Scalar) and self.support.is_data(value)
 
+    def _is_asked(self, value: Any) -> bool:
+        """Whether the truth of a value is one of the graph."""
+        return self._is_on() and (self.support.is_data(value) or self.support.is_of_modes(value))
+
+    def contained(self, value: Any, group: Any) -> Any:
+        """Whether a dtype is one of a group, as a number of the graph; None if the value is none."""
+        if not self._is_on() or not self.support.is_fact(value) or any(map(self._is_leaf, group)):
+            return None
+        node = self.recorder.create(operator.contains, (tuple(group), self.recorder.argument(value)))
+        return self.recorder.result(value.plain in group, node)
+
     def truth(self, value: Any) -> Any:
         """``bool(value)``, a node if the value comes from data."""
-        if not self._is_on() or not self.support.is_data(value) or type(self.recorder.concrete(value)) is bool:
+        if not self._is_asked(value) or type(self.recorder.concrete(value)) is bool:
             return value
         node = self.recorder.create(bool, (self.recorder.argument(value),))
         return self.recorder.result(self.support.truth(value), node)
 
     def negated(self, value: Any) -> Any:
         """``not value``, a node if the value comes from data."""
-        if not self._is_on() or not self.support.is_data(value):
+        if not self._is_asked(value):
             return not value
         node = self.recorder.create(operator.not_, (self.recorder.argument(value),))
         return self.recorder.result(not self.support.truth(value), node)

@@ -39,6 +39,13 @@ def rewritten(code: CodeType, runtime: Any) -> CodeType | None:
     return _with_runtime(compiled, runtime)
 
 
+def is_one_expression(code: CodeType) -> bool:
+    """Whether a function does nothing but return the value of an expression."""
+    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
+    body = getattr(definition, "body", [])
+    return isinstance(body, list) and len(body) == 1 and isinstance(body[0], ast.Return)
+
+
 @functools.lru_cache(maxsize=1024)
 def lines_of_loops(code: CodeType) -> frozenset[int]:
     """The lines of a function on which a loop begins, or a list that may have any length."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 
-from clew.capture.control.rewrite import lines_of_loops, replaced_inside, rewritten
+from clew.capture.control.rewrite import is_one_expression, lines_of_loops, replaced_inside, rewritten
 from clew.capture.control.runtime import RUNTIME
 from clew.capture.symbolic.patches import REWRITTEN, Patches
 
@@ -19,6 +19,7 @@ class Rewrites:
 
     def __init__(self) -> None:
         self.functions: list[FunctionType] = []
+        self._met: list[FunctionType] = []
         self._wanted: set[Key] = set()
         self._refused: set[Key] = set()
         self._for_modes: set[tuple[str, int]] = set()
@@ -34,7 +35,7 @@ class Rewrites:
             return True
         if "clew_" in code.co_qualname or key in self._wanted or key in self._refused:
             return False
-        homes = (found for function in self.functions for found in _codes(function.__code__))
+        homes = (found for function in self._known() for found in _codes(function.__code__))
         original = next((found for found in homes if _key(found) == key), None)
         if line and original is not None and line not in lines_of_loops(original):
             return False
@@ -43,6 +44,14 @@ class Rewrites:
             return False
         self._add(key, is_for_modes)
         return True
+
+    def meet(self, function: FunctionType) -> None:
+        """Let a function be rewritten that nobody knew would be called, if it gives what one expression is."""
+        if function not in self._met and is_one_expression(function.__code__):
+            self._met.append(function)
+
+    def _known(self) -> list[FunctionType]:
+        return [*self.functions, *self._met]
 
     def _add(self, key: Key, is_for_modes: bool) -> None:
         self._wanted.add(key)
@@ -61,7 +70,7 @@ class Rewrites:
 
     def install(self, patches: Patches) -> None:
         """Let the functions run what they were rewritten to."""
-        for function in self.functions if self._wanted else ():
+        for function in self._known() if self._wanted else ():
             codes = [code for code in _codes(function.__code__) if _key(code) in self._wanted]
             changes = {code: new for code in codes if (new := _rewritten(code)) is not None}
             if changes:

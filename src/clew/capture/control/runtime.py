@@ -38,6 +38,13 @@ def before_guard(recorder: Any, is_on_data: bool) -> None:
         regions.before_guard(is_on_data)
 
 
+def before_fact(recorder: Any) -> None:
+    """The program asks for a dtype: perhaps in a branch, whose function can be rewritten."""
+    regions = current.get()
+    if regions is not None and regions.recorder is recorder:
+        regions.before_fact()
+
+
 class Returned:
     """What a body gives back for a ``return`` of the function around it."""
 
@@ -190,10 +197,11 @@ class Runtime:
         return self.and_(number * 1000 + len(rest), found, lambda: self.compare(number, names[1:], right, *rest[1:]))
 
     def contained(self, number: int, value: Any, group: Any) -> Any:
-        """``value in group``, of numbers; a traced number is compared with one after the other."""
+        """``value in group``, of numbers or dtypes; a traced number is compared with one after the other."""
         regions = current.get()
-        if regions is None or not regions.is_number(value):
-            return value in group
+        found = None if regions is None else regions.contained(value, group)
+        if found is not None or regions is None or not regions.is_number(value):
+            return value in group if found is None else found
         return self._is_one_of(number * 1000, value, list(group))
 
     def _is_one_of(self, number: int, value: Any, group: list[Any]) -> Any:

@@ -63,6 +63,11 @@ class Bodies:
         """The bodies that hold the rest of the program as this run goes on, each inside of the one before."""
         return list(itertools.takewhile(lambda body: body.is_way, self.open))
 
+    def outer(self, parameter: Node) -> Node | None:
+        """What a parameter of an open body stands for; None for any other node."""
+        free = next((body.free for body in self.open if body.graph is parameter.graph), {})
+        return next((outer for outer, inner in free.items() if inner is parameter), None)
+
     def begin(self) -> OpenBody:
         """Open a body: from now on new nodes go there."""
         return self.enter(OpenBody())

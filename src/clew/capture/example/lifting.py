@@ -3,7 +3,9 @@
 While a program runs, the recorder writes each guard as a node where it was asked. A finished graph comes in and is
 changed in place: a guard that reads nothing but inputs, attributes of the root and variables is lifted into
 ``graph.guards``, because it says the same before the program as at its place; a guard on a value that the program
-computes, or on something that it has changed by then, stays a node, ``guard(value)``, with its reason in ``meta``.
+computes, or on something that it has changed by then, stays a node, ``guard(value)``, with its reason in ``meta``. So
+does one in a body of a branch or loop, which is asked only there; unless it always holds, or is checked anyway, or no
+data decides whether the body runs.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from clew.capture.example import guards
+from clew.capture.example.dependence import Dependence
 from clew.capture.example.unused import may_raise
-from clew.ir.control import is_control
+from clew.ir.control import Branch, control_of, is_control
 from clew.ir.effects import effect_of, is_impure, sets_state
 from clew.ir.graph import Graph
-from clew.ir.guards import Attribute, Call, Expression, Guard, guard
+from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, guard
 from clew.ir.guests import Effect
-from clew.ir.nested import bodies_of, nested_graphs
+from clew.ir.nested import all_nodes, bodies_of, nested_graphs
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 
@@ -67,7 +70,7 @@ def expression_of(value: Any) -> Expression | None:
         return value
     if value.op == "get_attr":
         return Attribute(str(value.target))
-    if value.kwargs or value.op not in ("call_function", "call_method") or not _is_reading(value):
+    if value.kwargs or value.op not in ("call_function", "call_method") or not is_reading(value):
         return None
     args = []
     for argument in value.args:
@@ -78,11 +81,16 @@ def expression_of(value: Any) -> Expression | None:
     return Call(value.target, tuple(args))
 
 
-def lift_guards(graph: Graph, root: Any = None, computed: Callable[[Any], Expression | None] = expression_of) -> None:
-    """Turn the recorded guards of a finished graph into data, and those that must stay into nodes of one kind.
+Computed = Callable[[Any], Expression | None]
+"""Gives what a value, of the graph or of a body inside it, is in terms of what came in, or the plain value if it is
+always the same; None if the program computes it."""
 
-    ``root`` has the modules that the graph calls; ``computed`` may know another expression for a value that the program
-    computes.
+
+def lift_guards(graph: Graph, root: Any = None, computed: Computed = expression_of) -> bool:
+    """Turn the recorded guards of a finished graph into data, and those that must stay into nodes of one kind; whether
+    some have left bodies of branches and loops, which may need less now.
+
+    ``root`` has the modules that the graph calls; ``computed`` may know more expressions.
     """
     lifter = _Lifter(graph, root, computed)
     nodes = list(graph.nodes)
@@ -91,12 +99,12 @@ def lift_guards(graph: Graph, root: Any = None, computed: Callable[[Any], Expres
     for place in recorded:  # what comes after the last guard matters to none
         lifter.lift(nodes[place], nodes[seen:place])
         seen = place + 1
+    inner = [node for body in nested_graphs(graph) for node in body.nodes if _is_recorded(node)]
+    has_left = lifter.lift_inner(inner, nodes[seen:]) if inner else False
     lifter.drop_unread()
     if lifter.found:
-        graph.set_guards((*graph._guards, *lifter.found))
-    for body in nested_graphs(graph):
-        for node in [node for node in body.nodes if _is_recorded(node)]:
-            _settle(node)
+        graph.set_guards((*graph._guards, *condensed(lifter.found)))
+    return has_left
 
 
 def _is_recorded(node: Node) -> bool:
@@ -116,6 +124,10 @@ class _Lifter:
         self._has_set = False
         self._served: list[Node] = []
         self._recomputed: set[Node] = set()
+        self._dependence = Dependence()
+        for branch in map(control_of, all_nodes(graph)):
+            if isinstance(branch, Branch):
+                self._dependence.enter(branch)
 
     def lift(self, node: Node, passed: list[Node]) -> None:
         """Lift a guard; ``passed`` are the nodes since the one before, which may have changed something."""
@@ -124,13 +136,39 @@ class _Lifter:
         subject = expression_of(node.args[0])
         if subject is None:
             subject = self._computed(node.args[0])
-            self._recomputed.update(node.all_input_nodes if subject is not None else ())
+            self._recomputed.update(node.all_input_nodes if _recomputes(subject) else ())
         if subject is None or not self._still_says_the_same(subject):
             _settle(node)
             return
-        self.found.append(_lifted(node, subject))
+        if not _always_holds(node, subject):
+            self.found.append(_lifted(node, subject))
+        self._take_out(node)
+
+    def lift_inner(self, found: list[Node], passed: list[Node]) -> bool:
+        """Lift guards in bodies, ``passed`` being all nodes after the last guard of the graph itself; whether some have
+        left."""
+        for one in passed:
+            self._note(one)
+        free, has_left = _bodies_without_data(self.graph), False
+        for node in found:
+            subject = self._computed(node.args[0])
+            is_known = subject is not None and self._still_says_the_same(subject)
+            lifted = _lifted(node, subject) if is_known else None
+            if lifted is None or not (_always_holds(node, subject) or self._is_checked(lifted) or node.graph in free):
+                _settle(node)
+                continue
+            if not _always_holds(node, subject):
+                self.found.append(lifted)
+            self._take_out(node)
+            has_left = True
+        return has_left
+
+    def _is_checked(self, one: Guard) -> bool:
+        return any(_key_of(one) == _key_of(other) for other in self.found)
+
+    def _take_out(self, node: Node) -> None:
         self._served += node.all_input_nodes
-        self.graph.erase_node(node)
+        node.graph.erase_node(node)
 
     def _note(self, node: Node) -> None:
         if self._has_reshaped or node.op in ("placeholder", "get_attr", "output") or _is_recorded(node):
@@ -143,9 +181,15 @@ class _Lifter:
         if effect in (Effect.WRITE, Effect.UNKNOWN):
             self._has_acted = True
             name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-            is_known = effect is Effect.WRITE or _is_context(node) or sets_state(node.target)
+            is_known = effect is Effect.WRITE or _is_context(node) or _sets(node)
             self._has_reshaped = name in _RESHAPING or not is_known
-            self._has_set = self._has_set or sets_state(node.target)
+            self._has_set = self._has_set or (_sets(node) and not self._marks(node))
+
+    def _marks(self, node: Node) -> bool:
+        """Whether a call sets an attribute of an array, or of what a call has just made: of nothing that the program
+        keeps."""
+        is_set = node.target is setattr and isinstance(node.args[0], Node)
+        return is_set and self._dependence.comes_from(node.args[0], _is_made)
 
     def _still_says_the_same(self, subject: Expression) -> bool:
         """Whether the subject has the same value before the program as at the place of the guard."""
@@ -157,11 +201,12 @@ class _Lifter:
         while waiting:
             node = waiting.pop()
             is_recomputed = node in self._recomputed
-            if node.users or node._erased or is_impure(node) or (may_raise(node) and not is_recomputed):
+            is_kept = node.op == "placeholder" or is_impure(node) or (may_raise(node) and not is_recomputed)
+            if node.users or node._erased or is_kept:
                 continue
             self._recomputed.update(node.all_input_nodes if is_recomputed else ())
             waiting += node.all_input_nodes
-            self.graph.erase_node(node)
+            node.graph.erase_node(node)
 
 
 def _is_context(node: Node) -> bool:
@@ -169,6 +214,22 @@ def _is_context(node: Node) -> bool:
     if node.op == "call_method":
         return node.target in ("__enter__", "__exit__")
     return any(user.op == "call_method" and user.target == "__enter__" for user in node.users)
+
+
+def _recomputes(subject: Expression | None) -> bool:
+    """Whether a guard makes the very calls again that its subject hangs on."""
+    return isinstance(subject, Call) and getattr(subject.function, "recomputes", False)
+
+
+def _is_made(node: Node) -> bool:
+    """Whether a node is an array, or made by a call that only computes."""
+    is_call = node.op == "call_function" and node.target not in (getattr, operator.getitem)
+    return isinstance(node.value_type, ArrayType) or (is_call and effect_of(node) is Effect.NONE)
+
+
+def _sets(node: Node) -> bool:
+    """Whether a call sets an attribute, item or variable of the program's state."""
+    return (node.target is setattr and node.args[1] != "data") or sets_state(node.target)
 
 
 def lasts(subject: Expression, with_attributes: bool = False) -> bool:
@@ -184,12 +245,14 @@ def lasts(subject: Expression, with_attributes: bool = False) -> bool:
         owner = subject.args[0]
         is_array = isinstance(owner, Node) and isinstance(owner.value_type, ArrayType)
         return is_array or (with_attributes and isinstance(owner, Attribute))
+    if subject.function is getattr:  # of a dtype or device, which nobody changes
+        return isinstance(subject.args[0], Call) and lasts(subject.args[0], with_attributes)
     is_item = subject.function is operator.getitem
     is_arithmetic = subject.function in _COMPARISONS or subject.function in _ARITHMETIC
     return (is_item or is_arithmetic) and all(lasts(argument, with_attributes) for argument in subject.args)
 
 
-def _is_reading(node: Node) -> bool:
+def is_reading(node: Node) -> bool:
     """Whether a call tells a fact about what it is given, or computes with plain numbers."""
     if isinstance(node.value_type, ArrayType) or any(_holds_nodes(argument) for argument in node.args):
         return False
@@ -232,6 +295,8 @@ def _lifted(node: Node, subject: Expression) -> Guard:
     test, expected = _TESTS[node.target], node.args[1]
     if test == "variable":
         expected = None
+    if test == "equals" and expected is False and _is_comparison(subject, operator.ne):
+        subject, expected = Call(operator.eq, subject.args), True
     reason = str(node.args[4]) if len(node.args) > 4 else ""
     is_worded = test in _WORDED or _has_own_function(subject)
     label = str(node.args[2]) if is_worded and len(node.args) > 2 else ""
@@ -256,6 +321,76 @@ def _has_own_function(subject: Expression) -> bool:
     if not isinstance(subject, Call):
         return False
     return _is_own(subject.function) or any(map(_has_own_function, subject.args))
+
+
+def _always_holds(node: Node, subject: Expression) -> bool:
+    """Whether a recorded guard holds whatever comes in: its subject is a plain value that is the expected one."""
+    is_plain = not isinstance(subject, (Node, Attribute, Call, guards.Variable))
+    return is_plain and TESTS[_TESTS[node.target]].holds(subject, node.args[1])
+
+
+def _bodies_without_data(graph: Graph) -> set[Graph]:
+    """The bodies of branches of which modes and drawn numbers decide whether they run, not what the program is given:
+    one layer of many that is left out in training, say."""
+    found: set[Graph] = set()
+    dependence, waiting = Dependence(), [graph]
+    while waiting:
+        for node in waiting.pop().nodes:
+            branch = control_of(node)
+            if isinstance(branch, Branch) and dependence.hangs_on(branch.predicate, _is_no_data):
+                dependence.enter(branch)
+                found.update(branch.bodies)
+                waiting += branch.bodies
+    return found
+
+
+def _is_no_data(node: Node) -> bool:
+    is_mode = node.op == "get_attr" and str(node.target).rpartition(".")[2] == "training"
+    return is_mode or (node.op != "placeholder" and effect_of(node) is Effect.RANDOM)
+
+
+# ---- guards that say the same ----------------------------------------------------------------------------------------
+
+
+def _key_of(one: Guard) -> Any:
+    """What a guard says; a key of its own where that cannot be compared."""
+    key = one.subject, one.test, type(one.expected), one.expected
+    try:
+        hash(key)
+    except TypeError:  # a list that is expected, say
+        return id(one)
+    return key
+
+
+def condensed(found: list[Guard]) -> list[Guard]:
+    """Guards without those that say again what another says: the same, or ``not x == 'b'`` where ``x == 'a'``."""
+    first = {_key_of(one): one for one in reversed(found)}
+    equal = {one.subject.args[0]: one.subject.args[1] for one in first.values() if _is_equality(one, True)}
+    return [one for one in found if first[_key_of(one)] is one and not _is_another(one, equal)]
+
+
+def _is_another(one: Guard, equal: dict[Any, Any]) -> bool:
+    """Whether a guard says that something is not a value where another says that it is some other value."""
+    if not (_is_equality(one, False) or _is_equality(one, True, operator.ne)) or one.subject.args[0] not in equal:
+        return False
+    value = equal[one.subject.args[0]]
+    return type(value) is type(one.subject.args[1]) and bool(value != one.subject.args[1])
+
+
+def _is_equality(one: Guard, answer: bool, function: Any = operator.eq) -> bool:
+    """Whether a guard says that something is, or is not, a text, a whole number, or one of the objects of a kind."""
+    is_told = one.test == "equals" and one.expected is answer and type(_key_of(one)) is not int
+    return is_told and _is_comparison(one.subject, function)
+
+
+def _is_comparison(subject: Expression, function: Any) -> bool:
+    return isinstance(subject, Call) and subject.function is function and _is_distinct(subject.args[1])
+
+
+def _is_distinct(value: Any) -> bool:
+    """Whether a plain value equals its like alone: a text, a whole number, one of the objects of a kind."""
+    is_leaf = isinstance(value, (Node, Attribute, Call))
+    return not is_leaf and (type(value) in (str, int) or type(value).__eq__ is object.__eq__)
 
 
 # ---- kinds -----------------------------------------------------------------------------------------------------------

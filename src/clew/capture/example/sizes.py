@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -109,6 +109,17 @@ def as_symbol(size: Size) -> Symbol | None:
     atoms = atoms_of(monomial)
     only = atoms[0] if factor == 1 and len(atoms) == 1 else None
     return only if isinstance(only, Symbol) else None
+
+
+def symbols_of(size: Size) -> Iterator[Symbol]:
+    """The symbols that a size hangs on."""
+    for monomial in () if isinstance(size, int) else size.terms:
+        for atom, _ in monomial:
+            if isinstance(atom, Symbol):
+                yield atom
+            else:
+                for one in atom.args:
+                    yield from symbols_of(one)
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------

@@ -23,6 +23,11 @@ def _size(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     return shape if dim is None else shape[operator.index(recorder.concrete(dim))]
 
 
+def _count(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """How many numbers a tensor holds: the product of its sizes where these are known."""
+    return recorder.count(func, args[0])
+
+
 def _length(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     recorder.met.note(sys._getframe(1))
     return operator.index(recorder.shape(args[0])[0])  # Python's len() takes plain ints only
@@ -88,6 +93,8 @@ HANDLERS = {
     "_record_function_exit": _profile,
     "_record_function_exit._RecordFunction": _profile,
     "size": _size,
+    "numel": _count,
+    "nelement": _count,
     "__len__": _length,
     "dim": _dim,
     "ndimension": _dim,

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from clew.capture.control.arranging import arrange_controls
 from clew.capture.control.exploring import capture_until_known, explore_ways
 from clew.capture.control.paths import Paths
 from clew.capture.example.captured import Captured
@@ -19,9 +20,11 @@ from clew.capture.example.lifting import lift_guards
 from clew.capture.example.options import Options
 from clew.capture.example.settled import settled, widen
 from clew.capture.example.slots import places_in
+from clew.capture.example.unused import drop_unused
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch.arrays import WithoutArrays
 from clew.frameworks.torch.caches import CacheMet
+from clew.frameworks.torch.fact_rules import Facts
 from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.leaves import leaf_policy
@@ -29,6 +32,7 @@ from clew.frameworks.torch.packages import PackageMet
 from clew.frameworks.torch.run import Run, is_running
 from clew.frameworks.torch.set_up import SetUpMet
 from clew.frameworks.torch.size_answers import by_sizes
+from clew.ir.guards import Expression
 
 _AGAIN = (CacheMet, PackageMet, SetUpMet, WithoutArrays)
 """What a run raises to say that the capture must start over, since it has found out something."""
@@ -51,8 +55,23 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
         with settled(findings.settling), suppress(ClewError):
             twin = _capture(fn, args, kwargs, settings, Findings(dict(findings.lifted)))
             widen(captured.graph, twin.graph, findings.settling)
-    lift_guards(captured.graph, captured.module, by_sizes)
+    _lift(captured, settings)
     return captured
+
+
+def _lift(captured: Captured, settings: Options) -> None:
+    """Let guards leave the graph, those too that follow from sizes, dtypes and devices of what came in."""
+    graph, root = captured.graph, captured.module
+    facts = Facts(graph, root)
+
+    def computed(value: Any) -> Expression | None:
+        found = facts.expression(value)
+        return by_sizes(value) if found is None else found
+
+    if lift_guards(graph, root, computed):
+        drop_unused(graph, settings.keeps_unused)
+        arrange_controls(graph)
+        drop_unused(graph, settings.keeps_unused)
 
 
 def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], settings: Options, findings: Findings) -> Captured:

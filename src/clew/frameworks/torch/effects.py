@@ -41,7 +41,7 @@ _PURE_FACTORIES = (
     "empty_quantized empty_strided eye from_dlpack from_numpy frombuffer full hamming_window hann_window is_storage "
     "is_tensor kaiser_window linspace logspace ones promote_types range result_type scalar_tensor sparse_bsc_tensor "
     "sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor "
-    "to_dlpack tril_indices triu_indices typename vander zeros Size device finfo iinfo Tensor"
+    "to_dlpack tril_indices triu_indices typename vander zeros Size device Tensor"
 )
 _PURE_FUNCTIONALS = (
     "grouped_mm hardsigmoid hardswish scaled_grouped_mm scaled_mm sigmoid tanh upsample upsample_bilinear "
@@ -133,6 +133,7 @@ def _pure_functions() -> frozenset[Any]:
     listed |= {getattr(functional, name) for name in _PURE_FUNCTIONALS.split() if hasattr(functional, name)}
     listed |= {getattr(torch.signal.windows, name) for name in torch.signal.windows.__all__}
     listed |= {torch.nn.Parameter, torch.fft.fftfreq, torch.fft.rfftfreq}
+    listed |= {type(torch.finfo(torch.float32)), type(torch.iinfo(torch.int8))}  # classes that a capture replaces
     listed.update(TRACERS)
     return frozenset(function for function in listed if function is not torch.autocast)
 

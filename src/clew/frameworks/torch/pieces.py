@@ -20,6 +20,7 @@ from clew.errors import CaptureError
 from clew.frameworks.numpy.pieces import Rewinding
 from clew.frameworks.numpy.traced import TracedArray, is_traced
 from clew.frameworks.torch import numbers
+from clew.frameworks.torch.facts import TracedDtype
 from clew.frameworks.torch.higher_order import PlainNumbers
 from clew.frameworks.torch.scalars import is_data, is_free
 
@@ -70,14 +71,21 @@ class TorchSupport(Support):
     def is_data(self, value: Any) -> bool:
         """True for tensors, and for numbers that come out of them."""
         if issubclass(type(value), Scalar):
-            recorder = self.recorder
-            is_own = value.recorder is recorder or value.recorder.owner is recorder
-            return is_own and is_free(recorder.resolve(value.place), recorder)
+            return self._is_own(value) and is_free(self.recorder.resolve(value.place), self.recorder)
         return isinstance(value, (torch.Tensor, numpy.ndarray, numpy.generic))
 
     def is_of_modes(self, value: Any) -> bool:
-        """True for traced numbers that hang on the modes of parts alone."""
-        return issubclass(type(value), Scalar) and self.is_data(value) and self.recorder.is_of_modes(value.place)
+        """True for traced numbers that hang on the modes of parts, and on dtypes, alone."""
+        return self._is_own(value) and bool(self.recorder.is_of_modes(value.place))
+
+    def _is_own(self, value: Any) -> bool:
+        """Whether a value is a traced number of this run."""
+        is_number = issubclass(type(value), Scalar)
+        return is_number and (value.recorder is self.recorder or value.recorder.owner is self.recorder)
+
+    def is_fact(self, value: Any) -> bool:
+        """True for dtypes that were read."""
+        return type(value) is TracedDtype and self._is_own(value)
 
     def note_differences(self, site: Site, arrays: list[Any]) -> None:
         """Whether a tensor requires a gradient, and is a leaf, may depend on the way: the program must not ask then."""

@@ -443,11 +443,27 @@ class TorchRecorder(Recorder):
         self._rank(tensor)
         owner = self.node_of(tensor)
         if self.sizes.covers(owner, tensor):
-            size = TracedSize(map(self._traced_size, self.sizes.ask(owner), tensor.shape))
+            size = self._expressed(self.sizes.ask(owner), tensor, place)
         else:
             size = self.result(tensor.shape, place)
         self._asked.append((owner, size))
         return size
+
+    def count(self, func: Any, tensor: Any) -> Any:
+        """How many numbers a tensor holds."""
+        owner, name = self.node_of(tensor), func.__name__
+        is_known = self.sizes.covers(owner, tensor) and "rank" in self.relied
+        place = self.sizes.number_of_items(owner, name) if is_known else None
+        return self._record(func, name, (tensor,), {}) if place is None else traced(tensor.numel(), place, self)
+
+    def _expressed(self, sizes: tuple[Size, ...], tensor: Any, place: Any) -> Any:
+        """The sizes of a tensor, each in terms of those that came in, or read from itself."""
+        own = () if all(map(self.sizes.is_expressed, sizes)) else self.result(tensor.shape, place)
+        found = [
+            self._traced_size(size, plain) if not own or self.sizes.is_expressed(size) else own[axis]
+            for axis, (size, plain) in enumerate(zip(sizes, tensor.shape, strict=True))
+        ]
+        return TracedSize(found)
 
     def once(self, tensor: Any, name: str, make: Callable[[Any], Any]) -> Any:
         """A property of a tensor as the program shall see it, made of its place; kept until something is written. Each
@@ -509,8 +525,8 @@ class TorchRecorder(Recorder):
         super().guard(place, answer, why)
 
     def is_of_modes(self, place: Any) -> bool:
-        """Whether a value hangs on the modes of parts alone."""
-        return is_of_modes(self.resolve(place))
+        """Whether a value hangs on modes of parts, and on dtypes, alone."""
+        return is_of_modes(self.resolve(place), self)
 
     def is_of_tracers(self, place: Any) -> bool:
         """Whether a value is what a library has asked of the tools that may trace the program."""

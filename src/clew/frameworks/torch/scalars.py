@@ -16,7 +16,9 @@ from typing import Any
 import numpy
 import torch
 
+from clew.capture.control.runtime import before_fact
 from clew.capture.example.attempts import ARITHMETIC
+from clew.capture.example.dependence import Dependence
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
 from clew.frameworks.torch.tracers import is_tracer
@@ -124,8 +126,11 @@ def _truth(self: Any) -> bool:
     if is_decided(recorder, self.place):
         return answer
     node = recorder.resolve(self.place)
+    if is_of_dtypes(node, recorder):  # a branch of the graph, if the function that asks can be rewritten
+        before_fact(recorder)
+        return bool(recorder.truth(self.place, answer, False, is_fixed=True))
     asks_data = is_free(node, recorder)
-    if asks_data and recorder.refuses_questions and is_of_modes(node):  # which are no data of the user's
+    if asks_data and recorder.refuses_questions and is_of_modes(node, recorder):  # which are no data of the user's
         asks_data = False
     return bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
 
@@ -154,18 +159,18 @@ def is_mode(node: Node) -> bool:
     return is_tracer(node)
 
 
-def is_of_modes(node: Node) -> bool:
-    """Whether a value hangs on modes, and on nothing else but constants."""
-    waiting, asked = [node], False
-    while waiting:
-        found = waiting.pop()
-        if is_mode(found):
-            asked = True
-        elif not found.all_input_nodes:
-            return False
-        else:
-            waiting += found.all_input_nodes
-    return asked
+def is_of_modes(node: Node, recorder: Recorder) -> bool:
+    """Whether a value hangs on modes and dtypes, and on nothing else but constants."""
+    return Dependence(recorder.bodies).hangs_on(node, lambda found: is_mode(found) or _is_dtype(found))
+
+
+def is_of_dtypes(node: Node, recorder: Recorder) -> bool:
+    """Whether a value hangs on dtypes, and on nothing else but constants."""
+    return Dependence(recorder.bodies).hangs_on(node, _is_dtype)
+
+
+def _is_dtype(node: Node) -> bool:
+    return node.target is getattr and node.args[1] == "dtype"
 
 
 _OF_SIZES = frozenset({"size", "dim", "numel", "nelement", "ndimension", "stride", "storage_offset"})

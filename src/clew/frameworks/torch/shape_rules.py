@@ -11,16 +11,12 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from clew.capture.example.sizes import (
     Size,
     add,
     bounds,
     divided,
-    greatest,
     is_size,
-    least,
     multiply,
     other_of_least,
     product,
@@ -28,7 +24,7 @@ from clew.capture.example.sizes import (
     subtract,
 )
 from clew.ir.node import Node
-from clew.ir.types import ArrayType, ScalarType
+from clew.ir.types import ArrayType
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.sizes import Sizes
@@ -88,24 +84,24 @@ class Unknown(Exception):
     """Something about a call that no rule knows."""
 
 
-def _literal(value: Any) -> int:
+def literal(value: Any) -> int:
     """An argument that must be a literal, because the rank or the order of dimensions hangs on it."""
     if type(value) is not int:
         raise Unknown
     return value
 
 
-def _axis(value: Any, rank: int) -> int:
+def axis_of(value: Any, rank: int) -> int:
     """A dimension, counted from the front."""
-    axis = _literal(value)
+    axis = literal(value)
     if not -rank <= axis < rank:
         raise Unknown
     return axis % rank
 
 
-def _axes(value: Any, rank: int) -> list[int]:
+def axes_of(value: Any, rank: int) -> list[int]:
     values = value if isinstance(value, (tuple, list)) else (value,)
-    return [_axis(one, rank) for one in values]
+    return [axis_of(one, rank) for one in values]
 
 
 # ---- shapes of two or more tensors -----------------------------------------------------------------------------------
@@ -140,12 +136,14 @@ def _common(sizes: Sizes, left: Dimension, right: Dimension) -> Dimension:
             return other
         if sizes.is_held(one) and sizes.example(one) == 1 and sizes.relies_on(operator.eq, one, 1):
             return other
+        if sizes.is_held(one) and sizes.example(one) > 1 and sizes.relies_on(operator.gt, one, 1):
+            return one
     return None
 
 
 def elementwise_rule(call: Call) -> Answer:
     """All tensors are stretched to one shape."""
-    tensors = [value for value in (*call.args, *call.kwargs.values()) if _is_tensor(value)]
+    tensors = [value for value in (*call.args, *call.kwargs.values()) if is_tensor(value)]
     if len(tensors) == 1:
         return call.sizes.shape_of(tensors[0])
     if not tensors:
@@ -153,7 +151,7 @@ def elementwise_rule(call: Call) -> Answer:
     return broadcast(call.sizes, map(call.sizes.shape_of, tensors))
 
 
-def _is_tensor(value: Any) -> bool:
+def is_tensor(value: Any) -> bool:
     return isinstance(value, Node) and isinstance(value.value_type, ArrayType)
 
 
@@ -239,7 +237,7 @@ def cat_rule(call: Call) -> Answer:
         shapes = [shape for shape in shapes if shape != (0,)]
     if len({len(shape) for shape in shapes}) > 1 or len(shapes[0]) < 2:
         return _cat_of_vectors(shapes)
-    axis = _axis(call.get(1, "dim", call.kwargs.get("axis", 0)), len(shapes[0]))
+    axis = axis_of(call.get(1, "dim", call.kwargs.get("axis", 0)), len(shapes[0]))
     total: Size = 0
     for shape in shapes:
         total = add(total, shape[axis])
@@ -260,7 +258,7 @@ def stack_rule(call: Call) -> Answer:
     if not isinstance(tensors, (tuple, list)) or not tensors:
         return None
     shape = call.shape(tensors[0])
-    axis = _axis(call.get(1, "dim", 0), len(shape) + 1)
+    axis = axis_of(call.get(1, "dim", 0), len(shape) + 1)
     return [*shape[:axis], len(tensors), *shape[axis:]]
 
 
@@ -301,14 +299,14 @@ def flatten_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     if not shape:
         return [1]
-    start = _axis(call.get(1, "start_dim", 0), len(shape))
-    end = _axis(call.get(2, "end_dim", -1), len(shape))
+    start = axis_of(call.get(1, "start_dim", 0), len(shape))
+    end = axis_of(call.get(2, "end_dim", -1), len(shape))
     return [*shape[:start], product(shape[start : end + 1]), *shape[end + 1 :]]
 
 
 def unflatten_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
-    axis = _axis(call.get(1, "dim"), len(shape))
+    axis = axis_of(call.get(1, "dim"), len(shape))
     sizes = call.list_of(2, "sizes")
     wild = [place for place, size in enumerate(sizes) if size == -1]
     if len(wild) > 1 or any(size != -1 and not is_size(size) for size in sizes):
@@ -323,8 +321,8 @@ def transpose_rule(call: Call) -> Answer:
     shape = list(call.shape(call.get(0, "input")))
     if not shape:
         return shape
-    first = _axis(call.get(1, "dim0", call.kwargs.get("axis0")), len(shape))
-    second = _axis(call.get(2, "dim1", call.kwargs.get("axis1")), len(shape))
+    first = axis_of(call.get(1, "dim0", call.kwargs.get("axis0")), len(shape))
+    second = axis_of(call.get(2, "dim1", call.kwargs.get("axis1")), len(shape))
     shape[first], shape[second] = shape[second], shape[first]
     return shape
 
@@ -337,12 +335,14 @@ def t_rule(call: Call) -> Answer:
 def permute_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
     dims = call.list_of(1, "dims")
-    return [shape[_axis(dim, len(shape))] for dim in dims] if len(dims) == len(shape) else None
+    return [shape[axis_of(dim, len(shape))] for dim in dims] if len(dims) == len(shape) else None
 
 
 def movedim_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
-    sources, targets = (_axes(call.get(place, name), len(shape)) for place, name in ((1, "source"), (2, "destination")))
+    sources, targets = (
+        axes_of(call.get(place, name), len(shape)) for place, name in ((1, "source"), (2, "destination"))
+    )
     order = [-1] * len(shape)
     for source, target in zip(sources, targets, strict=True):
         order[target] = source
@@ -352,14 +352,14 @@ def movedim_rule(call: Call) -> Answer:
 
 def unsqueeze_rule(call: Call) -> Answer:
     shape = call.shape(call.get(0, "input"))
-    axis = _axis(call.get(1, "dim"), len(shape) + 1)
+    axis = axis_of(call.get(1, "dim"), len(shape) + 1)
     return [*shape[:axis], 1, *shape[axis:]]
 
 
 def squeezed_axes(call: Call) -> list[int]:
     """The dimensions that ``squeeze`` leaves out if they are one."""
     rank, given = len(call.shape(call.get(0, "input"))), call.get(1, "dim")
-    return list(range(rank)) if given is None else _axes(given, rank) if rank else []
+    return list(range(rank)) if given is None else axes_of(given, rank) if rank else []
 
 
 def squeeze_rule(call: Call) -> Answer:
@@ -408,19 +408,19 @@ def tile_rule(call: Call) -> Answer:
 
 def repeat_interleave_rule(call: Call) -> Answer:
     times, dim = call.get(1, "repeats"), call.get(2, "dim")
-    if _is_tensor(times):
+    if is_tensor(times):
         return None
     shape, count = call.shape(call.get(0, "input")), call.size(times)
     if dim is None:
         return [multiply(product(shape), count)]
-    axis = _axis(dim, len(shape))
+    axis = axis_of(dim, len(shape))
     return [multiply(size, count) if place == axis else size for place, size in enumerate(shape)]
 
 
 def unfold_rule(call: Call) -> Answer:
     """``x.unfold(dim, size, step)``: windows."""
     shape = call.shape(call.args[0])
-    axis = _axis(call.get(1, "dimension"), len(shape))
+    axis = axis_of(call.get(1, "dimension"), len(shape))
     size, step = call.size(call.get(2, "size")), call.size(call.get(3, "step"))
     count = quotient(subtract(shape[axis], size), step)
     windows = None if count is None else add(count, 1)
@@ -431,398 +431,3 @@ def diagonal_free_rule(call: Call) -> Answer:
     """``diag_embed`` without further arguments: a square for each vector."""
     shape = call.shape(call.args[0])
     return [*shape, shape[-1]] if len(call.args) == 1 and not call.kwargs and shape else None
-
-
-# ---- parts -----------------------------------------------------------------------------------------------------------
-
-
-def getitem_rule(call: Call) -> Answer:
-    """``x[...]``: numbers, slices, None, an ellipsis and tensors of whole numbers."""
-    shape = list(call.shape(call.args[0]))
-    index = call.args[1]
-    items = list(index) if isinstance(index, tuple) else [index]
-    if not all(_is_understood(call, item) for item in items):
-        return None
-    places = sum(1 for item in items if item is not None and item is not ...)
-    if places > len(shape) or sum(1 for item in items if item is ...) > 1:
-        return None
-    if ... not in [item for item in items if not isinstance(item, Node)]:
-        items.append(...)
-    found, tensors, at = _indexed(call, shape, items, len(shape) - places)
-    if not tensors:
-        return found
-    shapes = [call.shape(one) for one in tensors]
-    if not all(shapes) and any(shapes):  # a tensor without dimensions is a number, which moves those of the others
-        return None
-    common = broadcast(call.sizes, shapes)
-    return [*found[:at], *common, *found[at:]]
-
-
-def _is_understood(call: Call, item: Any) -> bool:
-    if isinstance(item, Node):
-        return _is_whole_number(item) if _is_tensor(item) else call.sizes.number(item) is not None
-    return item is None or item is ... or type(item) in (int, slice)
-
-
-def _indexed(call: Call, shape: list[Size], items: list[Any], rest: int) -> tuple[list[Dimension], list[Node], int]:
-    """The dimensions that stay, the tensors among the index, and where their dimensions go."""
-    found: list[Dimension] = []
-    tensors: list[Node] = []
-    at, ended, sizes = 0, False, iter(shape)
-    for item in items:
-        is_tensor = _is_tensor(item)
-        if is_tensor:
-            if tensors and ended:
-                at = 0  # tensors that do not stand together: their dimensions come first
-            elif not tensors:
-                at = len(found)
-            tensors.append(item)
-            next(sizes)
-            continue
-        if type(item) is int or (isinstance(item, Node) and not is_tensor):
-            if any(map(_is_tensor, items)):
-                raise Unknown  # a number counts as a tensor then
-            next(sizes)
-            continue
-        ended = ended or bool(tensors)
-        if item is ...:
-            found += [next(sizes) for _ in range(rest)]
-        else:
-            found.append(1 if item is None else _sliced(call, next(sizes), item))
-    return found, tensors, at
-
-
-_INDEX_DTYPES = frozenset({"int64", "int32", "int16", "int8"})
-_INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8})
-_WHOLE = frozenset("arange argmax argmin argsort randint long int nonzero tril_indices triu_indices".split())
-_KEEPING = frozenset(
-    "view reshape unsqueeze squeeze expand transpose permute flatten contiguous clone flip roll detach t repeat "
-    "repeat_interleave getitem __getitem__ clamp abs".split()
-)
-_WHOLE_OF_WHOLE = frozenset("add sub mul __add__ __sub__ __mul__ floordiv mod remainder".split())
-
-
-def _is_whole_number(node: Node, depth: int = 6) -> bool:
-    """Whether an index is whole numbers in every call: a tensor of truths would choose as many as it likes."""
-    if not isinstance(node.value_type, ArrayType) or node.value_type.dtype not in _INDEX_DTYPES or depth == 0:
-        return False
-    name = str(node.target if node.op == "call_method" else getattr(node.target, "__name__", ""))
-    if name in _WHOLE:
-        return True
-    if name == "to":
-        return not _INTEGERS.isdisjoint(one for one in (*node.args, *node.kwargs.values()) if type(one) is torch.dtype)
-    first = node.args[0] if node.args else None
-    if name in _KEEPING or name in _WHOLE_OF_WHOLE:
-        return isinstance(first, Node) and _is_whole_number(first, depth - 1)
-    return False
-
-
-def _sliced(call: Call, size: Size, item: Any) -> Dimension:
-    """The length of a slice."""
-    if not isinstance(item, slice):
-        raise Unknown
-    if item.step is not None and (type(item.step) is not int or item.step < 1):
-        return None
-    if type(item.start) is int and item.start < 0 and item.stop is None and item.step in (None, 1):
-        return least(size, -item.start)
-    start = 0 if item.start is None else _edge(call.size(item.start), size)
-    stop = size if item.stop is None else _edge(call.size(item.stop), size)
-    if start is None or stop is None:
-        return None
-    if stop is size and item.start is not None and is_size(call.size(item.start)):
-        length = greatest(subtract(size, call.size(item.start)), 0)
-    else:
-        length = greatest(subtract(stop, start), 0)
-    return length if item.step in (None, 1) else quotient(add(length, item.step - 1), item.step)
-
-
-def _edge(edge: Size, size: Size) -> Dimension:
-    """Where a slice begins or ends, within the size."""
-    low, high = bounds(edge)
-    if low is not None and low >= 0:
-        return least(edge, size)
-    if high is not None and high < 0:
-        return greatest(add(size, edge), 0)
-    return None
-
-
-def select_rule(call: Call) -> Answer:
-    shape = call.shape(call.args[0])
-    axis = _axis(call.get(1, "dim"), len(shape))
-    return [size for place, size in enumerate(shape) if place != axis]
-
-
-def narrow_rule(call: Call) -> Answer:
-    shape = list(call.shape(call.args[0]))
-    length = call.size(call.get(3, "length"))
-    shape[_axis(call.get(1, "dim"), len(shape))] = length
-    return shape if is_size(length) else None
-
-
-def index_select_rule(call: Call) -> Answer:
-    shape, index = list(call.shape(call.args[0])), call.shape(call.get(2, "index"))
-    if not shape:
-        return None
-    axis = _axis(call.get(1, "dim"), len(shape))
-    shape[axis] = index[0] if index else 1
-    return shape
-
-
-def gather_rule(call: Call) -> Answer:
-    index = call.shape(call.get(2, "index"))
-    return index if len(index) == len(call.shape(call.args[0])) else None
-
-
-def chunk_rule(call: Call) -> Answer:
-    """So many parts of equal length; where they may be fewer, their number is guarded."""
-    shape = call.shape(call.get(0, "input"))
-    count = _literal(call.get(1, "chunks"))
-    axis = _axis(call.get(2, "dim", 0), len(shape))
-    part = divided(shape[axis], count)
-    if part is not None:
-        return Several([[*shape[:axis], part, *shape[axis + 1 :]] for _ in range(count)], count)
-    size = call.sizes.example(shape[axis])
-    number = -(-size // max(-(-size // count), 1))
-    return Several([[*shape[:axis], None, *shape[axis + 1 :]] for _ in range(number)])
-
-
-def split_rule(call: Call) -> Answer:
-    """Parts of one length, or of lengths that are listed."""
-    shape = call.shape(call.get(0, "tensor", call.kwargs.get("self")))
-    given = call.get(1, "split_size_or_sections", call.kwargs.get("split_size", call.kwargs.get("split_sizes")))
-    axis = _axis(call.get(2, "dim", 0), len(shape))
-    certain: int | None = None
-    lengths: list[Dimension]
-    if isinstance(given, (tuple, list)):
-        lengths = [call.size(one) for one in given]
-        certain = len(lengths)
-    else:
-        part = call.size(given)
-        size, step = call.sizes.example(shape[axis]), call.sizes.example(part)
-        count = divided(shape[axis], part) if part != 0 else None
-        last = part if type(count) is int else None
-        lengths = [*[part] * (-(-size // step) - 1), last] if step > 0 and size > 0 else [None]
-        certain = count if type(count) is int and type(part) is int else None  # parts of nothing are one
-    return Several([[*shape[:axis], length, *shape[axis + 1 :]] for length in lengths], certain)
-
-
-def unbind_rule(call: Call) -> Answer:
-    """The number of parts is guarded; each is the same."""
-    shape = call.shape(call.get(0, "input"))
-    axis = _axis(call.get(1, "dim", 0), len(shape))
-    part = [*shape[:axis], *shape[axis + 1 :]]
-    return Several([part] * call.sizes.example(shape[axis]), shape[axis])
-
-
-# ---- fewer dimensions ------------------------------------------------------------------------------------------------
-
-
-def _reduced(call: Call, dim: Any, keep: Any) -> list[Size]:
-    shape = call.shape(call.get(0, "input"))
-    if keep is not True and keep is not False:
-        raise Unknown
-    if not shape:
-        return []
-    axes = range(len(shape)) if dim is None or dim in ((), []) else _axes(dim, len(shape))
-    if keep:
-        return [1 if place in axes else size for place, size in enumerate(shape)]
-    return [size for place, size in enumerate(shape) if place not in axes]
-
-
-def reduction_rule(call: Call) -> Answer:
-    """``sum``, ``mean``: over some dimensions, or all."""
-    dim = call.get(1, "dim", call.kwargs.get("axis"))
-    return _reduced(call, dim, call.get(2, "keepdim", call.kwargs.get("keepdims", False)))
-
-
-def statistic_rule(call: Call) -> Answer:
-    """``var``, ``std``: the second argument may say something else than the dimensions."""
-    if len(call.args) > 2 or any(type(one) is bool for one in call.args):
-        return None
-    return _reduced(call, call.get(1, "dim"), call.kwargs.get("keepdim", False))
-
-
-def norm_rule(call: Call) -> Answer:
-    dim = call.get(2, "dim")
-    return _reduced(call, dim, call.get(3, "keepdim", False))
-
-
-def extreme_rule(call: Call) -> Answer:
-    """``max``, ``min``: of all, of two tensors, or with the places along one dimension."""
-    other = call.get(1, "other", call.kwargs.get("dim"))
-    if other is None:
-        return []
-    if _is_tensor(other):
-        return elementwise_rule(call)
-    return along_rule(call)
-
-
-def along_rule(call: Call) -> Answer:
-    """Values and their places along one dimension."""
-    shape = _reduced(call, _literal(call.get(1, "dim", -1)), call.get(2, "keepdim", False))
-    return Several([shape, shape])
-
-
-def kth_rule(call: Call) -> Answer:
-    shape = _reduced(call, _literal(call.get(2, "dim", -1)), call.get(3, "keepdim", False))
-    return Several([shape, shape])
-
-
-def median_rule(call: Call) -> Answer:
-    return [] if call.get(1, "dim") is None else along_rule(call)
-
-
-def sorted_rule(call: Call) -> Answer:
-    shape = call.shape(call.get(0, "input"))
-    return Several([shape, shape])
-
-
-def topk_rule(call: Call) -> Answer:
-    shape, count = list(call.shape(call.get(0, "input"))), call.size(call.get(1, "k"))
-    if not shape or not is_size(count):
-        return None
-    shape[_axis(call.get(2, "dim", -1), len(shape))] = count
-    return Several([shape, shape])
-
-
-def nothing_rule(call: Call) -> Answer:
-    return []
-
-
-# ---- new tensors -----------------------------------------------------------------------------------------------------
-
-
-def made_rule(call: Call) -> Answer:
-    """``zeros``, ``rand``: of the sizes that are given."""
-    return call.list_of(0, "size")
-
-
-def filled_rule(call: Call) -> Answer:
-    given = call.get(0, "size")
-    return [call.size(one) for one in given] if isinstance(given, (tuple, list)) else None
-
-
-def made_anew_rule(call: Call) -> Answer:
-    """``x.new_zeros``."""
-    return call.list_of(1, "size")
-
-
-def new_full_rule(call: Call) -> Answer:
-    given = call.get(1, "size")
-    return [call.size(one) for one in given] if isinstance(given, (tuple, list)) else None
-
-
-def randint_rule(call: Call) -> Answer:
-    given = next((one for one in (*call.args[1:], call.kwargs.get("size")) if isinstance(one, (tuple, list))), None)
-    return None if given is None else [call.size(one) for one in given]
-
-
-def arange_rule(call: Call) -> Answer:
-    """Whole numbers from a start to an end."""
-    start, end = (0, call.args[0]) if len(call.args) == 1 else (call.get(0, "start", 0), call.get(1, "end"))
-    step = call.get(2, "step", 1)
-    if "end" in call.kwargs and len(call.args) == 1:
-        start, end = call.args[0], call.kwargs["end"]
-    if type(step) is not int or step < 1:
-        return None
-    count = subtract(call.size(end), call.size(start))
-    return [count if step == 1 else quotient(add(count, step - 1), step)]
-
-
-def tensor_rule(call: Call) -> Answer:
-    """A tensor of literals, and of numbers of the program's."""
-    shape: list[Dimension] = []
-    value = call.get(0, "data")
-    while isinstance(value, (tuple, list)):
-        shape.append(len(value))
-        value = value[0] if value else 0
-    is_number = isinstance(value, (int, float, complex)) or isinstance(getattr(value, "value_type", None), ScalarType)
-    return shape if is_number else None
-
-
-def linspace_rule(call: Call) -> Answer:
-    return [call.size(call.get(2, "steps"))]
-
-
-def eye_rule(call: Call) -> Answer:
-    rows, columns = call.get(0, "n"), call.get(1, "m")
-    return [call.size(rows), call.size(rows if columns is None else columns)]
-
-
-def one_hot_rule(call: Call) -> Answer:
-    classes = call.size(call.get(1, "num_classes", -1))
-    return [*call.shape(call.args[0]), classes if is_size(classes) else None]
-
-
-# ---- neighbourhoods --------------------------------------------------------------------------------------------------
-
-
-def pad_rule(call: Call) -> Answer:
-    shape, widths = list(call.shape(call.get(0, "input"))), call.get(1, "pad")
-    if not isinstance(widths, (tuple, list)) or len(widths) % 2:
-        return None
-    for place in range(len(widths) // 2):
-        before, after = call.size(widths[2 * place]), call.size(widths[2 * place + 1])
-        shape[-1 - place] = add(shape[-1 - place], add(before, after))
-    return shape
-
-
-def _per_dimension(call: Call, value: Any, count: int) -> list[Size]:
-    values = list(value) if isinstance(value, (tuple, list)) else [value]
-    values = values * count if len(values) == 1 else values
-    return [call.size(one) for one in values]
-
-
-def _windows(size: Size, kernel: Size, stride: Size, padding: Size, dilation: Size) -> Dimension:
-    """How many places a window has that moves over a size."""
-    reach = multiply(dilation, subtract(kernel, 1))
-    count = quotient(subtract(subtract(add(size, multiply(padding, 2)), reach), 1), stride)
-    return None if count is None else add(count, 1)
-
-
-def convolution_rule(count: int) -> Rule:
-    def rule(call: Call) -> Answer:
-        shape, weight = call.shape(call.get(0, "input")), call.shape(call.get(1, "weight"))
-        padding = call.get(4, "padding", 0)
-        if isinstance(padding, str):
-            return [*shape[: -count - 1], weight[0], *[None] * count]
-        strides, paddings, dilations = (
-            _per_dimension(call, value, count)
-            for value in (call.get(3, "stride", 1), padding, call.get(5, "dilation", 1))
-        )
-        inner = map(_windows, shape[-count:], weight[2:], strides, paddings, dilations)
-        return [*shape[: -count - 1], weight[0], *inner]
-
-    return rule
-
-
-def pooled_rule(count: int) -> Rule:
-    """Pools: batch and channels stay, unless places are asked for as well."""
-
-    def rule(call: Call) -> Answer:
-        if call.kwargs.get("return_indices") or any(one is True for one in call.args):
-            return None
-        shape = call.shape(call.get(0, "input"))
-        return [*shape[:-count], *[None] * count]
-
-    return rule
-
-
-def adaptive_rule(count: int) -> Rule:
-    def rule(call: Call) -> Answer:
-        shape, size = call.shape(call.get(0, "input")), call.get(1, "output_size")
-        sizes = list(size) if isinstance(size, (tuple, list)) else [size] * count
-        inner = [given if one is None else call.size(one) for given, one in zip(shape[-count:], sizes, strict=True)]
-        return [*shape[:-count], *inner]
-
-    return rule
-
-
-def interpolate_rule(call: Call) -> Answer:
-    shape, size = call.shape(call.get(0, "input")), call.get(1, "size")
-    if len(shape) < 3:
-        return None
-    inner: list[Dimension] = [None] * (len(shape) - 2)
-    if size is not None:
-        inner = [*_per_dimension(call, size, len(inner))]
-    return [*shape[:2], *inner]

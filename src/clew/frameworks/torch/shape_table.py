@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 
 from clew.capture.example.sizes import Size
+from clew.frameworks.torch import shape_made as made
+from clew.frameworks.torch import shape_parts as parts
 from clew.frameworks.torch import shape_rules as rules
 from clew.frameworks.torch.shape_rules import Answer, Call, Rule, Unknown
 from clew.ir.node import Node
@@ -95,22 +97,22 @@ _BY_NAME: dict[str, Rule] = {
     **dict.fromkeys(_SHAPE_KEEPING.split(), rules.first_rule),
     **dict.fromkeys(
         "sum mean amax amin all any argmax argmin logsumexp nansum nanmean prod count_nonzero".split(),
-        rules.reduction_rule,
+        parts.reduction_rule,
     ),
-    **dict.fromkeys("var std".split(), rules.statistic_rule),
-    **dict.fromkeys("max min".split(), rules.extreme_rule),
-    **dict.fromkeys("cummax cummin sort".split(), rules.sorted_rule),
+    **dict.fromkeys("var std".split(), parts.statistic_rule),
+    **dict.fromkeys("max min".split(), parts.extreme_rule),
+    **dict.fromkeys("cummax cummin sort".split(), parts.sorted_rule),
     **dict.fromkeys("matmul __matmul__".split(), rules.matmul_rule),
     **dict.fromkeys("view reshape".split(), rules.view_rule),
     **dict.fromkeys("view_as reshape_as expand_as".split(), rules.view_as_rule),
     **dict.fromkeys("transpose swapaxes swapdims".split(), rules.transpose_rule),
     **dict.fromkeys("movedim moveaxis".split(), rules.movedim_rule),
-    **dict.fromkeys("zeros ones empty rand randn".split(), rules.made_rule),
-    **dict.fromkeys("new_zeros new_ones new_empty".split(), rules.made_anew_rule),
+    **dict.fromkeys("zeros ones empty rand randn".split(), made.made_rule),
+    **dict.fromkeys("new_zeros new_ones new_empty".split(), made.made_anew_rule),
     **dict.fromkeys("cat concat concatenate".split(), rules.cat_rule),
-    **dict.fromkeys("split split_with_sizes".split(), rules.split_rule),
+    **dict.fromkeys("split split_with_sizes".split(), parts.split_rule),
     "masked_scatter": rules.masked_rule,
-    "norm": rules.norm_rule,
+    "norm": parts.norm_rule,
     "mm": rules.matmul_rule,
     "mv": rules.matmul_rule,
     "bmm": rules.bmm_rule,
@@ -134,41 +136,41 @@ _BY_NAME: dict[str, Rule] = {
     "repeat_interleave": rules.repeat_interleave_rule,
     "unfold": rules.unfold_rule,
     "diag_embed": rules.diagonal_free_rule,
-    "getitem": rules.getitem_rule,
-    "__getitem__": rules.getitem_rule,
-    "select": rules.select_rule,
-    "narrow": rules.narrow_rule,
-    "index_select": rules.index_select_rule,
-    "gather": rules.gather_rule,
-    "chunk": rules.chunk_rule,
-    "unbind": rules.unbind_rule,
-    "topk": rules.topk_rule,
-    "kthvalue": rules.kth_rule,
-    "mode": rules.along_rule,
-    "median": rules.median_rule,
-    "dot": rules.nothing_rule,
-    "full": rules.filled_rule,
-    "new_full": rules.new_full_rule,
-    "randint": rules.randint_rule,
-    "arange": rules.arange_rule,
-    "tensor": rules.tensor_rule,
-    "linspace": rules.linspace_rule,
-    "eye": rules.eye_rule,
-    "one_hot": rules.one_hot_rule,
-    "pad": rules.pad_rule,
-    "conv1d": rules.convolution_rule(1),
-    "conv2d": rules.convolution_rule(2),
-    "conv3d": rules.convolution_rule(3),
-    "max_pool1d": rules.pooled_rule(1),
-    "max_pool2d": rules.pooled_rule(2),
-    "max_pool3d": rules.pooled_rule(3),
-    "avg_pool1d": rules.pooled_rule(1),
-    "avg_pool2d": rules.pooled_rule(2),
-    "avg_pool3d": rules.pooled_rule(3),
-    "adaptive_avg_pool1d": rules.adaptive_rule(1),
-    "adaptive_avg_pool2d": rules.adaptive_rule(2),
-    "adaptive_avg_pool3d": rules.adaptive_rule(3),
-    "interpolate": rules.interpolate_rule,
+    "getitem": parts.getitem_rule,
+    "__getitem__": parts.getitem_rule,
+    "select": parts.select_rule,
+    "narrow": parts.narrow_rule,
+    "index_select": parts.index_select_rule,
+    "gather": parts.gather_rule,
+    "chunk": parts.chunk_rule,
+    "unbind": parts.unbind_rule,
+    "topk": parts.topk_rule,
+    "kthvalue": parts.kth_rule,
+    "mode": parts.along_rule,
+    "median": parts.median_rule,
+    "dot": parts.nothing_rule,
+    "full": made.filled_rule,
+    "new_full": made.new_full_rule,
+    "randint": made.randint_rule,
+    "arange": made.arange_rule,
+    "tensor": made.tensor_rule,
+    "linspace": made.linspace_rule,
+    "eye": made.eye_rule,
+    "one_hot": made.one_hot_rule,
+    "pad": made.pad_rule,
+    "conv1d": made.convolution_rule(1),
+    "conv2d": made.convolution_rule(2),
+    "conv3d": made.convolution_rule(3),
+    "max_pool1d": made.pooled_rule(1),
+    "max_pool2d": made.pooled_rule(2),
+    "max_pool3d": made.pooled_rule(3),
+    "avg_pool1d": made.pooled_rule(1),
+    "avg_pool2d": made.pooled_rule(2),
+    "avg_pool3d": made.pooled_rule(3),
+    "adaptive_avg_pool1d": made.adaptive_rule(1),
+    "adaptive_avg_pool2d": made.adaptive_rule(2),
+    "adaptive_avg_pool3d": made.adaptive_rule(3),
+    "interpolate": made.interpolate_rule,
 }
 
 
@@ -184,8 +186,9 @@ def _functions() -> dict[Any, Rule]:
     for name in "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift lt le gt ge eq ne".split():
         found[getattr(operator, name)] = rules.elementwise_rule
     found |= {getattr(operator, name): rules.first_rule for name in ("neg", "pos", "invert", "abs")}
-    found |= {operator.matmul: rules.matmul_rule, operator.getitem: rules.getitem_rule}
-    return found
+    found |= {operator.matmul: rules.matmul_rule, operator.getitem: parts.getitem_rule}
+    methods = {getattr(torch.Tensor, name): rule for name, rule in _BY_NAME.items() if hasattr(torch.Tensor, name)}
+    return methods | found
 
 
 FUNCTIONS = _functions()
@@ -222,31 +225,33 @@ _TOTAL: frozenset[Rule] = frozenset(
         rules.movedim_rule,
         rules.unsqueeze_rule,
         rules.squeeze_rule,
-        rules.reduction_rule,
-        rules.extreme_rule,
-        rules.sorted_rule,
-        rules.made_rule,
-        rules.filled_rule,
-        rules.made_anew_rule,
-        rules.new_full_rule,
-        rules.randint_rule,
-        rules.tensor_rule,
-        rules.unbind_rule,
-        rules.chunk_rule,
+        parts.reduction_rule,
+        parts.extreme_rule,
+        parts.sorted_rule,
+        made.made_rule,
+        made.filled_rule,
+        made.made_anew_rule,
+        made.new_full_rule,
+        made.randint_rule,
+        made.tensor_rule,
+        parts.unbind_rule,
+        parts.chunk_rule,
     }
 )
 """The rules of functions that never raise because of sizes, except where ``is_assuming`` says so."""
 
 
+def rule_of(node: Node) -> Rule | None:
+    """The rule for a call of a function or method."""
+    if node.op == "call_function":
+        return FUNCTIONS.get(node.target) if _is_hashable(node.target) else None
+    return METHODS.get(str(node.target)) if node.op == "call_method" else None
+
+
 def answer_of(sizes: Sizes, node: Node, layer_at: Callable[[str], Any]) -> Answer:
     """What the rules say of the result of a call; None if they say nothing."""
-    rule: Rule | None
-    call = Call(sizes, node.args, node.kwargs)
-    if node.op == "call_function":
-        rule = FUNCTIONS.get(node.target) if _is_hashable(node.target) else None
-    elif node.op == "call_method":
-        rule = METHODS.get(str(node.target))
-    else:
+    call, rule = Call(sizes, node.args, node.kwargs), rule_of(node)
+    if node.op not in ("call_function", "call_method"):
         layer: Any = layer_at(str(node.target)) if node.op == "call_module" else None
         rule = LAYERS.get(type(layer))
         call = LayerCall(sizes, node, layer)

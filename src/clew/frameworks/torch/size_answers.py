@@ -28,12 +28,17 @@ from clew.ir.types import ArrayType, ScalarType
 _MOST_NODES, _MOST_KEPT = 64, 1024
 _EXACT = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
 """Dtypes whose arithmetic gives the same on each device."""
+_MADE = (torch.ones, torch.zeros)
+"""Functions that give whole numbers whatever the dtype is."""
 _INTEGER, _TRUTH = ScalarType("int"), ScalarType("bool")
 
 
 def follows_from_sizes(source: str, *sizes: Any) -> Any:
     """What the function in ``source`` gives for these sizes: a bool or a number."""
     return _answer(source, *[range(size).stop for size in sizes])  # a compiler, too, makes plain numbers of them so
+
+
+follows_from_sizes.recomputes = True  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(_MOST_KEPT)
@@ -114,7 +119,7 @@ def _computes(node: Node) -> bool:
     if node.op not in ("call_function", "call_method") or bodies_of(node):
         return False
     kind = node.value_type
-    is_exact = isinstance(kind, ArrayType) and kind.dtype.rpartition(".")[2] in _EXACT
+    is_exact = isinstance(kind, ArrayType) and (kind.dtype.rpartition(".")[2] in _EXACT or node.target in _MADE)
     return (is_exact or kind in (_INTEGER, _TRUTH) or node.target is bool) and effect_of(node) is Effect.NONE
 
 

@@ -3,20 +3,23 @@
 In comes a node whose value is a tensor; out goes its shape as expressions over symbols. A symbol is a dimension of an
 input, of an attribute, or of a tensor that no shape rule knows anything about. Shapes are found when somebody asks, by
 walking back over the nodes, once for each; and a size becomes a node of the graph only where it is used, once for each
-expression. Nodes of the program's own graph are looked at, and of the bodies that hold the rest of it after a question
-of a library; bodies of branches and loops keep sizes of their own.
+expression. It is computed in the program's own graph, or in the body that holds the rest of it after a question of a
+library. Tensors in the bodies of branches and loops have sizes there too, as far as these follow from what was handed
+to the body; those that do not are read inside.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from clew.capture.example.bodies import OpenBody
+from clew.capture.example.dependence import Dependence
 from clew.capture.example.expressions import describe
 from clew.capture.example.guards import require
 from clew.capture.example.recorder import Pending, Scalar
@@ -31,12 +34,15 @@ from clew.capture.example.sizes import (
     compare,
     in_example,
     of_atom,
+    product,
+    symbols_of,
 )
 from clew.frameworks.torch.shape_rules import Call, Several, Shape, Unknown, squeezed_axes
 from clew.frameworks.torch.shape_table import answer_of
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
+from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_source
 from clew.ir.types import ArrayType, ScalarType
@@ -46,6 +52,10 @@ if TYPE_CHECKING:
 
 _INT = ScalarType("int")
 _NODES_OF: dict[str, Callable[..., Any]] = {"//": operator.floordiv, "%": operator.mod, "min": min, "max": max}
+
+
+_OF_NUMBERS = frozenset({*ARITHMETIC, operator.neg, operator.getitem})
+"""What sizes are computed by."""
 
 
 class SizePlace(Pending):
@@ -63,6 +73,23 @@ class SizePlace(Pending):
         return self.sizes.node(self.size)
 
 
+class CountPlace(SizePlace):
+    """The place of the number of a tensor's items: compared by its expression, and asked of the tensor elsewhere."""
+
+    __slots__ = ("method", "owner")
+
+    def __init__(self, size: Size, sizes: Sizes, owner: Node, method: str) -> None:
+        super().__init__(size, sizes)
+        self.owner = owner
+        self.method = method
+
+    def made_by(self, recorder: Any) -> Node:
+        """The call that asks the tensor."""
+        node: Node = recorder._create("call_method", self.method, (self.owner,), {}, self.owner.graph)
+        object.__setattr__(node, "value_type", _INT)
+        return node
+
+
 class Sizes:
     """What is known of the sizes in one run of a program."""
 
@@ -77,12 +104,15 @@ class Sizes:
         self._sizes: dict[Node, Size] = {}
         self._comparisons: dict[Any, Node] = {}
         self._read_shapes: dict[Node, Node] = {}
-        self._outside: dict[Node, Node] = {}
         self._relied: set[Node] = set()
         self._assumed: set[Node] = set()
         self._asked: list[Node] = []
         self.is_assuming = False
         """Whether the rule that is being applied holds only because the call would raise otherwise."""
+
+    @functools.cached_property
+    def _dependence(self) -> Dependence:
+        return Dependence(self._recorder.bodies)
 
     # ---- shapes --------------------------------------------------------------------------------------------------
 
@@ -95,7 +125,22 @@ class Sizes:
         recorder = self._recorder
         is_plain = type(tensor) in recorder.array_kinds or isinstance(tensor, FakeTensor)
         is_plain = is_plain and recorder.arrays is None and self._is_on
-        return is_plain and self._level(node) is not None and isinstance(node.value_type, ArrayType)
+        return is_plain and self._is_seen(node) and isinstance(node.value_type, ArrayType)
+
+    def _is_seen(self, node: Node) -> bool:
+        """Whether a node is of the program itself, or of a branch or loop that is being recorded."""
+        bodies = self._recorder.bodies
+        if self._level(node) is not None:
+            return True
+        return not bodies.is_in_function and any(body.graph is node.graph for body in bodies.open)
+
+    def is_expressed(self, size: Size) -> bool:
+        """Whether a size can be computed outside of branches and loops."""
+        return isinstance(size, int) or all(map(self._is_outside, symbols_of(size)))
+
+    def _is_outside(self, symbol: Symbol) -> bool:
+        owner = symbol.place[0]
+        return not isinstance(owner, Node) or self._level(owner) is not None
 
     def _level(self, node: Node) -> int | None:
         """After how many questions a node stands; None if it is of a part of the program, a branch or loop."""
@@ -110,17 +155,6 @@ class Sizes:
         """Whether a branch, a loop or a function that was handed on is being recorded."""
         bodies = self._recorder.bodies
         return len(bodies.ways) < len(bodies.open)
-
-    def _outer(self, node: Node) -> Node | None:
-        """What a parameter stands for, of the rest of the program after a question; None for any other node."""
-        if node.op != "placeholder" or node.graph is self._recorder.bodies.outermost:
-            return None
-        free = next((body.free for body in self._recorder.bodies.ways if body.graph is node.graph), None)
-        if free is None:
-            return None
-        if node not in self._outside:
-            self._outside |= {parameter: outer for outer, parameter in free.items()}
-        return self._outside.get(node)
 
     def shape_of(self, node: Node) -> tuple[Size, ...]:
         """The sizes of a tensor of the program."""
@@ -142,20 +176,21 @@ class Sizes:
                 yield one
             else:
                 waiting.append((one, True))
-                outer = self._outer(one)
-                waiting += [(outer, False)] if outer is not None else []
-                waiting += [(given, False) for given in one._inputs if not isinstance(given.value_type, ScalarType)]
+                outer = self._dependence.outer(one)
+                given = one._inputs if outer is None else [outer]
+                given = [*given, *(side for side in self._dependence.sides(one) if isinstance(side, Node))]
+                waiting += [(used, False) for used in given if _has_shape(used)]
 
     def _learn(self, node: Node) -> None:
         self.is_assuming = False
-        outer = self._outer(node)
+        outer = self._dependence.outer(node)
         if outer is None:
             self._learn_shape(node)
         elif outer in self._shapes:
             self._shapes[node] = self._shapes[outer]
         else:
-            self._several[node] = self._several[outer]
-        if self.is_assuming or outer in self._assumed or not self._assumed.isdisjoint(node._inputs):
+            self._several[node] = self._several.get(outer, ())  # nothing for a dtype that was handed to a body
+        if self.is_assuming:
             self._assumed.add(node)
 
     def _learn_shape(self, node: Node) -> None:
@@ -174,13 +209,24 @@ class Sizes:
         self._shapes[node] = tuple(self._own(node, place) if size is None else size for place, size in enumerate(shape))
 
     def _said(self, node: Node) -> Shape | None:
-        """What a rule says of a tensor, by itself or among several that a call gave."""
+        """What a rule says of a tensor, by itself or among several that a call gave, or a branch."""
+        sides = self._dependence.sides(node)
+        if sides:
+            return self._joined(sides)
         if node.target is operator.getitem and not isinstance(node.args[0].value_type, ArrayType):
             several = self._several.get(node.args[0], ())
             place = node.args[1]
             return several[place] if type(place) is int and -len(several) <= place < len(several) else None
         answer = self._answer(node)
         return None if isinstance(answer, Several) else answer
+
+    def _joined(self, sides: list[Any]) -> Shape | None:
+        """The sizes that all sides of a branch agree on."""
+        shapes = [self._shapes.get(side, ()) for side in sides]
+        if len({len(shape) for shape in shapes}) > 1:
+            return None
+        alike = [sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True)]
+        return [size if size is not None and self.is_expressed(size) else None for size in alike]
 
     def _answer(self, node: Node) -> Any:
         if node.op in ("placeholder", "get_attr", "output"):
@@ -231,40 +277,48 @@ class Sizes:
 
     def count(self, node: Node) -> Size | None:
         """How many tensors a call of the program gives; None if no rule knows."""
-        if not self._is_on or self._level(node) is None:
+        if not self._is_on or not self._is_seen(node):
             return None
         for one in self._not_known(node):
             self._learn(one)
         found = self._several[node]
-        return found.number if isinstance(found, Several) else None
+        number = found.number if isinstance(found, Several) else None
+        return number if number is not None and self.is_expressed(number) else None
 
     def squeezed(self, node: Node) -> list[Size] | None:
         """The sizes that decide what the rank of a squeezed tensor is; None if no rule knows."""
-        if not self._is_on or self._level(node) is None:
+        if not self._is_on or not self._is_seen(node):
             return None
         call = Call(self, node.args, node.kwargs)
         try:
             shape = call.shape(call.get(0, "input"))
-            return [shape[axis] for axis in squeezed_axes(call)]
+            found = [shape[axis] for axis in squeezed_axes(call)]
         except Unknown:
             return None
+        return found if all(map(self.is_expressed, found)) else None
 
     def ask(self, node: Node) -> tuple[Size, ...]:
         """The sizes of a tensor that the program asks for."""
-        shape = self.shape_of(node)
-        if node in self._assumed:
-            self._asked.append(node)
-        return shape
+        self._asked.append(node)
+        return self.shape_of(node)
+
+    def number_of_items(self, tensor: Node, method: str) -> CountPlace | None:
+        """The place of the number of a tensor's items; None if not all of its sizes are known."""
+        size = product(self.ask(tensor))
+        return CountPlace(size, self, tensor, method) if self.is_expressed(size) else None
 
     def keep_asked(self, of_ways: bool = False) -> None:
         """Let calls stay in the graph whose sizes were asked for, even if only these were used: a size is what a rule
         says if the call does not raise. Those that follow a question come first, before the ways become one."""
-        bodies, paths = self._recorder.bodies, self._recorder.paths
-        live: set[Node] = paths.asked if of_ways and paths is not None else set()
-        for node in reversed(dict.fromkeys(self._asked)):
-            if node._erased or (node.graph is not bodies.outermost) is not of_ways:
+        bodies = self._recorder.bodies
+        ways = bodies.ways if of_ways else []
+        around = {} if of_ways else {body: node for node in all_nodes(bodies.outermost) for body in bodies_of(node)}
+        graphs = {way.graph for way in ways} if of_ways else {bodies.outermost, *around}
+        live = set[Node]() if self._recorder.paths is None else self._recorder.paths.asked()
+        for node in self._assumed_for(self._asked):
+            if node._erased or node.graph not in graphs:
                 continue
-            if isinstance(node.value_type, ArrayType) and not _is_live(node, live, bodies.ways if of_ways else ()):
+            if isinstance(node.value_type, ArrayType) and not _is_live(node, live, ways, around):
                 with node.graph.inserting_after(node):
                     rank = Graph.create_node(node.graph, "call_function", getattr, (node, "ndim"))
                 with node.graph.inserting_after(rank):
@@ -272,15 +326,30 @@ class Sizes:
                     args = (rank, expected, describe(rank, expected))
                     Graph.create_node(node.graph, "call_function", require, args)
 
+    def _assumed_for(self, asked: Iterable[Node]) -> Iterable[Node]:
+        """The calls that must not raise for what the rules say of the sizes of some tensors."""
+        waiting, seen = list(asked), dict[Node, None]()
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                seen[node] = None
+                given = [*node._inputs, self._dependence.outer(node), *self._dependence.sides(node)]
+                waiting += [one for one in given if isinstance(one, Node) and _has_shape(one)]
+        return [node for node in seen if node in self._assumed]
+
     def is_held(self, size: Size) -> bool:
         """Whether a size is a dimension of an attribute of the root."""
         symbol = as_symbol(size)
-        return symbol is not None and isinstance(symbol.place[0], str)
+        return symbol is not None and self.is_held_symbol(symbol)
+
+    def is_held_symbol(self, symbol: Symbol) -> bool:
+        """Whether a symbol is a dimension of an attribute of the root."""
+        return isinstance(symbol.place[0], str)
 
     def relies_on(self, function: Any, left: Size, right: Size) -> bool:
         """Whether a comparison holds: always, or because a guard on an attribute of the root says so from now on."""
         answer = compare(function, left, right)
-        if answer is not None or not self.is_held(left):
+        if answer is not None or not all(map(self.is_held_symbol, symbols_of(left))):
             return bool(answer)
         if not function(self.example(left), self.example(right)) or self._recorder._no_return:
             return False
@@ -297,9 +366,11 @@ class Sizes:
     def number(self, node: Node) -> Size | None:
         """The whole number that a node of the program stands for."""
         known = self._sizes.get(node)
-        if known is None and node.value_type == _INT and self._level(node) is not None:
-            outer = self._outer(node)
-            known = self._new_number(node, None) if outer is None else self.number(outer)
+        if known is None and node.value_type == _INT:
+            outer = self._dependence.outer(node)
+            if outer is not None:
+                return self.number(outer)
+            known = None if self._level(node) is None else self._new_number(node, None)
         return known
 
     def _new_number(self, node: Node, example: int | None) -> Size:
@@ -318,7 +389,7 @@ class Sizes:
         if not issubclass(type(value), Scalar) or value.recorder is not self._recorder or type(value.plain) is not int:
             return None
         place = value.place
-        if type(place) is SizePlace:
+        if isinstance(place, SizePlace):
             return place.size
         if type(place) is not Node or self._level(place) is None or self._is_inside:  # where a number may be data
             return None
@@ -387,7 +458,10 @@ class Sizes:
         recorder, bodies = self._recorder, self._recorder.bodies
         level = max((self._level(arg) or 0 for arg in args if isinstance(arg, Node)), default=0) if bodies.open else 0
         graph = bodies.open[level - 1].graph if level else bodies.outermost
-        return recorder._create("call_function", function, args, {}, graph, never_fails=True, is_result=is_result)
+        node = recorder._create("call_function", function, args, {}, graph, never_fails=True, is_result=is_result)
+        if function in _OF_NUMBERS and node.value_type is None:
+            object.__setattr__(node, "value_type", _INT)
+        return node
 
     # ---- what programs do with sizes -----------------------------------------------------------------------------
 
@@ -429,16 +503,24 @@ class Sizes:
         return known
 
 
-def _is_live(node: Node, live: set[Node], ways: Sequence[OpenBody]) -> bool:
+def _has_shape(node: Node) -> bool:
+    """Whether a node gives a tensor, or several: no number, and no dtype or device that was read."""
+    is_read = node.target is getattr and not isinstance(node.value_type, ArrayType)
+    return not is_read and not isinstance(node.value_type, ScalarType)
+
+
+def _is_live(node: Node, live: set[Node], ways: Sequence[OpenBody], around: Mapping[Graph, Node]) -> bool:
     """Whether a result, or a call that does more than compute, depends on a node; those of which it is known are
-    ``live``. Where there are ``ways``, one inside of the other, a parameter of an inner one depends on its node."""
+    ``live``. Where there are ``ways``, one inside of the other, a parameter of an inner one depends on its node; what
+    the node ``around`` a body gives depends on what the body gives."""
     waiting, seen = [node], {node}
     while waiting:
         one = waiting.pop()
-        if one.op == "output" or one in live:
+        if (one.op == "output" and one.graph not in around) or one in live:
             live.add(node)
             return True
         users = [*one.users, *(body.free[one] for body in ways if one in body.free)]
+        users += around[one.graph].users if one.op == "output" else ()
         waiting += [user for user in users if user not in seen]
         seen.update(users)
     return any(effect_of(one) is not Effect.NONE for one in seen)
