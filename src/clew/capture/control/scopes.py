@@ -87,21 +87,71 @@ class Variables(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def without_continues(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A round of a loop in which what follows a branch that ends with ``continue`` stands on its other side."""
+def without_continues(body: list[ast.stmt], flag: str) -> list[ast.stmt]:
+    """A round of a loop in which what follows a branch that ends with ``continue`` stands on its other side.
+
+    What follows a branch with such a branch inside stands behind a test of the variable ``flag``.
+    """
     for place, node in enumerate(body):
         if isinstance(node, ast.Continue):
             return body[:place] or [ast.copy_location(ast.Pass(), node)]
+        rest = body[place + 1 :]
         if isinstance(node, ast.If) and (_continues(node.body) or _continues(node.orelse)):
-            rest = body[place + 1 :]
             sides = [side if _continues(side) else [*side, *rest] for side in (node.body, node.orelse)]
-            node.body, node.orelse = (without_continues(side) for side in sides)
+            node.body, node.orelse = (without_continues(side, flag) for side in sides)
             return body[: place + 1]
+        if isinstance(node, ast.If) and rest and (_may_continue(node.body) or _may_continue(node.orelse)):
+            node.body, node.orelse = (_flagged(side, flag) for side in (node.body, node.orelse))
+            after = _skipping(flag, without_continues(rest, flag), node)
+            return [*body[:place], _set(flag, ast.Constant(False), node), node, after]
     return body
 
 
 def _continues(body: list[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Continue)
+
+
+def _may_continue(body: list[ast.stmt]) -> bool:
+    """Whether a branch among some statements ends with ``continue``, and nothing else does: no ``try``, say."""
+    found = [node for node in _of_this_loop(body) if isinstance(node, ast.Continue)]
+    return bool(found) and len(found) == _in_branches(body)
+
+
+def _in_branches(body: list[ast.stmt]) -> int:
+    """How many ``continue`` stand in branches alone."""
+    sides = [side for node in body if isinstance(node, ast.If) for side in (node.body, node.orelse)]
+    return sum(map(_in_branches, sides)) + sum(isinstance(node, ast.Continue) for node in body)
+
+
+def _flagged(body: list[ast.stmt], flag: str) -> list[ast.stmt]:
+    """Statements that set a variable where they end with ``continue``, which is nowhere else."""
+    written: list[ast.stmt] = []
+    for place, node in enumerate(body):
+        if isinstance(node, ast.Continue):
+            return [*written, _set(flag, ast.Constant(True), node)]
+        if place == len(body) - 1 and isinstance(node, ast.If) and _continues(node.body[:1]) and not node.orelse:
+            chosen = ast.IfExp(node.test, _at(ast.Constant(True), node), _at(ast.Constant(False), node))
+            return [*written, _set(flag, chosen, node)]
+        written.append(node)
+        if isinstance(node, ast.If) and _in_branches([node]):
+            rest = body[place + 1 :]
+            node.body, node.orelse = (_flagged(side, flag) for side in (node.body, node.orelse))
+            return [*written, _skipping(flag, _flagged(rest, flag), node)] if rest else written
+    return written
+
+
+def _set(name: str, value: ast.expr, at: ast.stmt) -> ast.stmt:
+    return ast.copy_location(ast.Assign([_at(ast.Name(name, ast.Store()), at)], _at(value, at)), at)
+
+
+def _at(value: ast.expr, at: ast.stmt) -> ast.expr:
+    return ast.copy_location(value, at)
+
+
+def _skipping(flag: str, rest: list[ast.stmt], at: ast.stmt) -> ast.stmt:
+    """A branch that goes on with the rest if a variable is not set."""
+    test = _at(ast.Name(flag, ast.Load()), at)
+    return ast.copy_location(ast.If(test, [ast.copy_location(ast.Pass(), at)], rest), at)
 
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
