@@ -23,6 +23,7 @@ from clew.capture.control.scopes import (
     own_nodes,
     returns,
     without_continues,
+    without_inner_returns,
 )
 from clew.capture.control.sight import Sight
 
@@ -41,9 +42,9 @@ def bare(given: ast.arguments | None) -> ast.arguments:
     return ast.arguments(plain[0], plain[1], starred[0], plain[2], [None] * len(plain[2]), starred[1], [])
 
 
-def _flag_names(place: int) -> Iterator[str]:
-    """Names for a variable that tells whether the rest of a round is skipped, one for each loop of a function."""
-    return (f"skip_{number}" if number else "skip" for number in itertools.count(place))
+def _names(word: str, first: int = 0) -> Iterator[str]:
+    """Names for a variable that the source does not have."""
+    return (f"{word}_{number}" if number else word for number in itertools.count(first))
 
 
 def _load(name: str) -> ast.Name:
@@ -87,8 +88,10 @@ class BodyWriter(ast.NodeTransformer):
             parts = [_copy(one) for one in definition.body]
             taken = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
             for place, loop in enumerate([node for node in own_nodes(parts) if isinstance(node, LOOPS)]):
-                flag = next(name for name in _flag_names(place) if name not in taken)
+                flag = next(name for name in _names("skip", place) if name not in taken)
                 loop.body = without_continues(loop.body, flag)
+            names = [next(name for name in _names(word) if name not in taken) for word in ("left", "result")]
+            parts = without_inner_returns(parts, *names)
             self.liveness = Liveness(parts)
             self.sight = Sight(parts)
             body = self._block(parts, is_whole=True)

@@ -54,10 +54,16 @@ def chosen(recorder: Any, predicate: Node, numbers: tuple[Any, Any], answer: boo
     """The first number where the predicate, which is ``answer`` now, is true, else the second: what a node gives."""
     if repr(numbers[0]) == repr(numbers[1]):  # a zero has a sign
         return numbers[0]
-    if numbers == (True, False) and type(numbers[0]) is bool:
-        node = predicate if predicate.value_type == _BOOL else recorder.create(bool, (predicate,), is_result=True)
-        return recorder.result(answer, node)
+    if type(numbers[0]) is bool:  # one is True, the other False
+        return _truth(recorder, predicate, numbers[0], answer)
     if predicate.target is operator.not_:
         predicate, numbers, answer = predicate.args[0], numbers[::-1], not answer  # type: ignore[assignment]
     node = recorder.create(choose, (predicate, *numbers), is_result=True)
     return recorder.result(numbers[not answer], node)
+
+
+def _truth(recorder: Any, predicate: Node, held: bool, answer: bool) -> Any:
+    """What a node gives that is ``held`` where the predicate, which is ``answer`` now, is true."""
+    if held and predicate.value_type == _BOOL:
+        return recorder.result(answer, predicate)
+    return recorder.result(answer is held, recorder.create(bool if held else operator.not_, (predicate,), is_result=True))
