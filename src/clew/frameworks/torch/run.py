@@ -96,7 +96,7 @@ class Run(ExampleRun):
         self.recorder = self._new_recorder(answers)
         self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
         if not isinstance(self.module, torch.nn.Module):
-            self.module = None
+            self.module = findings.closed_over(fn)
         self.recorder.root = self.module
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
