@@ -90,8 +90,8 @@ class BodyWriter(ast.NodeTransformer):
             for place, loop in enumerate([node for node in own_nodes(parts) if isinstance(node, LOOPS)]):
                 flag = next(name for name in _names("skip", place) if name not in taken)
                 loop.body = without_continues(loop.body, flag)
-            names = [next(name for name in _names(word) if name not in taken) for word in ("left", "result")]
-            parts = without_inner_returns(parts, *names)
+            flag, value = (next(name for name in _names(word) if name not in taken) for word in ("left", "result"))
+            parts = without_inner_returns(parts, flag, value)
             self.liveness = Liveness(parts)
             self.sight = Sight(parts)
             body = self._block(parts, is_whole=True)

@@ -66,4 +66,5 @@ def _truth(recorder: Any, predicate: Node, held: bool, answer: bool) -> Any:
     """What a node gives that is ``held`` where the predicate, which is ``answer`` now, is true."""
     if held and predicate.value_type == _BOOL:
         return recorder.result(answer, predicate)
-    return recorder.result(answer is held, recorder.create(bool if held else operator.not_, (predicate,), is_result=True))
+    function = bool if held else operator.not_
+    return recorder.result(answer is held, recorder.create(function, (predicate,), is_result=True))

@@ -28,6 +28,11 @@ class ClosedOver(torch.nn.Module):
         super().__init__()
         self._modules.update(modules)
 
+    @property
+    def variables_of_function(self) -> tuple[str, ...]:
+        """The names of the variables, by which code for people calls the modules."""
+        return tuple(self._modules)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> ClosedOver:
         return self  # a copy of a function is the function, too
 

@@ -37,6 +37,7 @@ from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, facts, iterators, makers, mixed, numbers, replaced
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
+from clew.frameworks.torch.closures import ClosedOver
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
 from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
@@ -129,6 +130,11 @@ class Run(ExampleRun):
             self.recorder.border()
         self._global_hooks = count_of_global_hooks()
         self._learn_paths(tensors)
+
+    @property
+    def _is_function(self) -> bool:
+        """Whether the program is no module, nor a method of one."""
+        return self.module is None or isinstance(self.module, ClosedOver)
 
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
         recorder = TorchRecorder()
@@ -321,14 +327,14 @@ class Run(ExampleRun):
     def _check_set_up(self) -> None:
         known, tables = self.findings.set_up, self.hook_tables
         if known is not None or tables.have_changed():
-            is_method = self.module is not None and self.fn is not self.module and not self.settings.keep
+            is_method = not self._is_function and self.fn is not self.module and not self.settings.keep
             changed = self.state.changed()
             keys = {*self.findings.lifted, *(slot.key for slot in changed)}
             is_one = not self._goes_several_ways() or self.is_aligned
             nodes = list(self.recorder.bodies.outermost.nodes if self.ways is None else self.ways.nodes())
             found = tables.check(known, nodes, keys, can_be=not is_method and is_one)
             if found:
-                self.findings.set_up = SetUp(found, changed, nodes, needs_flags=self.module is None)
+                self.findings.set_up = SetUp(found, changed, nodes, needs_flags=self._is_function)
                 raise SetUpMet("the program sets up its modules")
 
     def _leave(self, stays: bool) -> None:
@@ -445,7 +451,7 @@ class Run(ExampleRun):
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
-        if self.findings.set_up is not None and self.module is None:
+        if self.findings.set_up is not None and self._is_function:
             with graph.inserting_before(self.after_inputs._next):
                 self.after_inputs = graph.call_function(set_up, (self.findings.set_up,))
         reads = self._join_reads(runs)
