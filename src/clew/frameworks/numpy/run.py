@@ -77,7 +77,7 @@ class Run(ExampleRun):
         self._watch_state()
         done = stays = False
         try:
-            given = bind(self.nests, signature_of(self.fn), args, kwargs)
+            given = bind(self.nests, signature_of(self.fn), args, kwargs, self.fn)
             self._enter(self.findings.lifted.values())
             try:
                 with self._recording():

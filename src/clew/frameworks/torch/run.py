@@ -136,6 +136,10 @@ class Run(ExampleRun):
         """Whether the program is no module, nor a method of one."""
         return self.module is None or isinstance(self.module, ClosedOver)
 
+    def _is_hooked(self) -> bool:
+        """Whether functions that are hooked to the module see its arguments."""
+        return self.fn is self.module and bool(hooks([self.module]) or count_of_global_hooks())
+
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
         recorder = TorchRecorder()
         recorder.filled = self.findings.filled
@@ -157,7 +161,7 @@ class Run(ExampleRun):
         self._watch_state()
         done = stays = False
         try:
-            given = bind(self.nests, signature_of(target), args, kwargs)
+            given = bind(self.nests, signature_of(target), args, kwargs, None if self._is_hooked() else target)
             self._enter([*self.findings.lifted.values()])
             try:
                 with self._recording():
