@@ -4,6 +4,7 @@ in: its modes are read by nodes, and what is asked of them is a branch."""
 from __future__ import annotations
 
 import copy
+import linecache
 import threading
 
 import pytest
@@ -142,6 +143,87 @@ class Deep(nn.Module):
         return x
 
 
+class LeavesOut(nn.Module):
+    """Leaves out layers while training, with a chance."""
+
+    chance = 0.4
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            if self.training:
+                drawn = torch.rand([])
+                if drawn < self.chance:
+                    continue
+            x = layer(x)
+        return x
+
+
+class LeavesNoneOut(LeavesOut):
+    chance = 0.0
+
+
+class LeavesOutByAFlag(LeavesOut):
+    def forward(self, x):
+        for layer in self.layers:
+            to_drop = False
+            if self.training:
+                if torch.rand([]) < self.chance:
+                    to_drop = True
+            if not to_drop:
+                x = layer(x)
+        return x
+
+
+class LeavesSeveralOut(LeavesOut):
+    def forward(self, x):
+        for place, layer in enumerate(self.layers):
+            if self.training:
+                if place == 1:
+                    continue
+                if torch.rand([]) < self.chance:
+                    x = x + 1
+                    continue
+                x = x * 2
+            x = layer(x)
+        return x
+
+
+class ReturnsInside(nn.Module):
+    """Returns from a branch inside of a branch, if another object says so."""
+
+    def __init__(self, shortcut=None):
+        super().__init__()
+        self.first, self.second, self.shortcut = nn.Linear(3, 3), nn.Linear(3, 3), shortcut
+
+    def forward(self, x):
+        x = self.first(x)
+        if self.training:
+            found = None if self.shortcut is None else self.shortcut(x)
+            if found is not None:
+                return found
+            x = F.dropout(x, 0.5)
+        return self.second(x)
+
+
+class AndNumbers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.other, self.rate = nn.Linear(3, 3), None, 0.5
+
+    def forward(self, x):
+        x = self.linear(x)
+        if self.training and self.other is None:
+            x = F.dropout(x, self.rate)
+        if self.training and self.other is not None:
+            x = x * 2
+        keeps = self.rate > 0.1 if not self.training else False
+        return x + 1 if keeps and self.other is None else x
+
+
 def hooked():
     module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Dropout(0.5))
     for part in module:
@@ -153,7 +235,18 @@ PROGRAMS = [
     lambda: nn.Sequential(nn.Linear(3, 3), nn.ReLU()),
     lambda: nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.BatchNorm1d(3)),
     hooked, Residual, HandsOn, Chooses, Returns, ReturnsMore, Counts, OfParts, Switches, Deep,
+    LeavesOut, LeavesNoneOut, LeavesOutByAFlag, LeavesSeveralOut, ReturnsInside,
+    lambda: ReturnsInside(torch.nn.functional.relu), AndNumbers,
 ]  # fmt: skip
+
+
+def clew_function(source):
+    """A function that is written in a file, as captured ones are."""
+    name = f"<program {hash(source)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    found = {"torch": torch}
+    exec(compile(source, name, "exec"), found)
+    return found["program"]
 
 
 def tensors(result):
@@ -220,6 +313,33 @@ def test_a_choice_between_numbers_is_no_copy_of_what_follows():
     captured = clew.trace(Chooses().eval(), (torch.randn(4, 3),))
     assert captured.code.count("functional.dropout") == 1
     assert not any("training" in guard.expression for guard in captured.guards)
+
+
+def test_what_is_never_left_out_is_no_branch():
+    captured = clew.trace(LeavesNoneOut().eval(), (torch.randn(4, 3),))
+    assert captured.code.count("torch.rand([])") == 3
+    assert captured.code.count("if ") == 3
+    assert "<" not in captured.code
+
+
+@pytest.mark.parametrize("draw", ["torch.rand([]) - 1", "torch.rand([]).sub_(1)", "torch.randn([])"])
+def test_other_draws_may_be_below_zero(draw):
+    program = clew_function(f"def program(x):\n    return x + 1 if {draw} < 0.0 else x - 1\n")
+    captured = clew.trace(program, (torch.ones(3),))
+    for seed in range(8):
+        results = []
+        for one in (program, captured):
+            torch.manual_seed(seed)
+            results.append(one(torch.zeros(3)))
+        assert torch.equal(*results)
+
+
+def test_a_mode_and_a_plain_truth_are_no_branch():
+    graph = clew.trace(AndNumbers().eval(), (torch.randn(4, 3),)).graph
+    assert [node.op for node in graph.nodes].count("get_attr") == 1
+    assert "cond" in str(graph)
+    read = next(node for node in graph.nodes if node.op == "get_attr")
+    assert {node.target.__name__ for node in read.users} <= {"cond", "not_"}
 
 
 class OnlyTrains(nn.Module):

@@ -130,5 +130,7 @@ def test_settings_of_a_module_around_are_guarded() -> None:
     captured = clew.trace(lambda x: layers(x), (ONES,))
     assert torch.equal(captured(ONES), ONES)
     layers[1].train()
-    with pytest.raises(GuardError, match="modes, parts and settings of layers"):
+    assert captured(ONES).eq(1).logical_not().any()  # its mode is data
+    layers[1].p = 0.0
+    with pytest.raises(GuardError, match="parts and settings of layers"):
         captured(ONES)

@@ -54,8 +54,28 @@ def swin():
     return transformers.SwinModel(config), {"pixel_values": PIXELS}
 
 
+def opt():
+    """May leave out layers while training, from a loop."""
+    config = transformers.OPTConfig(
+        hidden_size=32, word_embed_proj_dim=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4, vocab_size=99
+    )
+    return transformers.OPTModel(config), {"input_ids": IDS}
+
+
+def bart():
+    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "d_model": 32, "vocab_size": 99}
+    layers = {"encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48}
+    return transformers.BartModel(transformers.BartConfig(**heads, **layers)), {"input_ids": IDS}
+
+
+def mamba():
+    """Makes no cache while training."""
+    config = transformers.MambaConfig(hidden_size=32, num_hidden_layers=2, vocab_size=99, state_size=4)
+    return transformers.MambaModel(config), {"input_ids": IDS}
+
+
 @pytest.mark.parametrize("mode", [True, False])
-@pytest.mark.parametrize("make", [bert, llama, gpt2, t5, vit, resnet, swin])
+@pytest.mark.parametrize("make", [bert, llama, gpt2, t5, vit, resnet, swin, opt, bart, mamba])
 def test_one_capture_lives_like_the_original(make, mode):
     torch.manual_seed(0)
     model, kwargs = make()

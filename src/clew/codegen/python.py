@@ -24,7 +24,7 @@ from clew.codegen.layout import Planner
 from clew.codegen.lines import Draft, Line
 from clew.codegen.locals import Locals
 from clew.codegen.plan import Plan
-from clew.codegen.scope import Scope
+from clew.codegen.scope import VARIABLES, Scope
 from clew.codegen.writer import Writer
 from clew.ir.collector import CollectorPaused
 from clew.ir.deferred import can_wait
@@ -122,12 +122,14 @@ class CodeGen:
     ) -> PythonCode:
         own = list(nodes)
         nodes = _after_inputs(own, checks)
-        scope, plan = self._scope(nodes, root_module, namespace)
+        variables = frozenset(getattr(options.get("owner"), VARIABLES, ())) if options.get("shown") else frozenset()
+        scope, plan = self._scope(nodes, root_module, namespace, variables)
         scope.is_portable = bool(options.get("portable"))
         scope.waiting = frozenset(node for node in own if is_guard(node) and can_wait(node, options.get("owner")))
         if options.get("shown"):
             plan.frees.clear()
             scope.owner, scope.equals, scope.is_shown = options.get("owner"), "=", True
+            scope.variables = variables
         draft = self._draft(nodes, root_module, scope, plan, Commentator(**options))
         texts, owners = self._body(draft)
         is_long = bool(options.get("shown")) and sum(map(len, draft.signature())) > _WIDEST_DEFINITION
@@ -165,9 +167,11 @@ class CodeGen:
         skipped = next((place for place, text in enumerate(body) if text), 0)
         return body[skipped:], owners[skipped:]
 
-    def _scope(self, nodes: Any, root: str, namespace: Namespace) -> tuple[Scope, Plan]:
+    def _scope(
+        self, nodes: Any, root: str, namespace: Namespace, variables: frozenset[str] = frozenset()
+    ) -> tuple[Scope, Plan]:
         extra = [*self._names_for_users(), *self.additional_globals()]
-        local_names = Locals({root, *(name for name, _ in extra)}, namespace)
+        local_names = Locals({root, *variables, *(name for name, _ in extra)}, namespace)
         planner = Planner(local_names)
         planner.function(nodes)
         scope = Scope(namespace, local_names)

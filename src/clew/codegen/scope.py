@@ -23,6 +23,9 @@ from clew.ir.node import Node
 
 _WHOLE_PACKAGES = frozenset({"torch", "operator", "math", "numpy", "jax", "tensorflow", "typing", "collections"})
 
+VARIABLES = "variables_of_function"
+"""The attribute by which the root of a function tells which of its attributes are variables of the original."""
+
 _CUSTOMARY = {"tensorflow": "tf"}
 """Names under which everybody imports a package."""
 
@@ -70,6 +73,8 @@ class Scope:
         """What stands between a keyword and its value."""
         self.owner: Any = None
         """What attributes are read from, in code for people: numbered parts of it are written with their numbers."""
+        self.variables: frozenset[str] = frozenset()
+        """Attributes of the owner that are variables of the original, and written as such."""
         self.special = local_names.special
         """All nodes whose value is perhaps not written as their name; every other one simply is."""
         self.forms: dict[int, Any] = {}
@@ -124,8 +129,10 @@ class Scope:
 
     def attribute_path(self, base: str, path: str) -> str:
         """The expression that walks a dotted path from ``base``."""
-        holder = self.owner
-        for atom in plain(path).split("."):
+        holder, atoms = self.owner, plain(path).split(".")
+        if atoms[0] in self.variables:
+            base, holder = atoms[0], getattr(holder, atoms.pop(0), None)
+        for atom in atoms:
             base = f"{base}[{atom}]" if _is_numbered(atom, holder) else self.attribute(base, atom)
             holder = getattr(holder, atom, None)
         return base

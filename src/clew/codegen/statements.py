@@ -160,7 +160,7 @@ def _binary(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:
         return None
     left, right = args
     first = left.name if type(left) is Node and left not in scope.special else operand(left, scope)
-    return f"{first} {sign} {operand(right, scope)}"
+    return f"{first} {sign} {'None' if right is None else operand(right, scope)}"
 
 
 def _membership(args: tuple[Any, ...], sign: str, scope: Scope) -> str | None:

@@ -292,6 +292,7 @@ _ADVICE = {
     "code": ("put the function or class back that was captured", "capture again after the change"),
     "computed": (_AGAIN, _LAZY),
 }
+_LEFT_OUT = ("leave it out, or give it in the example: the program asks whether it is None", _AGAIN, _LAZY)
 _COMPARING = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 _BATCH_OF_ONE = "capture with an example whose batch and lengths are larger than one"
 
@@ -347,7 +348,10 @@ class Guard:
         """What a user can do about it."""
         compared = self.subject.args if isinstance(self.subject, Call) and self.subject.function in _COMPARING else ()
         is_one = self.kind == "size" and any(type(one) is int and one == 1 for one in (*compared, self.expected))
-        return ((_BATCH_OF_ONE,) if is_one else ()) + _ADVICE[self.kind]
+        first = (_BATCH_OF_ONE,) if is_one else ()
+        if self.kind == "value" and self.expected is None:
+            return (*first, *_LEFT_OUT)
+        return first + _ADVICE[self.kind]
 
     @property
     def inputs(self) -> list[Node]:

@@ -17,6 +17,7 @@ import torch
 from clew.capture.example.contents import contents, follows, refill
 from clew.capture.example.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
+from clew.frameworks.torch.closures import ClosedOver
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
 from clew.ir.deferred import confirm
 from clew.ir.graph import Graph
@@ -195,7 +196,7 @@ def callable_of(
     ``state`` lists the attributes that the graph changes: the module gets its own. With ``live`` the graph works on
     the source instead, and changes that.
     """
-    if source is None or live:
+    if source is None or live or isinstance(source, ClosedOver):
         root = Live(torch.nn.Module() if source is None else source, constants, state)
         return CapturedFunction(root, graph, name)
     names = renamed(source, graph, state, _NEEDED)

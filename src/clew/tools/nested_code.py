@@ -28,8 +28,8 @@ class _Shown(CodeGen):
     """Writes code for people: what stands in a list is reached by its number, and several values that a call gives
     are set at once."""
 
-    def _scope(self, nodes: Any, root: str, namespace: Any) -> Any:
-        scope, plan = super()._scope(nodes, root, namespace)
+    def _scope(self, nodes: Any, root: str, namespace: Any, variables: frozenset[str] = frozenset()) -> Any:
+        scope, plan = super()._scope(nodes, root, namespace, variables)
         vars(scope)["attribute_path"] = subscripted
         inner = [layout.side.body.nodes for layout in plan.layouts.values() if isinstance(layout, LoopLayout)]
         for call, items in [pair for block in (nodes, *inner) for pair in _unpacked(block)]:

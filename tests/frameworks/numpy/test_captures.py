@@ -41,8 +41,7 @@ def test_guards_name_the_line() -> None:
     with pytest.raises(GuardError, match=r"not \(x.shape\[0\] > 3\)") as error:
         graph(np.ones(5))
     assert "test_captures.py" in str(error.value)
-    with pytest.raises(GuardError, match="x.dtype == float64"):
-        graph(np.ones(2, np.float32))
+    assert graph(np.ones(2, np.float32)).dtype == np.float32
     with pytest.raises(GuardError, match="x.ndim == 1"):
         graph(np.ones((2, 2)))
 

@@ -170,7 +170,8 @@ class Alignment:
         try:
             args = self._joined_bodies(left, right) or self._joined(left.args, right.args, "")
             kwargs = {name: self._joined(left.kwargs[name], right.kwargs[name], name) for name in left.kwargs}
-            if _is_read(left) and any(isinstance(leaf, _Choice) for leaf in leaves(args)):
+            has_choice = any(isinstance(leaf, _Choice) for leaf in leaves(args))
+            if has_choice and _is_read(left):
                 raise _Unalike
         except _Unalike:
             for key in self.choices.keys() - before:
@@ -181,8 +182,8 @@ class Alignment:
         for key in self.choices.keys() - before:
             self.choices[key].user = shared
         pairs = list(zip(self.recordings, (left, right), strict=True))
-        is_early = only_asks(left) and not any(isinstance(leaf, _Choice) for leaf in leaves(args))
-        if is_early and all(recording.can_be_read(node, row) for recording, node in pairs):
+        can_be_early = only_asks(left) and not has_choice  # the branch that gives the choice stands right before
+        if can_be_early and all(recording.can_be_read(node, row) for recording, node in pairs):
             self._early.append(shared)
             for recording, node in pairs:
                 recording.shared[node] = shared

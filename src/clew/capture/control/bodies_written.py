@@ -8,6 +8,8 @@ become what the body returns. The definition itself is not changed.
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from clew.capture.control.liveness import Liveness
@@ -21,6 +23,7 @@ from clew.capture.control.scopes import (
     own_nodes,
     returns,
     without_continues,
+    without_inner_returns,
 )
 from clew.capture.control.sight import Sight
 
@@ -37,6 +40,11 @@ def bare(given: ast.arguments | None) -> ast.arguments:
     plain = [[ast.arg(one.arg) for one in part] for part in (given.posonlyargs, given.args, given.kwonlyargs)]
     starred = [None if one is None else ast.arg(one.arg) for one in (given.vararg, given.kwarg)]
     return ast.arguments(plain[0], plain[1], starred[0], plain[2], [None] * len(plain[2]), starred[1], [])
+
+
+def _names(word: str, first: int = 0) -> Iterator[str]:
+    """Names for a variable that the source does not have."""
+    return (f"{word}_{number}" if number else word for number in itertools.count(first))
 
 
 def _load(name: str) -> ast.Name:
@@ -78,8 +86,12 @@ class BodyWriter(ast.NodeTransformer):
             body: list[ast.stmt] = [ast.Return(self.visit(parts[0]), lineno=definition.lineno)]
         else:
             parts = [_copy(one) for one in definition.body]
-            for loop in [node for node in own_nodes(parts) if isinstance(node, LOOPS)]:
-                loop.body = without_continues(loop.body)
+            taken = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+            for place, loop in enumerate([node for node in own_nodes(parts) if isinstance(node, LOOPS)]):
+                flag = next(name for name in _names("skip", place) if name not in taken)
+                loop.body = without_continues(loop.body, flag)
+            flag, value = (next(name for name in _names(word) if name not in taken) for word in ("left", "result"))
+            parts = without_inner_returns(parts, flag, value)
             self.liveness = Liveness(parts)
             self.sight = Sight(parts)
             body = self._block(parts, is_whole=True)

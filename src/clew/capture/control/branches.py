@@ -14,6 +14,7 @@ from clew.capture.control.arranging import arrange
 from clew.capture.control.nests import with_leaves
 from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import End, Piece, PieceRecorder, Site
+from clew.capture.control.plain_values import chosen
 from clew.capture.control.snapshot import Place, Snapshot, cells_of, in_order
 from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Pending, Scalar
@@ -29,6 +30,7 @@ class Branch:
         self.recorder = pieces.recorder
         self.site = site
         self.test = test
+        self.is_turned = False
         self.sides = [Piece(site, side, Paths(self.recorder.bodies), snapshot) for side in (then, other)]
 
     def record(self, names: Iterable[str], live: Iterable[str], turns: bool = False) -> Any:
@@ -38,7 +40,7 @@ class Branch:
         """
         predicate, answer = self.recorder.argument(self.test), self.pieces.support.truth(self.test)
         if turns and isinstance(predicate, Node) and predicate.target is operator.not_:
-            predicate, answer = predicate.args[0], not answer
+            predicate, answer, self.is_turned = predicate.args[0], not answer, True
             self.sides.reverse()
         if isinstance(predicate, Node):
             for side, held in zip(self.sides, (True, False), strict=True):
@@ -48,6 +50,9 @@ class Branch:
         unused = set(names) - set(live)
         going_on = [end for side in ends for end in side if not end.raised]
         places = self._places(going_on, unused)
+        numbers = [] if places else self._numbers(ends)
+        if numbers:
+            return chosen(self.recorder, predicate, (numbers[0], numbers[1]), answer)
         self._gives_constant = _is_settled([end.value for end in going_on], self.recorder.leaf_kinds)
         missing = (None,) * len(self._given(going_on[0], places))
         for side, found in zip(self.sides, ends, strict=True):
@@ -63,6 +68,20 @@ class Branch:
                 if name in unused:
                     Place(name, cell, None).put(MISSING)
         return self._left(node, result, places)
+
+    def _numbers(self, ends: list[list[End]]) -> list[Any]:
+        """The plain numbers of one kind that the two sides give, if that is all that they do."""
+        sides = zip((True, False), ends, strict=True)
+        values = [self._held(side[0].value, held) for held, side in sides if len(side) == 1 and not side[0].raised]
+        kinds = {type(value) for value in values}
+        is_plain = len(values) == 2 and len(kinds) == 1 and kinds <= {bool, int, float}
+        empty = all(node.op == "placeholder" for side in self.sides for node in side.body.graph.nodes)
+        return values if is_plain and empty else []
+
+    def _held(self, value: Any, held: bool) -> Any:
+        """What a side gives that runs where the question has this answer: that, if it gives what was asked."""
+        is_asked = value is self.test and type(self.recorder.concrete(value)) is bool
+        return (held is not self.is_turned) if is_asked else value
 
     def _places(self, ends: list[End], unused: set[str]) -> list[Place]:
         """The places that the two sides leave different things in, after a check that these fit together."""

@@ -1,7 +1,8 @@
 """Loops whose number of rounds depends on data, or on sizes: the rounds become the body of one node.
 
 What the loop changes is carried: its variables, and all other places that a round was seen to change. A variable that
-is set in each round before it is read is the round's own. ``break`` and ``return`` end the loop with a flag.
+is set in each round before it is read is the round's own. ``break`` and ``return`` end the loop with a flag. A variable
+of a ``for`` that is None, or a number, until some round sets an array is carried as whatever it is: each round asks.
 """
 
 from __future__ import annotations
@@ -57,6 +58,43 @@ class Iteration:
         self.example = items[0] if items else example
 
 
+class Optional:
+    """A variable that is a constant until some round sets an array; ``example`` is such an array."""
+
+    def __init__(self, place: Place, constant: Any, example: Any) -> None:
+        self.place = place
+        self.constant = constant
+        self.example = example
+        self.input: Any = None
+        """What stands for it in the round that is being recorded."""
+
+    def fits(self, pieces: PieceRecorder, value: Any) -> bool:
+        """Whether the variable may hold a value: the constant, or an array like the example."""
+        if pieces.support.is_array(value):
+            return bool(pieces.support.kind(value) == pieces.support.kind(self.example))
+        return type(value) is type(self.constant) and repr(value) == repr(self.constant)
+
+    def put(self, pieces: PieceRecorder, node: Node, is_constant: bool) -> None:
+        """Let the variable be what a node gives: a question, which the example answers with ``is_constant``."""
+        recorder = pieces.recorder
+        is_none = self.constant is None
+        asked = recorder.create(operator.is_, (node, None)) if is_none else recorder.create(is_plain_number, (node,))
+        if recorder.truth(asked, is_constant, is_data=True, is_fixed=True):
+            self.place.put(self.constant)
+        else:
+            now = self.place.get()
+            self.place.put(pieces.tied(now if pieces.support.is_array(now) else self.example, node))
+
+
+_CONSTANTS = (type(None), bool, int, float)
+
+
+@pure
+def is_plain_number(value: Any) -> bool:
+    """Whether a variable holds a number, and no array yet."""
+    return type(value) in _CONSTANTS
+
+
 class Loop:
     """One loop that is being recorded; it has a test, or items that it walks."""
 
@@ -92,6 +130,8 @@ class Loop:
         """Variables that hold lists to which the loop only appends."""
         self.chains = [Place(name, cells[name], None) for name in chains if name in cells and name not in names[0]]
         """Variables that hold lists of numbers, which are carried whole."""
+        self.optional: list[Optional] = []
+        """Variables that are a constant until a round makes an array of them."""
         self.counts: dict[Any, int] = {}
         self.kinds: dict[Any, list[Any]] = {}
         self.inputs: dict[int, list[Node]] = {}
@@ -121,7 +161,7 @@ class Loop:
             rounds = self._recorded(self.body, is_round=True)
             tests = None if self.test is None else self._recorded(self.test, is_round=False)
             ends = [*rounds[1], *(() if tests is None else tests[1])]
-            if self._filled(ends):
+            if self._filled(ends) or self._become_arrays(ends):
                 continue
             found = self._further(ends)
             if found:
@@ -168,6 +208,9 @@ class Loop:
             for place in self.chains:
                 inputs.append(paths.graph.create_node("placeholder", place.name))
                 place.put(Collected(list(place.get()), inputs[-1], self.recorder, True))
+            for one in self.optional:
+                one.input = paths.graph.create_node("placeholder", one.place.name)
+                inputs.append(one.input)
             for place in self.places:
                 if place not in self.carried:
                     place.put(MISSING)
@@ -176,7 +219,8 @@ class Loop:
             self.inputs[id(paths)] = inputs
             return (self._item(paths),) if is_round and self.items is not None else ()
 
-        piece = Piece(self.site, function, paths, self.snapshot, bind, [*self.carried, *self.chains, *self.lists])
+        held = [*self.carried, *self.chains, *self.lists, *(one.place for one in self.optional)]
+        piece = Piece(self.site, self._asking(function), paths, self.snapshot, bind, held)
         ends = self.pieces.ends(piece)
         self.raising[id(paths)] = [end for end in ends if end.raised]
         return piece, [end for end in ends if not end.raised]
@@ -187,6 +231,30 @@ class Loop:
         node = paths.graph.create_node("placeholder", self.item_name)
         self.inputs[id(paths)].append(node)
         return self.pieces.recorder.result(self.items.example, node)
+
+    def _asking(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A round that asks first what the variables hold that may be a constant or an array."""
+
+        def asking(*args: Any) -> Any:
+            for one in self.optional:
+                one.put(self.pieces, one.input, is_constant=True)
+            return function(*args)
+
+        return asking if self.optional else function
+
+    def _become_arrays(self, ends: list[End]) -> bool:
+        """Whether a round sets some variable to an array only on some ways, which was not known: on the others it stays
+        None, or the number that it was."""
+        going_on = [end for end in ends if not isinstance(end.value, Returned)]
+        for place in self.carried if self.items is not None and self.test is None else ():
+            values = [end.values[place.identity] for end in going_on]
+            arrays = [value for value in values if self.pieces.support.is_array(value)]
+            is_constant = type(place.get()) in _CONSTANTS and place.name in cells_of(self.body)
+            if is_constant and arrays and len(arrays) < len(values):
+                self.optional.append(Optional(place, place.get(), arrays[0]))
+                self.places = [one for one in self.places if one.identity != place.identity]
+                return True
+        return False
 
     def _filled(self, ends: list[End]) -> bool:
         """Whether a round appends to a list that only a variable of the loop holds, which was not known before."""
@@ -228,11 +296,15 @@ class Loop:
 
     def _further(self, ends: list[End]) -> list[Place]:
         """Places that some round changes and that were not known to be changed."""
-        known = {place.identity for place in [*self.places, *self.chains, *self.lists]}
+        known = {place.identity for place in [*self.places, *self.chains, *self.lists, *self._optional_places]}
         found = {key: place for end in ends for key, place in end.places.items() if key not in known}
         if any(place.get() is MISSING for place in found.values()):
             raise Abandon(self.site, "a round adds to a container or an object")
         return list(found.values())
+
+    @property
+    def _optional_places(self) -> list[Place]:
+        return [one.place for one in self.optional]
 
     def _changes(self, end: End, piece: Piece) -> bool:
         """Whether the test sets something."""
@@ -259,6 +331,9 @@ class Loop:
             values = [place.get(), *(end.values[place.identity] for end in ends if self._leaves(end, place))]
             self.pieces.check_fit(self.site, values, self.may_peel)
             self.pieces.check_containers(rounds, place.get(), values)
+        for one in self.optional:
+            if not all(one.fits(self.pieces, end.values[one.place.identity]) for end in ends):
+                raise Abandon(self.site, "a variable holds different things on different ways")
         for end in ends:
             left = (end.values[one.identity] for one in self.carried if self._leaves(end, one))
             self.pieces.check_alone(self.site, [end.returned, *left])
@@ -300,6 +375,7 @@ class Loop:
     def _node(self, rounds: Any, tests: Any, ends: list[End], tested: list[End]) -> Node:
         initial = self._row([self.pieces.arguments(place.get()) for place in self.carried], False)
         initial += [self.recorder.create(list, (self.recorder.argument(place.get()),)) for place in self.chains]
+        initial += [one.constant for one in self.optional]
         initial += self._returning(False, (None,) * self.count)
         for end in ends:
             rounds[0].paths.write_end(end.levels, self._given(end, self.inputs[id(rounds[0].paths)]))
@@ -337,6 +413,7 @@ class Loop:
         carried = self._row(parts, broke)
         returned = self._returning(is_return, end.arguments if is_return else (None,) * self.count)
         carried += self._chained(end)
+        carried += [(*end.left[one.place.identity], one.constant)[0] for one in self.optional]
         return (*carried, *returned, *self._appended(end), *((broke,) if self.breaks else ()))
 
     def _chained(self, end: End) -> list[Any]:
@@ -393,7 +470,7 @@ class Loop:
                     self.pieces.check_rounds(rounds)
                     if not self.test() or outcome.take(self.body()):
                         break
-        known = {place.identity for place in self.places}
+        known = {place.identity for place in [*self.places, *self._optional_places]}
         filled = {id(place.get()) for place in [*self.chains, *self.lists]}
         changed = [place for place, _, _ in self.snapshot.changed() if id(place.holder) not in filled]
         if any(place.identity not in known for place in changed):
@@ -416,6 +493,9 @@ class Loop:
             if not _is_chain(place.get()):
                 raise Abandon(self.site, f"{place.name} holds numbers of different types")
             place.put(Collected(place.get(), tie.next(place.name), self.recorder, True))
+        for one in self.optional:
+            is_constant = not self.pieces.support.is_array(one.place.get())
+            one.put(self.pieces, self.recorder.resolve(tie.next(one.place.name)), is_constant)
         for place in self.places:
             if place not in self.carried:
                 place.put(MISSING)

@@ -187,8 +187,9 @@ class Paths:
 
         What a library asks of tracers, which ``is_of_tracers``, is always recorded, and aligned.
         """
-        if is_fixed and node in self._known:
-            return self._known[node]
+        known = self._known_answer(node) if is_fixed else None
+        if known is not None:
+            return known
         told = self._told_before(node) if self._told else None
         if told is not None:
             return told
@@ -219,7 +220,14 @@ class Paths:
 
     def knows(self, node: Node) -> bool:
         """Whether the way that this run goes tells the answer to a question."""
-        return node in self._known
+        return self._known_answer(node) is not None
+
+    def _known_answer(self, node: Node) -> bool | None:
+        """The answer to a question that the way of this run tells, or tells of its opposite."""
+        if node.target is operator.not_ and node not in self._known:
+            known = self._known.get(node.args[0])  # type: ignore[call-overload]
+            return None if known is None else not known
+        return self._known.get(node)
 
     def assume(self, around: Paths, node: Node, answer: bool) -> None:
         """The piece runs only where a node has this answer, on a way of what is around it."""

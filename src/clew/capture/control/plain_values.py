@@ -16,7 +16,9 @@ from clew.capture.example.bytecode import instructions_of
 from clew.capture.example.guards import MISSING
 from clew.ir.control import choose
 from clew.ir.node import Node
+from clew.ir.types import ScalarType
 
+_BOOL = ScalarType("bool")
 _NUMBERS = (bool, int, float)
 _NO_VALUE = frozenset({"RESUME", "COPY_FREE_VARS", "RETURN_VALUE", "NOP", "CACHE", "PUSH_NULL"})
 
@@ -52,7 +54,17 @@ def chosen(recorder: Any, predicate: Node, numbers: tuple[Any, Any], answer: boo
     """The first number where the predicate, which is ``answer`` now, is true, else the second: what a node gives."""
     if repr(numbers[0]) == repr(numbers[1]):  # a zero has a sign
         return numbers[0]
+    if type(numbers[0]) is bool:  # one is True, the other False
+        return _truth(recorder, predicate, numbers[0], answer)
     if predicate.target is operator.not_:
         predicate, numbers, answer = predicate.args[0], numbers[::-1], not answer  # type: ignore[assignment]
     node = recorder.create(choose, (predicate, *numbers), is_result=True)
     return recorder.result(numbers[not answer], node)
+
+
+def _truth(recorder: Any, predicate: Node, held: bool, answer: bool) -> Any:
+    """What a node gives that is ``held`` where the predicate, which is ``answer`` now, is true."""
+    if held and predicate.value_type == _BOOL:
+        return recorder.result(answer, predicate)
+    function = bool if held else operator.not_
+    return recorder.result(answer is held, recorder.create(function, (predicate,), is_result=True))

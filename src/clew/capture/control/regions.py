@@ -22,6 +22,7 @@ from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.ir.effects import pure
+from clew.ir.node import Node
 from clew.ir.source import user_frame
 
 
@@ -65,6 +66,8 @@ class Progress:
         """Pieces that cannot be recorded, and why."""
         self.peeled: set[Site] = set()
         """Loops whose first round is not one of the node's."""
+        self.repeated: set[Site] = set()
+        """Peeled loops that one run meets more than once."""
         self.opened: set[Site] = set()
         """Loops of which the number of rounds is known, but that ask for data inside."""
 
@@ -123,6 +126,8 @@ class Regions:
         self.rewrites = progress.rewrites
         self.variables = variables
         self._unrolled: list[Site] = []
+        self._begun: set[Site] = set()
+        """Loops of which this run has asked whether there is a first round."""
         self.were_used = False
         self.raised: BaseException | None = None
         self.pieces = PieceRecorder(recorder, support)
@@ -411,6 +416,18 @@ class Regions:
         node = self.recorder.create(range, (numbers.start, numbers.stop, numbers.step))
         return Iteration(node, list(numbers), example)
 
+    def _has_items(self, site: Site, node: Node) -> bool:
+        """Whether there is a first round: a question, since what a loop without any leaves may be of another kind; in
+        a loop that is met again and again, a guard."""
+        if site in self._begun:
+            self.progress.repeated.add(site)
+            self.start_over()
+        if site in self.progress.repeated:
+            self.recorder.guard(node, True)
+            return True
+        self._begun.add(site)
+        return bool(self.recorder.truth(node, True, is_data=True, is_fixed=True))
+
     def loop_over(
         self,
         number: int,
@@ -442,8 +459,9 @@ class Regions:
         if peels:
             self.support.listed(items.arrays)
             node, example = self.recorder.create(list, (self.recorder.resolve(items.place),)), items.example
-            self.recorder.guard(self.recorder.create(has_items, (node,)), True)
             outcome = Outcome()
+            if not self._has_items(site, self.recorder.create(has_items, (node,))):
+                return outcome
             if outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,))))):
                 return outcome
             items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 LOOPS = (ast.While, ast.For)
 
@@ -87,21 +88,121 @@ class Variables(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def without_continues(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A round of a loop in which what follows a branch that ends with ``continue`` stands on its other side."""
+def without_continues(body: list[ast.stmt], flag: str) -> list[ast.stmt]:
+    """A round of a loop in which what follows a branch that ends with ``continue`` stands on its other side.
+
+    What follows a branch with such a branch inside stands behind a test of the variable ``flag``.
+    """
     for place, node in enumerate(body):
         if isinstance(node, ast.Continue):
             return body[:place] or [ast.copy_location(ast.Pass(), node)]
+        rest = body[place + 1 :]
         if isinstance(node, ast.If) and (_continues(node.body) or _continues(node.orelse)):
-            rest = body[place + 1 :]
             sides = [side if _continues(side) else [*side, *rest] for side in (node.body, node.orelse)]
-            node.body, node.orelse = (without_continues(side) for side in sides)
+            node.body, node.orelse = (without_continues(side, flag) for side in sides)
             return body[: place + 1]
+        if rest and _jumps_inside(node, ast.Continue):
+            (node,) = _Flagging(flag).block([node])
+            after = _skipping(flag, without_continues(rest, flag), node)
+            return [*body[:place], _set(flag, ast.Constant(False), node), node, after]
     return body
+
+
+def without_inner_returns(body: list[ast.stmt], flag: str, value: str) -> list[ast.stmt]:
+    """A function in which a branch sets two variables where a branch inside of it returns, and returns are behind."""
+    written: list[ast.stmt] = []
+    for place, node in enumerate(body):
+        if not _jumps_inside(node, ast.Return) or place == len(body) - 1 or _returns_at_end(node):
+            written.append(node)
+            continue
+        (new,) = _Flagging(flag, value).block([node])
+        leaving = ast.If(_at(ast.Name(flag, ast.Load()), node), [_returning(value, node)], [])
+        written += [_set(flag, ast.Constant(False), node), _set(value, ast.Constant(None), node), new]
+        written.append(ast.copy_location(leaving, node))
+    return written
+
+
+def _returns_at_end(node: ast.stmt) -> bool:
+    """Whether one side of a branch ends with a return."""
+    sides = [node.body, node.orelse] if isinstance(node, ast.If) else []
+    return any(bool(side) and isinstance(side[-1], ast.Return) for side in sides)
+
+
+def _returning(name: str, at: ast.stmt) -> ast.stmt:
+    return ast.copy_location(ast.Return(_at(ast.Name(name, ast.Load()), at)), at)
 
 
 def _continues(body: list[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Continue)
+
+
+def _jumps_inside(node: ast.stmt, kind: type[ast.stmt]) -> bool:
+    """Whether a branch is left by a statement of this kind, which stands in branches alone: in no ``try``, say."""
+    if not isinstance(node, ast.If):
+        return False
+    nodes = own_nodes([node]) if kind is ast.Return else _of_this_loop([node])
+    count = sum(isinstance(one, kind) for one in nodes)
+    return count > 0 and count == _in_branches([node], kind)
+
+
+def _in_branches(body: list[ast.stmt], kind: type[ast.stmt]) -> int:
+    """How many statements of a kind stand in branches alone."""
+    sides = [side for node in body if isinstance(node, ast.If) for side in (node.body, node.orelse)]
+    return sum(_in_branches(side, kind) for side in sides) + sum(isinstance(node, kind) for node in body)
+
+
+class _Flagging:
+    """Writes statements that set a variable where they were left by ``continue``; with another one for its ``value``,
+    where they were left by ``return``. What would not have been reached stands behind a test of it."""
+
+    def __init__(self, flag: str, value: str = "") -> None:
+        self.flag = flag
+        self.value = value
+        self.kind: type[ast.stmt] = ast.Return if value else ast.Continue
+
+    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """New statements for some."""
+        written: list[ast.stmt] = []
+        for place, node in enumerate(body):
+            rest = body[place + 1 :]
+            if isinstance(node, self.kind):
+                return [*written, *self._leaving(node)]
+            if not rest and self._only_continues(node):
+                return [*written, self._answered(node)]
+            written.append(node)
+            if isinstance(node, ast.If) and _in_branches([node], self.kind):
+                node.body, node.orelse = (self.block(side) for side in (node.body, node.orelse))
+                return [*written, _skipping(self.flag, self.block(rest), node)] if rest else written
+        return written
+
+    def _leaving(self, node: ast.stmt) -> list[ast.stmt]:
+        left = [_set(self.flag, ast.Constant(True), node)]
+        if isinstance(node, ast.Return) and node.value is not None:
+            left.insert(0, _set(self.value, node.value, node))
+        return left
+
+    def _only_continues(self, node: ast.stmt) -> bool:
+        return not self.value and isinstance(node, ast.If) and _continues(node.body[:1]) and not node.orelse
+
+    def _answered(self, node: Any) -> ast.stmt:
+        """The variable is what decides about a ``continue``."""
+        chosen = ast.IfExp(node.test, _at(ast.Constant(True), node), _at(ast.Constant(False), node))
+        return _set(self.flag, chosen, node)
+
+
+def _set(name: str, value: ast.expr, at: ast.stmt) -> ast.stmt:
+    value = value if hasattr(value, "lineno") else _at(value, at)
+    return ast.copy_location(ast.Assign([_at(ast.Name(name, ast.Store()), at)], value), at)
+
+
+def _at(value: ast.expr, at: ast.stmt) -> ast.expr:
+    return ast.copy_location(value, at)
+
+
+def _skipping(flag: str, rest: list[ast.stmt], at: ast.stmt) -> ast.stmt:
+    """A branch that goes on with the rest if a variable is not set."""
+    test = _at(ast.Name(flag, ast.Load()), at)
+    return ast.copy_location(ast.If(test, [ast.copy_location(ast.Pass(), at)], rest), at)
 
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:

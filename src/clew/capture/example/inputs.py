@@ -1,24 +1,32 @@
 """The arguments of the example become placeholders, one for each parameter of the original.
 
 What they hold enters the capture as ``nests`` describes: nests are taken apart by nodes, made only for what is used.
+Parameters that the example leaves out are inputs with their defaults: numbers among them are traced like those that are
+given, what the program never reads is not relied on, and all others must be left out again.
 """
 
 from __future__ import annotations
 
 import inspect
+from types import CodeType
 from typing import Any
 
 from clew.capture.example import guards
+from clew.capture.example.bytecode import instructions_of
 from clew.capture.example.contents import follows
 from clew.capture.example.nests import Nests
+from clew.capture.example.reach import is_generated
 from clew.errors import ExampleMismatch
 from clew.ir.node import Node
 
 
 def bind(
-    nests: Nests, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    nests: Nests, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any = None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Make a placeholder for each parameter; the arguments to run the program with."""
+    """Make a placeholder for each parameter; the arguments to run the program with.
+
+    ``target`` is the function that gets them as they are; None if another may see which were given.
+    """
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -26,14 +34,45 @@ def bind(
             f"the example does not fit {signature}: {error}",
             fixes=("give the arguments of one call: args=(...), kwargs={...}",),
         ) from None
-    given = dict(bound.arguments)
+    code = _code_with(target, signature)
+    entered: dict[str, Any] = {}
     for name, parameter in signature.parameters.items():
         node = _placeholder(nests, name, parameter)
-        if name in given:
-            bound.arguments[name] = _enter(nests, given[name], node, name, parameter)
+        if name in bound.arguments:
+            entered[name] = _enter(nests, bound.arguments[name], node, name, parameter)
+        elif code is not None and not _mentions(code, name):
+            continue
+        elif code is not None and nests.takes_number(parameter.default, name) and _may_be_passed(parameter):
+            entered[name] = nests.enter(parameter.default, node, name)
         else:
             _check_nothing_given(nests, node, name, parameter)
+    bound.arguments = entered
     return _as_passed(signature, bound, len(args))
+
+
+def _code_with(target: Any, signature: inspect.Signature) -> CodeType | None:
+    """The code of a function that has the parameters of a signature itself; None for code of a graph, whose checks want
+    plain values."""
+    code = getattr(getattr(target, "__func__", target), "__code__", None)
+    if not isinstance(code, CodeType) or is_generated(code) or not _BLIND.isdisjoint(code.co_names):
+        return None
+    return code if signature.parameters.keys() <= {*code.co_varnames} else None
+
+
+_BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
+"""Functions by which a function may read variables that it does not name."""
+_OF_LOCALS = ("FAST", "DEREF", "CLOSURE", "CELL")
+
+
+def _mentions(code: CodeType, name: str) -> bool:
+    """Whether a function does anything with a parameter."""
+    steps = [one for one in instructions_of(code) if any(kind in one.opname for kind in _OF_LOCALS)]
+    return any(one.argval == name or (isinstance(one.argval, tuple) and name in one.argval) for one in steps)
+
+
+def _may_be_passed(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter that was left out can be given by its name."""
+    return parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
 
 
 def _enter(nests: Nests, value: Any, node: Node, name: str, parameter: inspect.Parameter) -> Any:

@@ -89,7 +89,7 @@ class Nests:
         if self.recorder.is_array(value):
             self.arrays.append((value, place))
             return self.recorder.enter(value, place)
-        if type(value) in _NUMBERS and self._is_traced(value, name):
+        if self.takes_number(value, name):
             self.checks.append((guards.require_type, place, type(value)))
             return self.wrap_number(value, place)
         if isinstance(value, tuple):
@@ -138,8 +138,9 @@ class Nests:
         self.recorder.objects[id(twin)] = (twin, place)  # what is given on is the object that came in
         return twin
 
-    def _is_traced(self, value: Any, name: str) -> bool:
-        return name not in self.static and type(value) not in self.plain_kinds
+    def takes_number(self, value: Any, name: str) -> bool:
+        """Whether a value is a number that enters as a traced one."""
+        return type(value) in _NUMBERS and name not in self.static and type(value) not in self.plain_kinds
 
     def _same_object(self, first: Any, second: Any) -> None:
         """The same container in two places must be one again."""

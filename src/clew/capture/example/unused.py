@@ -65,23 +65,25 @@ def may_raise(node: Node) -> bool:
 
 
 def _settled(graph: Graph) -> Iterator[Node]:
-    """The calls that take constants of the capture alone, which did not raise, and those that were made before."""
+    """The calls that hang on no input, but on constants of the capture and on what was just made, so that they will not
+    raise either; and those that were made before."""
     fixed: set[Node] = set()
     before: set[tuple[Any, ...]] = set()
     for node in graph.nodes:
         if node.op == "get_attr" and str(node.target).startswith(CONSTANT):
             fixed.add(node)
         elif node.op == "call_method" or (node.op == "call_function" and not _is_own(node.target)):
-            if effect_of(node) is not Effect.NONE:
-                before.clear()
-                continue
-            inputs = node.all_input_nodes
+            effect = effect_of(node)
+            is_fixed = effect in (Effect.NONE, Effect.RANDOM) and fixed.issuperset(node.all_input_nodes)
             call = (node.target, repr(node.args), repr(node.kwargs))
-            if (inputs and fixed.issuperset(inputs)) or call in before:
-                yield node
-            if inputs and fixed.issuperset(inputs):
+            if is_fixed:
                 fixed.add(node)
-            before.add(call)
+            if is_fixed or call in before:
+                yield node
+            if effect is Effect.NONE:
+                before.add(call)
+            else:
+                before.clear()
 
 
 def _is_own(function: Any) -> bool:

@@ -84,7 +84,7 @@ class JaxNests(Nests):
             self.recorder.track(tracer, place)
             self.arrays.append((value, place))
             return tracer
-        if type(value) in (int, float, bool) and self._is_traced(value, name):
+        if type(value) in (int, float, bool) and self.takes_number(value, name):
             self.numbers.append((value, place))
             return self.wrap_number(value, place)
         if isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject:

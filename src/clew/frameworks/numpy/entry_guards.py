@@ -1,7 +1,7 @@
 """The guards at the entrance of a captured NumPy program: checked before the graph does anything.
 
-Every array among the inputs must be of the class, dtype and rank that it was; what the program took from around itself,
-variables and attributes of classes, must still be so.
+Every array among the inputs must be of the class that it was, and of the dtype and rank if the program may have seen
+them; what the program took from around itself, variables and attributes of classes, must still be so.
 """
 
 from __future__ import annotations
@@ -17,30 +17,44 @@ from clew.capture.example.contents import SIMPLE, follows
 from clew.capture.example.expressions import expression_of
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.variable_guards import GuardsOfRun
+from clew.frameworks.numpy.general import Reliance, has_an_axis, holds_numbers, may_be_another
 from clew.frameworks.numpy.recording import STREAMS, NumpyRecorder
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
 
-def array_guards(graph: Graph, value: Any, node: Node) -> None:
-    """An array, number or generator of NumPy's that comes in must be of the class, dtype and rank that it was."""
+def array_guards(graph: Graph, value: Any, node: Node, reliance: Reliance = Reliance.DTYPE) -> None:
+    """An array, number or generator of NumPy's that comes in must be of the class that it was; an array of the rank and
+    dtype, too, if the program relies on them: else it must have an axis, and hold numbers, if that one did."""
     name = expression_of(node)
+
+    def require(found: Node, expected: Any, text: str) -> None:
+        graph.call_function(guards.require, (found, expected, text))
+
     graph.call_function(guards.require_type, (node, type(value), f"type({name}) is {type(value).__name__}"))
-    for fact in ("dtype", "ndim") if type(value) is numpy.ndarray else ():
-        expected = getattr(value, fact)
-        found = graph.call_function(getattr, (node, fact))
-        graph.call_function(guards.require, (found, expected, f"{name}.{fact} == {expected}"))
+    if type(value) is not numpy.ndarray:
+        return
+    is_free = may_be_another(value)
+    if is_free and reliance < Reliance.DTYPE:
+        require(graph.call_function(holds_numbers, (node,)), True, f"{name} holds numbers")
+    else:
+        require(graph.call_function(getattr, (node, "dtype")), value.dtype, f"{name}.dtype == {value.dtype}")
+    if is_free and reliance < Reliance.RANK:
+        require(graph.call_function(has_an_axis, (node,)), True, f"{name}.ndim > 0")
+    else:
+        require(graph.call_function(getattr, (node, "ndim")), value.ndim, f"{name}.ndim == {value.ndim}")
 
 
 class EntryGuards(GuardsOfRun[NumpyRecorder]):
     """Writes the guards of one capture."""
 
-    def write(self, after: Node, owners: list[Any]) -> None:
-        """Put the guards behind the node ``after``; ``owners`` are the objects behind the program."""
+    def write(self, after: Node, owners: list[Any], reliance: Reliance) -> None:
+        """Put the guards behind the node ``after``; ``owners`` are the objects behind the program, ``reliance`` is what
+        it has seen of ranks and dtypes."""
         ran = self.surroundings.ran(self.recorder.executed.values())
         with self.graph.inserting_before(after._next):
             for value, place in self.nests.arrays:
-                array_guards(self.graph, value, self.recorder.resolve(place))
+                array_guards(self.graph, value, self.recorder.resolve(place), reliance)
             self._same_objects()
             if self.recorder.compares_objects:
                 self._different_objects()

@@ -1,7 +1,7 @@
 """Attributes of arrays, as a program reads and sets them, and what may be asked of an array at all.
 
-Dtype and rank are facts, because they are guarded on the inputs. Sizes are traced numbers; views such as ``T`` are
-arrays. Ways to the memory itself (``data``, ``ctypes``, the array interface) are refused.
+Dtype and rank are facts, guarded on the inputs as soon as one is read. Sizes are traced numbers; views such as ``T``
+are arrays. Ways to the memory itself (``data``, ``ctypes``, the array interface) are refused.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy
 
 from clew.errors import CaptureError
+from clew.frameworks.numpy.general import Reliance
 from clew.frameworks.numpy.islands import cannot_follow
 from clew.frameworks.numpy.traced import TracedArray, TracedPython, is_traced
 from clew.ir.arguments import leaves
@@ -23,6 +24,12 @@ from clew.ir.effects import pure
 
 _SIZES = frozenset("shape size nbytes strides".split())
 _VIEWS = frozenset("T mT real imag".split())
+_RELIANCE = {
+    **dict.fromkeys("T real imag size".split(), Reliance.NOTHING),
+    "shape": Reliance.RANK,
+    "ndim": Reliance.RANK,
+}
+"""What a program sees that reads an attribute; in all others, the dtype too."""
 _FIXED = frozenset("dtype ndim itemsize device".split())
 _MEMORY = frozenset("data ctypes base __dlpack__ __dlpack_device__ __array_interface__ __array_struct__".split())
 _BY_NUMBERS = frozenset({"__array_interface__", "__array_struct__", "__array_wrap__", "__array_finalize__"})
@@ -76,6 +83,8 @@ def attribute(recorder: Any, traced: Any, name: str) -> Any:
     if name.startswith("__") and name not in ("__array_namespace__",):
         raise AttributeError(f"{type(plain).__name__!r} object has no attribute {name!r}")
     found = getattr(plain, name)
+    if not callable(found):
+        recorder.rely(_RELIANCE.get(name, Reliance.DTYPE))
     if name in _FIXED and not isinstance(traced, TracedPython):
         return found
     recorder.check_used()
@@ -98,6 +107,7 @@ def _call_method(traced: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
 def set_attribute(recorder: Any, array: Any, name: str, value: Any) -> None:
     """Writing through a view is a write; another shape or dtype for an array itself is refused."""
     recorder.check_used()
+    recorder.rely(Reliance.DTYPE)
     if name not in _SET or not isinstance(array, TracedArray):
         if not hasattr(array.plain, name):
             setattr(array.plain, name, recorder.concrete(value))  # which raises the error that the program would get

@@ -1,8 +1,9 @@
 """What the recorder sees of NumPy: every function, ufunc, method, operator and index that meets a stand-in.
 
 A call is made for real, on plain values, and recorded on nodes; its results are stand-ins again. Dtype and rank of the
-inputs are guarded, so dtypes and ranks of results are facts, except of the few functions whose results depend on sizes
-or values: those are guarded where they are made. What cannot be recorded faithfully is refused.
+inputs are guarded where anything may depend on them (``reliance``), so dtypes and ranks of results are facts,
+except of the few functions whose results depend on sizes or values: those are guarded where they are made. What cannot
+be recorded faithfully is refused.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from clew.errors import CaptureError
 from clew.frameworks.numpy import facts
 from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, computes, with_named_out
 from clew.frameworks.numpy.forms import FORMS
+from clew.frameworks.numpy.general import Reliance, reliance_of
 from clew.frameworks.numpy.islands import cannot_follow, where
 from clew.frameworks.numpy.kinds import DATA_BOOLS, guard_kind, is_data, varies
 from clew.frameworks.numpy.traced import Traced, TracedArray, TracedBool, TracedPython, is_traced, stand_in, whole_list
@@ -48,6 +50,13 @@ _asarray = numpy.asarray  # by its own name, because a recorder stands in its pl
 
 class NumpyRecorder(Recorder):
     """A recorder of NumPy's calls."""
+
+    reliance = Reliance.NOTHING
+    """What of the ranks and dtypes of arrays the program may have seen."""
+    takes_by_arrays = False
+    """Whether the program takes items by arrays: masks, or numbers."""
+    made_numbers = False
+    """Whether the program has got numbers of NumPy's, whose class it could ask for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,12 +179,17 @@ class NumpyRecorder(Recorder):
             while isinstance(owner.base, numpy.ndarray):
                 owner = owner.base
             self._memory[id(owner)] = owner
+        self.made_numbers = self.made_numbers or isinstance(value, numpy.generic)
         number = stand_in(value, place, self, self.class_for(value))
         return bool(number) if type(value) is bool and self.plain_truths and self.open else number
 
     def class_for(self, value: Any) -> Any:
         """The class of the stand-in of a value; None for the usual one."""
         return None
+
+    def rely(self, reliance: Reliance) -> None:
+        """The program may have seen what depends on this."""
+        self.reliance = max(self.reliance, reliance)
 
     def memory(self) -> list[Any]:
         """The arrays that hold what the program's arrays are, of those that are still in use."""
@@ -202,6 +216,7 @@ class NumpyRecorder(Recorder):
     def item(self, array: Any, key: Any) -> Any:
         """An item or a view of an array."""
         self.check_used()
+        self.takes_by_arrays = self.takes_by_arrays or type(key) is TracedArray
         return self._record("call_function", operator.getitem, operator.getitem, (array, key), {})
 
     def set_item(self, array: Any, key: Any, value: Any) -> None:
@@ -228,6 +243,7 @@ class NumpyRecorder(Recorder):
         name = getattr(function, "__name__", "")
         handler = facts.ANSWERS.get(function) if not kwargs and len(args) == 1 and is_traced(args[0]) else None
         if handler is not None:
+            self.rely(Reliance.RANK)
             return handler(args[0])
         args, kwargs = with_named_out(function, args, kwargs)
         if name not in DATA_BOOLS:
@@ -303,6 +319,7 @@ class NumpyRecorder(Recorder):
             self.folding.add(node, value if can_be_kept(value) else None)
         if varies(target, args, kwargs):
             guard_kind(self, value, node)
+        self.rely(reliance_of(target, args, kwargs))
         return self._given_back(value, node, args, written)
 
     def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WholeCall | None:
@@ -344,6 +361,7 @@ class NumpyRecorder(Recorder):
     def whole(self, target: Any, args: Any, kwargs: Any, opaque: str) -> Any:
         """A call that stays one node, whatever is inside; it may write to any array that it is given."""
         self.check_used()
+        self.rely(Reliance.DTYPE)
         self.check_opaque(target, opaque)
         facts.check_arguments(self, (args, kwargs), ())
         border = WholeCall(self, target, _ENDS)
@@ -424,6 +442,7 @@ class NumpyRecorder(Recorder):
         if not self.open:
             return
         self.check_used()
+        self.rely(Reliance.DTYPE)
         if isinstance(traced, TracedArray):
             raise cannot_follow("an array that is turned into text or bytes")
         if isinstance(traced, TracedPython):
@@ -436,6 +455,8 @@ class NumpyRecorder(Recorder):
         if not self.open:
             return function(traced.plain)
         self.check_used()
+        if not isinstance(traced, (TracedPython, TracedArray)):
+            self.rely(Reliance.DTYPE)
         value = self._perform(function, function, (traced,), {})
         is_it = isinstance(traced, TracedPython) and type(value) is type(traced.plain)
         self.guard(traced.place if is_it else self.create(function, (self.argument(traced),)), value)

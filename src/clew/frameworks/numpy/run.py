@@ -34,6 +34,7 @@ from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy import caches, islands, libraries, makers, numbers, sites, streams
 from clew.frameworks.numpy.entry_guards import EntryGuards
+from clew.frameworks.numpy.general import Reliance, may_catch, may_see_classes
 from clew.frameworks.numpy.islands import cannot_follow
 from clew.frameworks.numpy.pieces import NumpySupport
 from clew.frameworks.numpy.places import Places
@@ -78,7 +79,7 @@ class Run(ExampleRun):
         self._watch_state()
         done = stays = False
         try:
-            given = bind(self.nests, signature_of(self.fn), args, kwargs)
+            given = bind(self.nests, signature_of(self.fn), args, kwargs, self.fn)
             self._enter(self.findings.lifted.values())
             try:
                 with self._recording():
@@ -225,10 +226,23 @@ class Run(ExampleRun):
         if not watches:
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
         entry = EntryGuards(self.recorder, self.nests, self.surroundings, self.state, reads, watches)
-        entry.write(self.after_inputs, self._owners())
+        entry.write(self.after_inputs, self._owners(), self._reliance(runs))
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         drop_implied(graph, None)
         drop_unused(graph, self.settings.keeps_unused)
+
+    def _reliance(self, runs: list[Run]) -> Reliance:
+        """What the program could see of the dtypes and ranks of arrays."""
+        recorders = [run.recorder for run in runs]
+        executed = self.recorder.executed.values()
+        codes = {*executed, *(function.__code__ for function in self.surroundings.ran(executed))}
+        has_numbers = any(recorder.made_numbers for recorder in recorders)
+        sees_all = any(may_catch(code) or (has_numbers and may_see_classes(code)) for code in codes)
+        if sees_all or self._goes_several_ways():
+            return Reliance.DTYPE
+        found = max(recorder.reliance for recorder in recorders)
+        takes = any(recorder.takes_by_arrays for recorder in recorders)  # a mask gives another rank than numbers do
+        return Reliance.DTYPE if found is Reliance.RANK and takes else found
 
 
 def is_running() -> bool:

@@ -27,6 +27,7 @@ from clew.codegen.conditions import by_equality
 from clew.errors import CaptureError
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described
+from clew.frameworks.torch.closures import ClosedOver
 from clew.frameworks.torch.facts import is_mask, number_kind, used_as_indices
 from clew.frameworks.torch.modes import asked_for_mode
 from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
@@ -300,19 +301,20 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         hidden = [module for module in self.state.memory.ends.values() if isinstance(module, torch.nn.Module)]
         if not around and not hidden:
             return
-        parts = set() if self.module is None else set(self.module.modules())
+        closed = isinstance(self.module, ClosedOver)
+        parts = set() if self.module is None or closed else set(self.module.modules())
         for name, module in [*around, *((type(module).__name__, module) for module in hidden)]:
             if module not in parts:
                 parts.update(module.modules())
                 self._module_around(name, module, names)
 
     def _module_around(self, name: str, module: torch.nn.Module, names: frozenset[str]) -> None:
-        lifted = {entry.slot.key for entry in self.state.entries}
-        if (id(module), "training") not in lifted:
-            mode = self.graph.call_function(getattr, (module, "training"))
+        lifted = self._in_graph(module)
+        if (id(module), MODE) not in lifted:
+            mode = self.graph.call_function(getattr, (module, MODE))
             self._require(mode, module.training, f"{name}.training is {module.training}")
         same = self.graph.call_function(are_as_they_were, (ModulesAround(module, lifted),))
-        self._require(same, True, f"the modes, parts and settings of {name} are what they were")
+        self._require(same, True, f"the parts and settings of {name} are what they were")
         self._parameters_of(name, module)
         for path, part in module.named_modules():
             if type(part).__module__.startswith("torch."):
@@ -322,6 +324,15 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 counts = type(value) in SIMPLE or follows(value) or isinstance(value, FUNCTIONS)
                 if counts and (id(part), key) not in lifted:
                     self._variable(part, key, value, ".".join(filter(None, (name, path, key))))
+
+    def _in_graph(self, module: torch.nn.Module) -> set[tuple[int, str]]:
+        """The keys of places that the graph itself reads, or writes: those of parts by the parts."""
+        found = {entry.slot.key for entry in self.state.entries}
+        for part in module.modules():
+            found |= {(id(part), name) for holder, name in found if holder == id(vars(part))}
+            if self.recorder.modes.has(part):
+                found.add((id(part), MODE))
+        return found
 
     def _carried_around(self) -> None:
         """Tensors around the program carried attributes, or none, and a program that may ask for them has seen that."""

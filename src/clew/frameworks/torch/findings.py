@@ -6,6 +6,7 @@ from typing import Any
 
 from clew.capture.control.runs import Findings as RunFindings
 from clew.capture.example.slots import Slot
+from clew.frameworks.torch.closures import ClosedOver, closed_over
 from clew.frameworks.torch.met import MetFunctions
 from clew.frameworks.torch.packages import Packages
 from clew.frameworks.torch.set_up import SetUp
@@ -31,6 +32,13 @@ class Findings(RunFindings):
         self.set_up: SetUp | None = None
         """What the program does to its modules at its first call."""
         self.set_up_stays = False
+        self._closed_over: list[ClosedOver | None] = []
+
+    def closed_over(self, fn: Any) -> ClosedOver | None:
+        """What holds the modules that a function names, the same in all runs."""
+        if not self._closed_over:
+            self._closed_over.append(closed_over(fn))
+        return self._closed_over[0]
 
     def undo_set_up(self) -> None:
         """Let modules be as they were before the capture, unless the run counts."""

@@ -78,7 +78,7 @@ def asked_for_mode(
     root: torch.nn.Module, entered: Iterable[tuple[str, torch.nn.Module]], codes: Set[CodeType]
 ) -> Iterator[tuple[str, bool]]:
     """The paths of the parts whose mode the code that ran may have asked for, each with that mode."""
-    is_generated = type(root).__module__.startswith("clew.")  # its code asks for the modes of parts by itself
+    is_generated = hasattr(root, "_graph")  # its code asks for the modes of parts by itself
     asked = {code for code in codes if _is_near(code)}
     parts = list(entered) if asked or is_generated else []
     kinds: set[Any] = {type(part) for part in root.modules()} if parts else set()

@@ -22,7 +22,7 @@ from clew.frameworks.numpy.traced import TracedArray, is_traced
 from clew.frameworks.torch import numbers
 from clew.frameworks.torch.facts import TracedDtype
 from clew.frameworks.torch.higher_order import PlainNumbers
-from clew.frameworks.torch.scalars import is_data, is_free
+from clew.frameworks.torch.scalars import is_data, is_free, is_out_of_reach
 
 _READING = (object.__getattribute__, torch.nn.Module.__getattribute__)
 
@@ -69,10 +69,13 @@ class TorchSupport(Support):
             return type(value) is torch.nn.Parameter, value.dtype, value.ndim, value.device, value.layout
 
     def is_data(self, value: Any) -> bool:
-        """True for tensors, and for numbers that come out of them."""
+        """True for tensors, and for numbers that come out of them; not for what has the same answer at each call."""
         if issubclass(type(value), Scalar):
             return self._is_own(value) and is_free(self.recorder.resolve(value.place), self.recorder)
-        return isinstance(value, (torch.Tensor, numpy.ndarray, numpy.generic))
+        if isinstance(value, torch.Tensor):
+            node = self.recorder.known(value)
+            return node is None or not is_out_of_reach(node)
+        return isinstance(value, (numpy.ndarray, numpy.generic))
 
     def is_of_modes(self, value: Any) -> bool:
         """True for traced numbers that hang on the modes of parts, and on dtypes, alone."""

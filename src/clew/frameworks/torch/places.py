@@ -296,6 +296,9 @@ class ModulesAround:
         same = same and all(map(operator.is_, map(type, self._parts), self._kinds))
         return same and all(getattr(kind, "forward", None) is method for kind, method in self._methods)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ModulesAround:
+        return self  # a copy of a function uses the same modules
+
     def __repr__(self) -> str:
         return "modules as they were"
 

@@ -38,6 +38,7 @@ from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, facts, iterators, makers, mixed, numbers, replaced
 from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
+from clew.frameworks.torch.closures import ClosedOver
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
 from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
@@ -98,7 +99,7 @@ class Run(ExampleRun):
         self.recorder = self._new_recorder(answers)
         self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
         if not isinstance(self.module, torch.nn.Module):
-            self.module = None
+            self.module = findings.closed_over(fn)
         self.recorder.root = self.module
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
@@ -133,6 +134,15 @@ class Run(ExampleRun):
         self._global_hooks = count_of_global_hooks()
         self._learn_paths(tensors)
 
+    @property
+    def _is_function(self) -> bool:
+        """Whether the program is no module, nor a method of one."""
+        return self.module is None or isinstance(self.module, ClosedOver)
+
+    def _is_hooked(self) -> bool:
+        """Whether functions that are hooked to the module see its arguments."""
+        return self.fn is self.module and bool(hooks([self.module]) or count_of_global_hooks())
+
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
         recorder = TorchRecorder()
         recorder.filled = self.findings.filled
@@ -155,7 +165,7 @@ class Run(ExampleRun):
         self._watch_state()
         done = stays = False
         try:
-            given = bind(self.nests, signature_of(target), args, kwargs)
+            given = bind(self.nests, signature_of(target), args, kwargs, None if self._is_hooked() else target)
             self._enter([*self.findings.lifted.values()])
             try:
                 with self._recording():
@@ -325,14 +335,14 @@ class Run(ExampleRun):
     def _check_set_up(self) -> None:
         known, tables = self.findings.set_up, self.hook_tables
         if known is not None or tables.have_changed():
-            is_method = self.module is not None and self.fn is not self.module and not self.settings.keep
+            is_method = not self._is_function and self.fn is not self.module and not self.settings.keep
             changed = self.state.changed()
             keys = {*self.findings.lifted, *(slot.key for slot in changed)}
             is_one = not self._goes_several_ways() or self.is_aligned
             nodes = list(self.recorder.bodies.outermost.nodes if self.ways is None else self.ways.nodes())
             found = tables.check(known, nodes, keys, can_be=not is_method and is_one)
             if found:
-                self.findings.set_up = SetUp(found, changed, nodes, needs_flags=self.module is None)
+                self.findings.set_up = SetUp(found, changed, nodes, needs_flags=self._is_function)
                 raise SetUpMet("the program sets up its modules")
 
     def _leave(self, stays: bool) -> None:
@@ -450,7 +460,7 @@ class Run(ExampleRun):
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
-        if self.findings.set_up is not None and self.module is None:
+        if self.findings.set_up is not None and self._is_function:
             with graph.inserting_before(self.after_inputs._next):
                 self.after_inputs = graph.call_function(set_up, (self.findings.set_up,))
         reads = self._join_reads(runs)

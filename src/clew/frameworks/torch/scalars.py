@@ -138,7 +138,27 @@ def _truth(self: Any) -> bool:
 def is_decided(recorder: Any, place: Any) -> bool:
     """Whether a value follows from literals of the program alone, and is therefore the same at each call."""
     around = recorder.bodies.outermost if recorder.bodies.is_used else None
-    return bool(recorder.folding.decides(recorder.resolve(place), around))
+    node = recorder.resolve(place)
+    return is_out_of_reach(node) or bool(recorder.folding.decides(node, around))
+
+
+_BELOW = frozenset({"lt", "__lt__"})
+_UNIFORM = torch.rand  # while a capture is under way, the module has another one
+
+
+def is_out_of_reach(node: Node) -> bool:
+    """Whether a comparison is never true, since it asks whether a number that was just drawn from [0, 1) is below one
+    that is not above zero: a layer that is left out with probability zero, say."""
+    if getattr(node.target, "__name__", node.target) not in _BELOW or node.kwargs or len(node.args) != 2:
+        return False
+    drawn, limit = node.args
+    is_limit = type(limit) in (int, float) and limit <= 0  # type: ignore[operator]
+    return is_limit and isinstance(drawn, Node) and _is_uniform(drawn) and len(drawn.users) == 1
+
+
+def _is_uniform(node: Node) -> bool:
+    """Whether a node gives uniform numbers, which nobody has changed since as long as it has one user."""
+    return node.target == _UNIFORM and "out" not in node.kwargs and not node.all_input_nodes
 
 
 FACT_PROPERTIES = frozenset(
