@@ -62,6 +62,12 @@ class Unaligned(Exception):
     """Both answers to a question of a library were recorded, and have too little in common; ``args`` has the places."""
 
 
+def _holds(comparison: Node, size: int) -> bool:
+    """What a comparison of a size with a literal says of one size."""
+    target: Any = comparison.target
+    return bool(target(*(size if isinstance(arg, Node) else arg for arg in comparison.args)))
+
+
 class PathGraph(Graph):
     """A graph that several runs write: each gives back what an earlier one has recorded, as far as they agree."""
 
@@ -107,6 +113,8 @@ class Paths:
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
         self.guarded: set[Any] = set()
         """Places in libraries where both answers were tried, and had too little in common."""
+        self.sizes_asked: set[Node] = set()
+        """Questions of libraries about sizes of which both answers are tried: what follows has to be written once."""
         self.declined = ""
         """Why the latest question was not recorded."""
         self.assumed: dict[Node, bool] = {}
@@ -180,6 +188,9 @@ class Paths:
         """The answer that this run goes on with; None if the question is not to be recorded but guarded."""
         if is_fixed and node in self._known:
             return self._known[node]
+        implied = self._implied(node) if node in self.sizes_asked else None
+        if implied is not None:
+            return implied
         told = self._told_before(node) if self._told else None
         if told is not None:
             return told
@@ -211,6 +222,19 @@ class Paths:
     def knows(self, node: Node) -> bool:
         """Whether the way that this run goes tells the answer to a question."""
         return node in self._known
+
+    def is_told(self, node: Node, answer: Any) -> bool:
+        """Whether the way that this run goes has this answer to a question."""
+        return type(answer) is bool and self._known.get(node) is answer
+
+    def _implied(self, node: Node) -> bool | None:
+        """The answer to a question about a size that follows from answers to others about it, of whole numbers."""
+        others = [one for one in self._known if one in self.sizes_asked and one._inputs == node._inputs]
+        literals = [arg for one in (node, *others) for arg in one.args if type(arg) is int]
+        values = {max(literal + step, 0) for literal in literals for step in (-1, 0, 1)} if others else set()
+        possible = [value for value in values if all(_holds(one, value) is self._known[one] for one in others)]
+        answers = {_holds(node, value) for value in possible}
+        return answers.pop() if len(answers) == 1 else None
 
     def assume(self, around: Paths, node: Node, answer: bool) -> None:
         """The piece runs only where a node has this answer, on a way of what is around it."""
@@ -258,6 +282,7 @@ class Paths:
         self._place, self._is_to_align = place, False
         is_own = frame is None or "-packages" not in frame.f_code.co_filename
         is_small = self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES
+        is_small = is_small and node not in self.sizes_asked
         if not is_own and not is_small and not self._can_be_aligned(node):
             self.declined = IN_LIBRARY
             return False
@@ -275,7 +300,7 @@ class Paths:
     def _can_be_aligned(self, node: Node) -> bool:
         """Whether both answers to a question of a library in a large program are tried."""
         can_be = self.body is None and self._place not in self.guarded and len(self._told) < _MOST_ALIGNED
-        return can_be and Asked(self.bodies, self.root).depends_on_data(node)
+        return can_be and (node in self.sizes_asked or Asked(self.bodies, self.root).depends_on_data(node))
 
     @property
     def is_too_much(self) -> bool:

@@ -796,6 +796,15 @@ def convolution_rule(count: int) -> Rule:
     return rule
 
 
+def transposed_convolution_rule(count: int) -> Rule:
+    """Transposed convolutions: what comes before the channels stays."""
+
+    def rule(call: Call) -> Answer:
+        return [*call.shape(call.get(0, "input"))[: -count - 1], *[None] * (count + 1)]
+
+    return rule
+
+
 def pooled_rule(count: int) -> Rule:
     """Pools: batch and channels stay, unless places are asked for as well."""
 

@@ -24,6 +24,7 @@ from clew.capture.example.sizes import (
     ARITHMETIC,
     COMPARISONS,
     Atom,
+    Expression,
     Size,
     Symbol,
     as_symbol,
@@ -419,6 +420,16 @@ class Sizes:
             given = tuple(recorder.argument(value) for value in values)
             self._note(self._make(function, given, is_result=True), size)
         return self.place(size)
+
+    def is_about_batch(self, node: Node) -> bool:
+        """Whether a node compares the first size of an input, which has others too, with a literal from one on."""
+        sizes = [self._sizes.get(arg) if isinstance(arg, Node) else arg for arg in node.args]
+        symbols = [as_symbol(size) for size in sizes if isinstance(size, Expression)]
+        if node.target not in COMPARISONS or len(symbols) != 1 or len(sizes) != 2 or None in sizes or 0 in sizes:
+            return False
+        owner, place = (None, None) if symbols[0] is None else symbols[0].place
+        is_input = isinstance(owner, Node) and owner.op == "placeholder"
+        return is_input and place == 0 and len(getattr(owner.value_type, "shape", ())) > 1
 
     def _comparison(self, function: Any, left: Size, right: Size) -> Node:
         key = (function, left, right)
