@@ -381,9 +381,10 @@ class Paths:
         self._close(self._first, self.graph)
         if is_whole:
             move_reads(self.graph, self._first)
-        if self._unaligned:  # ways of another mode may be the only ones that have too little in common
-            of_modes = [question.place for question in self._unaligned if question.is_of_modes]
-            raise Unaligned(*(of_modes or [question.place for question in self._unaligned]))
+        if self._unaligned:  # ways of another size or mode may be the only ones that have too little in common
+            of_sizes = [question for question in questions(self._first) if question.node in self.sizes_asked]
+            of_modes = [question for question in self._unaligned if question.is_of_modes]
+            raise Unaligned(*(question.place for question in of_sizes or of_modes or self._unaligned))
 
     def _close(self, segment: Segment, graph: Graph) -> None:
         question = segment.question

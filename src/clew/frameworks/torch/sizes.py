@@ -422,10 +422,10 @@ class Sizes:
         return self.place(size)
 
     def is_about_batch(self, node: Node) -> bool:
-        """Whether a node compares the first size of an input, which has others too, with a literal from one on."""
+        """Whether a node asks of the first size of an input, which has others too, whether it is one."""
         sizes = [self._sizes.get(arg) if isinstance(arg, Node) else arg for arg in node.args]
         symbols = [as_symbol(size) for size in sizes if isinstance(size, Expression)]
-        if node.target not in COMPARISONS or len(symbols) != 1 or len(sizes) != 2 or None in sizes or 0 in sizes:
+        if node.target not in COMPARISONS or len(symbols) != 1 or len(sizes) != 2 or 1 not in sizes:
             return False
         owner, place = (None, None) if symbols[0] is None else symbols[0].place
         is_input = isinstance(owner, Node) and owner.op == "placeholder"
