@@ -17,7 +17,7 @@ import clew
 from clew.errors import GuardError
 from clew.ir.nested import all_nodes
 
-SOURCE = '''
+SOURCE = """
 import itertools
 
 import torch
@@ -98,6 +98,13 @@ class Unrunnable(Base):
         return self.layers(x)
 
 
+class Calculated(Base):
+    def forward(self, x, mask):
+        count = int(mask[0].sum()) if mask.all() else int(mask[1].sum() * 3)
+        total = count * 2
+        return self.layers(x) * total * (total - 1)
+
+
 class Grouped(Base):
     def forward(self, x, kinds):
         parts = [(kind, len(list(group))) for kind, group in itertools.groupby(kinds.tolist())]
@@ -107,7 +114,7 @@ class Grouped(Base):
             else:
                 x = x * 2 - {1: 3, 2: 4}[kind]
         return self.layers(x)
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +168,16 @@ def test_questions_of_the_user_stay_guards() -> None:
 
     with pytest.raises(GuardError, match=r"x.shape\[0\] == 1"):
         clew.trace(halved, (torch.ones(2, 3),))(torch.ones(1, 3))
+
+
+def test_numbers_computed_of_a_choice_stand_behind_its_branch(library: ModuleType) -> None:
+    model = library.Calculated().eval()
+    full, padded = torch.ones(2, 5, dtype=torch.bool), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    for example in (full, padded):
+        captured = clew.trace(model, (torch.randn(2, 5, 8), example))
+        assert sum(node.op == "call_module" for node in all_nodes(captured.graph)) == 30
+        agree(captured, model, torch.randn(2, 5, 8), full)
+        agree(captured, model, torch.randn(2, 5, 8), padded)
 
 
 def test_checks_of_data_belong_to_their_way(library: ModuleType) -> None:

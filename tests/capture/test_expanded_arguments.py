@@ -1,4 +1,4 @@
-"""Arguments whose elements share memory: a guard that fails inside leaves them as they were, and says that it failed."""
+"""Arguments whose elements share memory: a guard that fails inside leaves them as they were, and says why."""
 
 from __future__ import annotations
 

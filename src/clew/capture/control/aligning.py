@@ -179,7 +179,9 @@ class Alignment:
         for key in self.choices.keys() - before:
             self.choices[key].user = shared
         pairs = list(zip(self.recordings, (left, right), strict=True))
-        if only_asks(left) and all(recording.can_be_read(node, row) for recording, node in pairs):
+        # What a branch gives is there only behind it.
+        is_early = only_asks(left) and not any(isinstance(leaf, _Choice) for leaf in leaves((args, kwargs)))
+        if is_early and all(recording.can_be_read(node, row) for recording, node in pairs):
             self._early.append(shared)
             for recording, node in pairs:
                 recording.shared[node] = shared
@@ -413,7 +415,9 @@ def _checks_of_sizes(recording: _Recording) -> set[Node]:
             if recording.is_own(recording.value(node)) and node not in needed:
                 needed.add(node)
                 waiting += node.all_input_nodes
-        if _is_of_sizes(check.args[0], recording) and all(recording.can_be_read(node, recording.row(node)) for node in needed):
+        if _is_of_sizes(check.args[0], recording) and all(
+            recording.can_be_read(node, recording.row(node)) for node in needed
+        ):
             found |= needed
     return found
 

@@ -11,7 +11,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-
 _LITERAL = (int, type(None))
 
 
@@ -20,9 +19,7 @@ class Collected(list[Any]):
 
     __slots__ = ("in_sight", "is_settled", "number", "place", "recorder")
 
-    def __init__(
-        self, items: list[Any], place: Any, recorder: Any, in_sight: bool = False, number: Any = None
-    ) -> None:
+    def __init__(self, items: list[Any], place: Any, recorder: Any, in_sight: bool = False, number: Any = None) -> None:
         list.__init__(self, items)
         self.number = number
         """The traced number that all items follow from, if they do: those of a range."""

@@ -130,7 +130,7 @@ def _truth(self: Any) -> bool:
     if not asks_data and _INSTALLED in sys._getframe(1).f_code.co_filename and recorder.asks_for_batch(node):
         asks_data = True
     chosen = bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
-    if type(self) is TracedBool:
+    if type(self.plain) is bool:
         self.plain = chosen  # on the way that the run goes it is nothing else
     return chosen
 

@@ -427,9 +427,11 @@ class Sizes:
         symbols = [as_symbol(size) for size in sizes if isinstance(size, Expression)]
         if node.target not in COMPARISONS or len(symbols) != 1 or len(sizes) != 2 or 1 not in sizes:
             return False
-        owner, place = (None, None) if symbols[0] is None else symbols[0].place
-        is_input = isinstance(owner, Node) and owner.op == "placeholder"
-        return is_input and place == 0 and len(getattr(owner.value_type, "shape", ())) > 1
+        if symbols[0] is None:
+            return False
+        owner, place = symbols[0].place
+        is_input = isinstance(owner, Node) and owner.op == "placeholder" and place == 0
+        return is_input and isinstance(owner.value_type, ArrayType) and len(owner.value_type.shape) > 1
 
     def _comparison(self, function: Any, left: Size, right: Size) -> Node:
         key = (function, left, right)
