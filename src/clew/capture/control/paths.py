@@ -353,6 +353,15 @@ class Paths:
                         yield (*answers, chosen)
             waiting = following
 
+    def is_from_outside(self, node: Node) -> bool:
+        """Whether a node is a parameter that stands for a value which was there before the piece."""
+        bodies = [self.body, *(side.body for question in questions(self._first) for side in question.sides.values())]
+        outer = {parameter: used for body in bodies if body is not None for used, parameter in body.free.items()}
+        found = outer.get(node)
+        while found in outer:
+            found = outer[found]
+        return found is not None and found.graph not in self._graphs
+
     def nodes(self) -> Iterator[Node]:
         """All nodes that were recorded."""
         waiting = [self._first]
