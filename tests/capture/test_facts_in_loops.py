@@ -1,4 +1,4 @@
-"""A round of a loop may rely on what was there before the loop, which is the same in each; not on what rounds change."""
+"""A round of a loop may rely on what was there before it, the same in each round; not on what rounds change."""
 
 from __future__ import annotations
 
