@@ -546,6 +546,7 @@ def lazy_modes(case: Case) -> None:
 def lazy_pickled(case: Case) -> None:
     """A lazy graph is pickled and loaded."""
     case.needs_module()
+    _needs_pickle(case)
     lazy = clew.trace(case.original().call)
     run(lazy, case.inputs)
     same_call(case.original().call, pickle.loads(pickle.dumps(lazy)), case.inputs)

@@ -154,7 +154,7 @@ def _patches(model: nn.Module, count: int, layout: str) -> Tensor:
 
 
 def _sound(model: nn.Module, batch: int, size: int, layout: str) -> Tensor:
-    bins = next((size for name in BINS if (size := config_number(model, name, 0))), 80)
+    bins = next((count for name in BINS if (count := config_number(model, name, 0))), 80)
     if layout == "wave":
         return torch.randn(batch, size)
     if layout == "channels":

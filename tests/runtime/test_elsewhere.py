@@ -206,6 +206,38 @@ def test_records_of_tuples_and_dicts() -> None:
     assert made[0] == 5 and made["a"] == 5 and made.to_tuple() == (5,)
 
 
+def test_records_can_be_pickled() -> None:
+    made = record_class("gone", "Output", "mapping", ("a",))(a=5)
+    twin = pickle.loads(pickle.dumps(made))
+    assert type(twin) is type(made) and twin == made and twin[0] == 5
+    record = record_class("gone", "Plain", "object", ("name",))("held")
+    assert repr(pickle.loads(pickle.dumps(record))) == "Plain(name='held')"
+
+
+@torch.jit.script
+def doubled_by_script(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def calls_script(x: torch.Tensor) -> torch.Tensor:
+    return doubled_by_script(x) + 1
+
+
+def test_compiled_functions_are_saved_by_name() -> None:
+    captured = clew.trace(calls_script, (torch.ones(2),))
+    loaded = pickle.loads(pickle.dumps(captured))
+    assert torch.equal(loaded(torch.full((3,), 4.0)), torch.full((3,), 9.0))
+    assert [node.target for node in loaded.graph.nodes if node.op == "call_function"][0] is doubled_by_script
+
+
+def test_compiled_functions_without_a_name_cannot_be_saved() -> None:
+    def tripled(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    with pytest.raises(pickle.PickleError, match="ScriptFunction"):
+        dumps(torch.jit.script(tripled))
+
+
 def test_classes_in_notes_are_names() -> None:
     graph = clew.Graph()
     x = graph.placeholder("x")

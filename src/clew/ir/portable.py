@@ -65,6 +65,9 @@ class Record:
     def __getitem__(self, key: Any) -> Any:
         return vars(self)[key] if isinstance(key, str) else tuple(vars(self).values())[key]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return record_of, (*_record_name(type(self)), "object", vars(self))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
@@ -76,6 +79,9 @@ class MappingRecord(OrderedDict[Any, Any]):
         if isinstance(key, (int, slice)) and key not in self:
             return tuple(self.values())[key]
         return super().__getitem__(key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return record_of, (*_record_name(type(self)), "mapping", dict(self))
 
     def to_tuple(self) -> tuple[Any, ...]:
         """The values in their order."""
@@ -122,7 +128,8 @@ class _Pickler(pickle.Pickler):
             return (function_at, _name_of(value)) if is_named else NotImplemented
         kind: Any = type(value)
         if not _is_of_framework(kind):
-            return NotImplemented
+            place = None if not callable(value) or _can_be_pickled(value) else home_of(value)
+            return NotImplemented if place is None else (function_at, place)
         if id(value) not in self._places:
             self._places[id(value)] = len(self.beside)
             self.beside.append(value)
@@ -170,6 +177,15 @@ def record_class(module: str, name: str, kind: str, fields: tuple[str, ...]) -> 
     return made
 
 
+def _record_name(kind: Any) -> tuple[str, str, tuple[str, ...]]:
+    return kind.__module__, kind.__qualname__, kind._record_fields
+
+
+def record_of(module: str, name: str, fields: tuple[str, ...], kind: str, held: dict[str, Any]) -> Any:
+    """What a record held, as an object of the class whose name it bears, if that is there."""
+    return class_at(module, name, (kind, fields))(**held)
+
+
 def is_record_class(value: Any) -> bool:
     """Whether a class was made because the one of its name is not there."""
     return isinstance(value, type) and "_record_fields" in vars(value) and not issubclass(value, tuple)
@@ -196,6 +212,24 @@ def _shape_of(kind: Any) -> tuple[str, tuple[str, ...]]:
 def _is_of_framework(kind: Any) -> bool:
     is_theirs = kind.__module__.partition(".")[0] in _FRAMEWORKS
     return is_theirs and any(hasattr(kind, name) for name in _HOLDING)
+
+
+def _can_be_pickled(value: Any) -> bool:
+    """Whether an object knows how it is saved."""
+    try:
+        value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    except (pickle.PickleError, TypeError):
+        return False
+    return True
+
+
+def home_of(value: Any) -> tuple[str, str] | None:
+    """The loaded module and the name under which it holds an object, a compiled function say; None if none does."""
+    for module, loaded in list(sys.modules.items()):
+        for name, held in list(getattr(loaded, "__dict__", {}).items()):
+            if held is value:
+                return module, name
+    return None
 
 
 def _found(module: str, name: str, imports: bool = False) -> Any:

@@ -17,6 +17,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.memory import Memory
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.errors import CaptureError
+from clew.frameworks.torch.rollback import each_once
 from clew.tools.pictures import Picture, Tolerance, difference, picture
 
 _PLAIN = (int, float, bool, str, type(None))
@@ -178,7 +179,8 @@ def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
 def _fill(tensor: torch.Tensor, data: torch.Tensor) -> None:
     """Put values back without counting as a write, so that a graph of gradients that somebody holds stays usable."""
     if tensor.shape == data.shape:
-        tensor.data.copy_(data)
+        view = each_once(tensor.data)
+        view.copy_(data[tuple(map(slice, view.shape))])
     else:
         tensor.data = data.clone()
 

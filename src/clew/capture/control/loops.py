@@ -28,6 +28,7 @@ from clew.ir.control import Branch, control_of, for_loop, inputs_of, while_loop
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
+from clew.ir.types import ScalarType
 
 _BROKE = "broke"
 
@@ -318,12 +319,19 @@ class Loop:
         self.test = lambda: True
         self.body = lambda: body() if test() else RUNTIME.BREAK
 
+    def _varies(self, node: Node, paths: Paths) -> bool:
+        """Whether a value may be another in each round: what was there before the loop is the same in all of them."""
+        if paths.is_from_outside(node) or not self.pieces.support.is_node_of_data(node):
+            return False
+        is_number = isinstance(node.value_type, ScalarType) and bool(node.all_input_nodes)
+        return not is_number or any(self._varies(used, paths) for used in node.all_input_nodes)
+
     def _check(self, ends: list[End], rounds: Piece) -> None:
         """What is carried must be of one kind in all rounds, and no round may rely on a value of the first one."""
         nodes = list(rounds.paths.nodes())
         relied = [node.args[0] for node in nodes if node.target is require]
         relied += [found for node in nodes for found in _relied_in_branches(node)]
-        if any(isinstance(node, Node) and self.pieces.support.is_node_of_data(node) for node in relied):
+        if any(isinstance(node, Node) and self._varies(node, rounds.paths) for node in relied):
             raise Abandon(self.site, "a round relies on a value that may be another in the next one")
         if any(isinstance(node, Node) and self._may_vary(node, rounds, ends) for node in relied):
             raise Abandon(self.site, "a round relies on a size that is another in the next one")

@@ -62,6 +62,12 @@ class Unaligned(Exception):
     """Both answers to a question of a library were recorded, and have too little in common; ``args`` has the places."""
 
 
+def _holds(comparison: Node, size: int) -> bool:
+    """What a comparison of a size with a literal says of one size."""
+    target: Any = comparison.target
+    return bool(target(*(size if isinstance(arg, Node) else arg for arg in comparison.args)))
+
+
 class PathGraph(Graph):
     """A graph that several runs write: each gives back what an earlier one has recorded, as far as they agree."""
 
@@ -107,6 +113,8 @@ class Paths:
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
         self.guarded: set[Any] = set()
         """Places in libraries where both answers were tried, and had too little in common."""
+        self.sizes_asked: set[Node] = set()
+        """Questions of libraries about sizes of which both answers are tried: what follows has to be written once."""
         self.declined = ""
         """Why the latest question was not recorded."""
         self.assumed: dict[Node, bool] = {}
@@ -188,6 +196,8 @@ class Paths:
         What a library asks of tracers, which ``is_of_tracers``, is always recorded, and aligned.
         """
         known = self._known_answer(node) if is_fixed else None
+        if known is None and node in self.sizes_asked:
+            known = self._implied(node)
         if known is not None:
             return known
         told = self._told_before(node) if self._told else None
@@ -228,6 +238,19 @@ class Paths:
             known = self._known.get(node.args[0])  # type: ignore[call-overload]
             return None if known is None else not known
         return self._known.get(node)
+
+    def is_told(self, node: Node, answer: Any) -> bool:
+        """Whether the way that this run goes has this answer to a question."""
+        return type(answer) is bool and self._known.get(node) is answer
+
+    def _implied(self, node: Node) -> bool | None:
+        """The answer to a question about a size that follows from answers to others about it, of whole numbers."""
+        others = [one for one in self._known if one in self.sizes_asked and one._inputs == node._inputs]
+        literals = [arg for one in (node, *others) for arg in one.args if type(arg) is int]
+        values = {max(literal + step, 0) for literal in literals for step in (-1, 0, 1)} if others else set()
+        possible = [value for value in values if all(_holds(one, value) is self._known[one] for one in others)]
+        answers = {_holds(node, value) for value in possible}
+        return answers.pop() if len(answers) == 1 else None
 
     def assume(self, around: Paths, node: Node, answer: bool) -> None:
         """The piece runs only where a node has this answer, on a way of what is around it."""
@@ -281,6 +304,7 @@ class Paths:
         self._place, self._is_to_align = place, False
         is_own = frame is None or "-packages" not in frame.f_code.co_filename
         is_small = self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES
+        is_small = is_small and node not in self.sizes_asked
         if not is_own and not is_small and not self._can_be_aligned(node):
             self.declined = IN_LIBRARY
             return False
@@ -299,7 +323,7 @@ class Paths:
         """Whether both answers to a question of a library in a large program are tried."""
         count = sum(since is not None for _, _, since in self._told)
         can_be = self.body is None and self._place not in self.guarded and count < _MOST_ALIGNED
-        return can_be and Asked(self.bodies, self.root).depends_on_data(node)
+        return can_be and (node in self.sizes_asked or Asked(self.bodies, self.root).depends_on_data(node))
 
     @property
     def is_too_much(self) -> bool:
@@ -357,6 +381,14 @@ class Paths:
         """Whether a library asks for tracers, and a way that follows was not recorded."""
         asked = [question for question in questions(self._first) if question.is_of_tracers]
         return any(len(question.recorded()) < 2 for question in asked)
+    def is_from_outside(self, node: Node) -> bool:
+        """Whether a node is a parameter that stands for a value which was there before the piece."""
+        bodies = [self.body, *(side.body for question in questions(self._first) for side in question.sides.values())]
+        outer = {parameter: used for body in bodies if body is not None for used, parameter in body.free.items()}
+        found = outer.get(node)
+        while found in outer:
+            found = outer[found]
+        return found is not None and found.graph not in self._graphs
 
     def nodes(self) -> Iterator[Node]:
         """All nodes that were recorded."""
@@ -386,9 +418,10 @@ class Paths:
         self._close(self._first, self.graph)
         if is_whole:
             move_reads(self.graph, self._first)
-        if self._unaligned:  # ways of another mode may be the only ones that have too little in common
-            of_modes = [question.place for question in self._unaligned if question.is_of_modes]
-            raise Unaligned(*(of_modes or [question.place for question in self._unaligned]))
+        if self._unaligned:  # ways of another size or mode may be the only ones that have too little in common
+            of_sizes = [question for question in questions(self._first) if question.node in self.sizes_asked]
+            of_modes = [question for question in self._unaligned if question.is_of_modes]
+            raise Unaligned(*(question.place for question in of_sizes or of_modes or self._unaligned))
 
     def _close(self, segment: Segment, graph: Graph) -> None:
         question = segment.question

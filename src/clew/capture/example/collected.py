@@ -1,7 +1,8 @@
-"""Lists that a loop of the graph has filled: one node stands for the whole list, of whatever length it will be.
+"""Lists that a loop of the graph has filled, or that were made of a range: one node stands for the whole list, of
+whatever length it will be.
 
-As long as a list is only handed on whole, appended to, or asked for an item from either end, its length is free.
-Whoever looks at it in any other way relies on its length, which is then guarded.
+As long as a list is only handed on whole, appended to, sliced, or asked for an item from either end, its length is
+free. Whoever looks at it in any other way relies on its length, which is then guarded.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+_LITERAL = (int, type(None))
+
 
 class Collected(list[Any]):
     """A list of the example whose node is ``place``."""
 
-    __slots__ = ("in_sight", "is_settled", "place", "recorder")
+    __slots__ = ("in_sight", "is_settled", "number", "place", "recorder")
 
-    def __init__(self, items: list[Any], place: Any, recorder: Any, in_sight: bool = False) -> None:
+    def __init__(self, items: list[Any], place: Any, recorder: Any, in_sight: bool = False, number: Any = None) -> None:
         list.__init__(self, items)
+        self.number = number
+        """The traced number that all items follow from, if they do: those of a range."""
         self.in_sight = in_sight
         """Whether nobody but the function that has made the list ever sees it, or what it is taken apart by."""
         self.place = place
@@ -39,6 +44,10 @@ class Collected(list[Any]):
             return
         self._change("a list that a loop has filled is looked at inside")
         recorder, count = self.recorder, list.__len__(self)
+        if self.number is not None:
+            recorder.guard(self.number.place, self.number.plain)
+            self.is_settled = True
+            return
         node = recorder.resolve(self.place)
         recorder.guard(recorder.create(len, (node,)), count)
         self.is_settled = True
@@ -61,7 +70,7 @@ class Collected(list[Any]):
             self._change("a list that a loop has filled is appended to inside")
             recorder = self.recorder
             more = [recorder.argument(item)]
-            self.place = recorder.create(operator.add, (recorder.resolve(self.place), more))
+            self.place, self.number = recorder.create(operator.add, (recorder.resolve(self.place), more)), None
         list.append(self, item)
 
     def extend(self, items: Any) -> None:
@@ -72,6 +81,7 @@ class Collected(list[Any]):
         self._change("a list that a loop has filled is appended to inside")
         recorder = self.recorder
         self.place = recorder.create(operator.add, (recorder.resolve(self.place), recorder.argument(items)))
+        self.number = None
         return list.extend(self, list.__getitem__(items, slice(None)))
 
     def __add__(self, other: Any) -> Any:
@@ -92,6 +102,9 @@ class Collected(list[Any]):
         found = list.__getitem__(self, index)
         if not self.is_whole:
             return found
+        if isinstance(index, slice) and all(type(part) in _LITERAL for part in (index.start, index.stop, index.step)):
+            node = self.recorder.create(operator.getitem, (self.recorder.resolve(self.place), index))
+            return Collected(found, node, self.recorder, self.in_sight)
         if index == 0 or index == -1:
             return self._tied(found, index)
         self.settle()

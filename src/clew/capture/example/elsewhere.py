@@ -19,6 +19,7 @@ from types import BuiltinFunctionType, CellType, FunctionType, MethodType, Modul
 from typing import Any, NamedTuple
 
 from clew.capture.example.contents import LOGGERS, SIMPLE, contents, follows, look_up
+from clew.ir.portable import home_of
 
 _MOST = 20_000
 _MOST_STEPS = 8
@@ -195,6 +196,9 @@ class _Likeness:
             return ""
         text = repr(value)
         if kind.__repr__ is object.__repr__ or " at 0x" in text:
+            home = home_of(value) if callable(value) else None
+            if home is not None:  # a compiled function: code, too
+                return home
             raise pickle.PicklingError(
                 f"the graph relies on a variable that holds a {kind.__qualname__}, which cannot be saved"
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, MethodType
 from typing import Any
@@ -67,6 +67,8 @@ class Memory:
         self._is_end = is_end
         self._most = most
         self.ends: dict[int, Any] = {}
+        self.met: Counter[int] = Counter()
+        """How often each end was met: as a value itself, and in each container that is remembered."""
         self.streams: list[Any] = []
         self.loggers: list[Any] = []
         self.files: list[Any] = []
@@ -91,6 +93,7 @@ class Memory:
             return
         if kind not in _BUILTIN and self._is_end(value):
             self.ends[id(value)] = value
+            self.met[id(value)] += 1
             return
         role = _role(kind)
         if role == _HOLDING:

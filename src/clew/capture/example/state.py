@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -322,6 +323,12 @@ class State:
     def is_in_module(self, array: Any) -> bool:
         """Whether an array belongs to a module that lies in some container of the state."""
         return any(array is held for end in self.memory.ends.values() for held in arrays_of(end))
+
+    def hidden_ends(self) -> list[Any]:
+        """The ends in attributes and containers: what is no more than the value of a variable is not among them."""
+        plain = Counter(id(value) for _, value, _ in self._variables)
+        memory = self.memory
+        return [end for key, end in memory.ends.items() if memory.met[key] > plain[key]]
 
     def had(self, part: Any) -> bool:
         """Whether some place, or a container below one, held this very object before the run."""

@@ -132,6 +132,12 @@ class Surroundings:
         later = [(name, value) for _, name, value in found[len(self._values) :] if ask(value)]
         return [found[place][1:] for place in places] + later
 
+    def used(self, ask: Callable[[Any], bool], executed: Iterable[CodeType]) -> list[tuple[str, Any]]:
+        """The same, of those that functions name which were seen running, or which these may have called."""
+        if not self.held(ask):
+            return []
+        return [(name, value) for _, name, value in self._named_in(self._run_of(executed)[1]) if ask(value)]
+
     def values(self) -> Iterator[tuple[str, Any]]:
         """The variables by name."""
         for _, name, value in self.found:

@@ -297,8 +297,8 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
     def _modules_around(self, names: frozenset[str]) -> None:
         """A program may use modules that are no parts of it: their mode, their settings, and the parameters that it
         read must still be theirs."""
-        around = self.surroundings.held(_is_module)
-        hidden = [module for module in self.state.memory.ends.values() if isinstance(module, torch.nn.Module)]
+        around = self.surroundings.used(_is_module, self.recorder.executed.values())
+        hidden = [module for module in self.state.hidden_ends() if isinstance(module, torch.nn.Module)]
         if not around and not hidden:
             return
         closed = isinstance(self.module, ClosedOver)

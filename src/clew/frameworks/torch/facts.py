@@ -305,7 +305,8 @@ def _limits_class(original: Any, current: Current) -> Any:
                 raise
             return fact(value, recorder.create(original, *nodes), recorder)
 
-    return Standing(original.__name__, (), {"__module__": "torch", "__doc__": original.__doc__})
+    held = {"__module__": "torch", "__doc__": original.__doc__, "__wrapped__": original}
+    return Standing(original.__name__, (), held)
 
 
 # ---- comparisons that nobody sees ------------------------------------------------------------------------------------

@@ -14,18 +14,20 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
 
-from clew.capture.example.call_sites import redirected
+from clew.capture.example.bytecode import instructions_at
+from clew.capture.example.call_sites import original_of, redirected
 from clew.capture.example.collected import Collected
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.traced import Traced
 from clew.frameworks.torch.by_name import noted
+from clew.frameworks.torch.packages import called_at
 from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute, traced
 
 Current = Callable[[], Any]
@@ -155,6 +157,8 @@ def _range(*args: Any) -> Any:
     recorder = number.recorder
     plain = builtins.range(*recorder.concrete((start, stop, step)))
     if type(start) is int and type(step) is int and step == 1 and len(plain) > 0:
+        if start == 0 and _goes_into_list(sys._getframe(1)):
+            return OpenRange(stop)
         recorder.guard(stop.place, stop.plain)
         return plain
     steps = recorder.create(builtins.range, recorder.argument(args))
@@ -206,6 +210,65 @@ class Steps:
         return hash(self._plain())
 
 
+def _goes_into_list(frame: FrameType) -> bool:
+    """Whether a frame hands what its call gives to ``list``, and to nobody else."""
+    steps, place = instructions_at(frame.f_code, frame.f_lasti)
+    following = next(step for step in steps[place + 1 :] if step.opname not in ("CACHE", "PRECALL"))
+    is_call = following.opname == "CALL" and following.arg == 1
+    return is_call and called_at(original_of(frame.f_code), following.offset)[:1] == ("list",)
+
+
+class OpenRange:
+    """``range(n)`` of a traced number on its way into ``list``; whoever looks at it instead relies on the number."""
+
+    __class__ = property(lambda self: range)  # type: ignore[assignment, misc]
+
+    def __init__(self, number: Any) -> None:
+        self._number = number
+
+    def listed(self) -> list[Any]:
+        """The list of its items, whose length is free."""
+        number, recorder = self._number, self._number.recorder
+        node = recorder.create(list, (recorder.create(builtins.range, (recorder.argument(number),)),))
+        return Collected(list(builtins.range(number.plain)), node, recorder, number=number)
+
+    def _plain(self) -> range:
+        return builtins.range(operator.index(self._number))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._plain())
+
+    def __reversed__(self) -> Iterator[int]:
+        return reversed(self._plain())
+
+    def __len__(self) -> int:
+        return len(self._plain())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._plain()[index]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._plain()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain(), name)
+
+    def __repr__(self) -> str:
+        return repr(self._plain())
+
+    def __eq__(self, other: object) -> bool:
+        return self._plain() == other
+
+    def __hash__(self) -> int:
+        return hash(self._plain())
+
+
+def _list(*args: Any) -> Any:
+    """``list``: of a range whose length is free it is free, too."""
+    is_open = len(args) == 1 and type(args[0]) is OpenRange
+    return args[0].listed() if is_open else list(*args)
+
+
 def _truth(current: Current) -> Callable[..., Any]:
     """``bool``: where branches are captured, the truth of what comes from data is a number of the graph."""
 
@@ -249,6 +312,7 @@ _MAKERS: dict[str, Callable[[Current], Callable[..., Any]]] = {
     "max": lambda current: _choosing(max),
     "min": lambda current: _choosing(min),
     "range": lambda current: _range,
+    "list": lambda current: _list,
     "len": _length,
     "bool": _truth,
 }

@@ -515,7 +515,7 @@ class TorchRecorder(Recorder):
 
     def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value; not after a step that a failing guard could not take back."""
-        if self.open and is_decided(self, place):
+        if self.open and (is_decided(self, place) or self._is_told(place, answer)):
             return
         known = (self.resolve(place), (type(answer), answer)) in self._guarded
         if self.paths is not None and self.open and not known and type(answer) is int:
@@ -523,6 +523,10 @@ class TorchRecorder(Recorder):
         if self._no_return and not known:
             raise not_followed(f"a program that {self._no_return} an argument, and then asks for a value,")
         super().guard(place, answer, why)
+
+    def _is_told(self, place: Any, answer: Any) -> bool:
+        """Whether the way that the run goes has this answer."""
+        return self.paths is not None and type(answer) is bool and self.paths.is_told(self.resolve(place), answer)
 
     def is_of_modes(self, place: Any) -> bool:
         """Whether a value hangs on modes of parts, and on dtypes, alone."""
@@ -541,6 +545,13 @@ class TorchRecorder(Recorder):
         if is_data and self.paths is not None and not self.is_of_modes(place):
             self.tracers.before_question()
         return super().truth(place, answer, is_data, is_fixed)
+
+    def asks_for_batch(self, node: Node) -> bool:
+        """Whether a question is about nothing but how many examples there are; both of its answers are tried then."""
+        if self.paths is None or self.refuses_questions or not self.sizes.is_about_batch(node):
+            return False
+        self.paths.sizes_asked.add(node)
+        return True
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""

@@ -93,7 +93,7 @@ class Rollback:
             if owner is not None and self.recorder is not None:
                 self.recorder.undo.keep_facts(tensor)
             if owner is not None and id(owner) not in self._saved:
-                self._saved[id(owner)] = (owner, owner.detach().clone())
+                self._saved[id(owner)] = (owner, each_once(owner).clone())
 
     def check_unseen(self) -> None:
         """Raise if the program changed something that no node of the graph changes."""
@@ -138,7 +138,7 @@ class Rollback:
             sys.modules["numpy.random"].set_state(self._numpy_random)
         with torch._C.DisableTorchFunction():
             for tensor, copy in self._saved.values():
-                tensor.detach().copy_(copy)
+                each_once(tensor).copy_(copy)
             for tensor, flag in self._flags:
                 if tensor.is_leaf and tensor.requires_grad != flag:
                     tensor.requires_grad_(flag)
@@ -147,6 +147,17 @@ class Rollback:
         for tensor, before in self._attributes:
             vars(tensor).clear()
             vars(tensor).update(before)
+
+
+def each_once(tensor: torch.Tensor) -> torch.Tensor:
+    """A view of a tensor without history; of an expanded one, whose elements share memory, each element once: torch
+    writes to no other."""
+    view = tensor.detach()
+    if view.layout is torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(view):
+        for axis, (size, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
+            if stride == 0 and size > 1:
+                view = view.narrow(axis, 0, 1)
+    return view
 
 
 def _storage(tensor: torch.Tensor) -> int:

@@ -132,7 +132,15 @@ def _truth(self: Any) -> bool:
     asks_data = is_free(node, recorder)
     if asks_data and recorder.refuses_questions and is_of_modes(node, recorder):  # which are no data of the user's
         asks_data = False
-    return bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
+    if not asks_data and _INSTALLED in sys._getframe(1).f_code.co_filename and recorder.asks_for_batch(node):
+        asks_data = True
+    chosen = bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
+    if type(self.plain) is bool:
+        self.plain = chosen  # on the way that the run goes it is nothing else
+    return chosen
+
+
+_INSTALLED = "-packages"
 
 
 def is_decided(recorder: Any, place: Any) -> bool:

@@ -6,6 +6,7 @@ call does not raise, given the ranks of the example. A size that hangs on settin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from clew.capture.example.sizes import (
@@ -21,6 +22,7 @@ from clew.frameworks.torch.shape_rules import (
     Call,
     Dimension,
     Rule,
+    Unknown,
 )
 from clew.ir.types import ScalarType
 
@@ -93,13 +95,21 @@ def one_hot_rule(call: Call) -> Answer:
 
 
 def pad_rule(call: Call) -> Answer:
-    shape, widths = list(call.shape(call.get(0, "input"))), call.get(1, "pad")
+    shape: list[Any] = list(call.shape(call.get(0, "input")))
+    widths = call.get(1, "pad")
     if not isinstance(widths, (tuple, list)) or len(widths) % 2:
         return None
     for place in range(len(widths) // 2):
-        before, after = call.size(widths[2 * place]), call.size(widths[2 * place + 1])
-        shape[-1 - place] = add(shape[-1 - place], add(before, after))
+        shape[-1 - place] = _padded(call, shape[-1 - place], widths[2 * place : 2 * place + 2])
     return shape
+
+
+def _padded(call: Call, size: Size, widths: Sequence[Any]) -> Dimension:
+    """A size with what is put before and after it; None if one of these is a tensor, say."""
+    try:
+        return add(size, add(*map(call.size, widths)))
+    except Unknown:
+        return None
 
 
 def _per_dimension(call: Call, value: Any, count: int) -> list[Size]:
@@ -127,6 +137,15 @@ def convolution_rule(count: int) -> Rule:
         )
         inner = map(_windows, shape[-count:], weight[2:], strides, paddings, dilations)
         return [*shape[: -count - 1], weight[0], *inner]
+
+    return rule
+
+
+def transposed_convolution_rule(count: int) -> Rule:
+    """Transposed convolutions: what comes before the channels stays."""
+
+    def rule(call: Call) -> Answer:
+        return [*call.shape(call.get(0, "input"))[: -count - 1], *[None] * (count + 1)]
 
     return rule
 

@@ -161,6 +161,7 @@ _BY_NAME: dict[str, Rule] = {
     "conv1d": made.convolution_rule(1),
     "conv2d": made.convolution_rule(2),
     "conv3d": made.convolution_rule(3),
+    **{f"conv_transpose{count}d": made.transposed_convolution_rule(count) for count in (1, 2, 3)},
     "max_pool1d": made.pooled_rule(1),
     "max_pool2d": made.pooled_rule(2),
     "max_pool3d": made.pooled_rule(3),
@@ -206,6 +207,9 @@ LAYERS: dict[type, Rule] = {
     torch.nn.Conv1d: _convolution_layer(1),
     torch.nn.Conv2d: _convolution_layer(2),
     torch.nn.Conv3d: _convolution_layer(3),
+    torch.nn.ConvTranspose1d: made.transposed_convolution_rule(1),
+    torch.nn.ConvTranspose2d: made.transposed_convolution_rule(2),
+    torch.nn.ConvTranspose3d: made.transposed_convolution_rule(3),
     **{
         getattr(torch.nn, f"{kind}{count}d"): _pool_layer(count)
         for kind in ("MaxPool", "AvgPool", "AdaptiveAvgPool", "AdaptiveMaxPool")

@@ -27,6 +27,7 @@ from clew.capture.example.sizes import (
     ARITHMETIC,
     COMPARISONS,
     Atom,
+    Expression,
     Size,
     Symbol,
     as_symbol,
@@ -493,6 +494,18 @@ class Sizes:
             given = tuple(recorder.argument(value) for value in values)
             self._note(self._make(function, given, is_result=True), size)
         return self.place(size)
+
+    def is_about_batch(self, node: Node) -> bool:
+        """Whether a node asks of the first size of an input, which has others too, whether it is one."""
+        sizes = [self._sizes.get(arg) if isinstance(arg, Node) else arg for arg in node.args]
+        symbols = [as_symbol(size) for size in sizes if isinstance(size, Expression)]
+        if node.target not in COMPARISONS or len(symbols) != 1 or len(sizes) != 2 or 1 not in sizes:
+            return False
+        if symbols[0] is None:
+            return False
+        owner, place = symbols[0].place
+        is_input = isinstance(owner, Node) and owner.op == "placeholder" and place == 0
+        return is_input and isinstance(owner.value_type, ArrayType) and len(owner.value_type.shape) > 1
 
     def _comparison(self, function: Any, left: Size, right: Size) -> Node:
         key = (function, left, right)
