@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.example.under_way import LOCK
 from clew.codegen.python import PythonCode
@@ -55,7 +55,9 @@ class _OriginalSignature:
 class HoldsGraph:
     """What functions and modules of graphs show of their graph."""
 
-    _graph: Graph
+    if TYPE_CHECKING:  # torch.jit reads the annotations of modules' classes, and knows no graph
+        _graph: Graph
+
     _inlines = False
     """Whether the code that is shown writes short values where they are used: in captures, not in graphs of torch.fx's
     kind, where people look for one line a node."""
