@@ -59,7 +59,12 @@ class Diverged(CaptureError):
 
 
 class Unaligned(Exception):
-    """Both answers to a question of a library were recorded, and have too little in common; ``args`` has the places."""
+    """Both answers to a question of a library were recorded, and have too little in common; ``args`` has the places.
+    If it ``is_of_modes``, these are questions for modes of training."""
+
+    def __init__(self, *places: Any, is_of_modes: bool) -> None:
+        super().__init__(*places)
+        self.is_of_modes = is_of_modes
 
 
 class PathGraph(Graph):
@@ -380,8 +385,9 @@ class Paths:
         if is_whole:
             move_reads(self.graph, self._first)
         if self._unaligned:  # ways of another mode may be the only ones that have too little in common
-            of_modes = [question.place for question in self._unaligned if question.is_of_modes]
-            raise Unaligned(*(of_modes or [question.place for question in self._unaligned]))
+            asked = [question for question in self._unaligned if not question.is_of_tracers]
+            of_modes = [question.place for question in asked if question.is_of_modes]
+            raise Unaligned(*(of_modes or [question.place for question in asked]), is_of_modes=bool(of_modes))
 
     def _close(self, segment: Segment, graph: Graph) -> None:
         question = segment.question

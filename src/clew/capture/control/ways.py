@@ -245,7 +245,9 @@ def _either(segment: Segment, graph: Graph, first: Question, between: Segment) -
     """Whether one of several tracers is at work: all may be asked at once."""
     assert between.body is not None
     flag = segment.inside(first.node)
-    asked = [node for node in between.body.graph.nodes if node.op == "call_function" and node.target is not operator.or_]
+    asked = [
+        node for node in between.body.graph.nodes if node.op == "call_function" and node.target is not operator.or_
+    ]
     for node in asked:
         name = "is_traced" if node is asked[-1] else None
         flag = graph.create_node("call_function", operator.or_, (flag, graph.node_copy(node)), {}, name)
