@@ -41,6 +41,8 @@ _FEW_NODES = 64
 _MOST_COMPARISONS = 1_000_000
 """Two long recordings of calls that all look alike take too long to compare."""
 _STACK = "nn_module_stack"
+_TOLD = 2
+"""A check has a value and what it expects; the rest of its arguments tells people of it."""
 _BOOL = ScalarType("bool")
 
 
@@ -168,7 +170,8 @@ class Alignment:
     def _share(self, left: Node, right: Node) -> None:
         before = set(self.choices)
         try:
-            args = self._joined(left.args, right.args, "")
+            told = _TOLD if is_check(left) else None  # what follows tells people of the check, by names of this way
+            args = (*self._joined(left.args[:told], right.args[:told], ""), *(left.args[told:] if told else ()))
             kwargs = {name: self._joined(left.kwargs[name], right.kwargs[name], name) for name in left.kwargs}
             if _is_read(left) and any(isinstance(leaf, _Choice) for leaf in leaves(args)):
                 raise _Unalike
@@ -539,7 +542,7 @@ def _key(node: Node, outer: dict[Node, Node]) -> Any:
         return (*parts, *(_constant(leaf, outer) for leaf in leaves(node.args)))
     stack = tuple((node._meta or {}).get(_STACK, ()))
     if is_check(node):
-        return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args)))
+        return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args[:_TOLD])))
     if bodies_of(node):
         return (*parts, node.source, stack, *map(str, bodies_of(node)))
     return (*parts, node.source, stack)
