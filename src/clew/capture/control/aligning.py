@@ -41,6 +41,8 @@ _FEW_NODES = 64
 _MOST_COMPARISONS = 1_000_000
 """Two long recordings of calls that all look alike take too long to compare."""
 _STACK = "nn_module_stack"
+_TOLD = 2
+"""A check has a value and what it expects; the rest of its arguments tells people of it."""
 _BOOL = ScalarType("bool")
 
 
@@ -168,7 +170,9 @@ class Alignment:
     def _share(self, left: Node, right: Node) -> None:
         before = set(self.choices)
         try:
-            args = self._joined_bodies(left, right) or self._joined(left.args, right.args, "")
+            told = _TOLD if is_check(left) else None  # what follows tells people of the check, by names of this way
+            joined = self._joined_bodies(left, right) or self._joined(left.args[:told], right.args[:told], "")
+            args = (*joined, *(left.args[told:] if told else ()))
             kwargs = {name: self._joined(left.kwargs[name], right.kwargs[name], name) for name in left.kwargs}
             has_choice = any(isinstance(leaf, _Choice) for leaf in leaves(args))
             if has_choice and _is_read(left):
@@ -571,7 +575,7 @@ def _key(node: Node, outer: dict[Node, Node]) -> Any:
         return (*parts, *(_constant(leaf, outer) for leaf in leaves(node.args)))
     stack = tuple((node._meta or {}).get(_STACK, ()))
     if is_check(node):
-        return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args)))
+        return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args[:_TOLD])))
     if bodies_of(node):
         inner = [one for body in bodies_of(node) for one in all_nodes(body) if one.op != "placeholder"]
         return (*parts, node.source, stack, *((one.op, identity(one.target)) for one in inner))

@@ -97,7 +97,7 @@ def explore_ways(
     try:
         captured = first.captured(runs)
     except Unaligned as found:
-        if first.findings.tracers is LibraryTracers.FOLLOWED:
+        if first.findings.tracers is LibraryTracers.FOLLOWED and not found.is_of_modes:
             first.findings.tracers = LibraryTracers.LEFT
         else:
             first.findings.guarded.update(found.args)

@@ -59,7 +59,12 @@ class Diverged(CaptureError):
 
 
 class Unaligned(Exception):
-    """Both answers to a question of a library were recorded, and have too little in common; ``args`` has the places."""
+    """Both answers to a question of a library were recorded, and have too little in common; ``args`` has the places.
+    If it ``is_of_modes``, these are questions for modes of training."""
+
+    def __init__(self, *places: Any, is_of_modes: bool) -> None:
+        super().__init__(*places)
+        self.is_of_modes = is_of_modes
 
 
 def _holds(comparison: Node, size: int) -> bool:
@@ -420,8 +425,10 @@ class Paths:
             move_reads(self.graph, self._first)
         if self._unaligned:  # ways of another size or mode may be the only ones that have too little in common
             of_sizes = [question for question in questions(self._first) if question.node in self.sizes_asked]
-            of_modes = [question for question in self._unaligned if question.is_of_modes]
-            raise Unaligned(*(question.place for question in of_sizes or of_modes or self._unaligned))
+            asked = [question for question in self._unaligned if not question.is_of_tracers]
+            of_modes = [] if of_sizes else [question for question in asked if question.is_of_modes]
+            places = [question.place for question in of_sizes or of_modes or asked]
+            raise Unaligned(*places, is_of_modes=bool(of_modes))
 
     def _close(self, segment: Segment, graph: Graph) -> None:
         question = segment.question

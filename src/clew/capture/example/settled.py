@@ -12,6 +12,7 @@ import operator
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from clew.capture.example.contents import ATTRIBUTE, ITEM, contents
@@ -19,7 +20,6 @@ from clew.capture.example.guards import CHECKS, require, require_either
 from clew.capture.example.state import State
 from clew.capture.example.writes import set_attribute
 from clew.ir.arguments import map_aggregate
-from clew.ir.equality import same_graph
 from clew.ir.graph import Graph
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
@@ -116,7 +116,17 @@ def _is_the_same(node: Node, other: Node, names: dict[Node, str]) -> bool:
     ours, theirs = (node.args[counts], node.kwargs), (other.args[counts], other.kwargs)
     if not same or _spelled(ours, names) != _spelled(theirs, names):
         return False
-    return all(map(same_graph, bodies_of(node), bodies_of(other)))
+    return all(map(_same_bodies, bodies_of(node), bodies_of(other)))
+
+
+def _same_bodies(left: Graph, right: Graph) -> bool:
+    """Whether two graphs of branches or loops do the same, however their nodes are named."""
+    names: dict[Node, str] = {}
+    for place, (node, other) in enumerate(zip_longest(left.nodes, right.nodes)):
+        if node is None or other is None or not _is_the_same(node, other, names):
+            return False
+        names[node] = names[other] = f"%{place}"
+    return True
 
 
 def _spelled(nest: Any, names: dict[Node, str]) -> str:
