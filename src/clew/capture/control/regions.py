@@ -259,7 +259,9 @@ class Regions:
 
     def contained(self, value: Any, group: Any) -> Any:
         """Whether a dtype is one of a group, as a number of the graph; None if the value is none."""
-        if not self._is_on() or not self.support.is_fact(value) or any(map(self._is_leaf, group)):
+        if not self._is_on() or not self.support.is_fact(value):
+            return None
+        if not all(type(one) is type(value.plain) for one in group):
             return None
         node = self.recorder.create(operator.contains, (tuple(group), self.recorder.argument(value)))
         return self.recorder.result(value.plain in group, node)

@@ -324,16 +324,23 @@ def move_reads(graph: Graph, segment: Segment) -> None:
     """
     before = set(segment.nodes)
     reads = [node for node in graph.nodes if node not in before and node.users]
-    for node in reversed([node for node in reads if node.op == "get_attr" or _is_result(node) or _is_number(node)]):
+    for node in reversed([node for node in reads if _is_of_attribute(node) or _is_result(node) or _is_number(node)]):
         min(node.users).prepend(node)
     asked = segment.nodes[-1] if segment.nodes else None
     if asked is None or asked.graph is not graph or effect_of(asked) is not Effect.NONE:
         return
-    for node in [node for node in reads if is_fact(node) and not _is_result(node)]:
+    for node in [node for node in reads if is_fact(node) and not _is_result(node) and not _is_of_attribute(node)]:
         if all(used < asked or used.op == "get_attr" for used in node.all_input_nodes):
             for used in [used for used in node.all_input_nodes if used > asked]:
                 asked.prepend(used)
             asked.prepend(node)
+
+
+def _is_of_attribute(node: Node) -> bool:
+    """Whether a node reads an attribute of the root, or the dtype or device of one."""
+    if node.op == "get_attr":
+        return True
+    return node.target is getattr and node.args[1] in ("dtype", "device") and node.args[0].op == "get_attr"  # type: ignore[union-attr]
 
 
 def _is_result(node: Node) -> bool:

@@ -473,7 +473,8 @@ class TorchRecorder(Recorder):
         if known is not None and known[0]() is tensor:
             return known[1]
         owner = self.node_of(tensor)
-        made = make(self.create(getattr, (owner, name)) if self._reshapes_inside else Pending(getattr, (owner, name)))
+        place = Pending(getattr, (owner, name), None if name == "shape" else name)
+        made = make(self.create(getattr, (owner, name)) if self._reshapes_inside else place)
         self._properties[id(tensor), name, reader] = (weakref.ref(tensor), made)
         return made
 

@@ -136,8 +136,6 @@ def _common(sizes: Sizes, left: Dimension, right: Dimension) -> Dimension:
             return other
         if sizes.is_held(one) and sizes.example(one) == 1 and sizes.relies_on(operator.eq, one, 1):
             return other
-        if sizes.is_held(one) and sizes.example(one) > 1 and sizes.relies_on(operator.gt, one, 1):
-            return one
     return None
 
 
