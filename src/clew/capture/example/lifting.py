@@ -297,6 +297,10 @@ def _lifted(node: Node, subject: Expression) -> Guard:
         expected = None
     if test == "equals" and expected is False and _is_comparison(subject, operator.ne):
         subject, expected = Call(operator.eq, subject.args), True
+    if isinstance(subject, Call) and subject.function is bool and _is_negated_mode(subject.args[0]):
+        subject = subject.args[0]
+    if test == "equals" and type(expected) is bool and _is_negated_mode(subject):
+        subject, expected = subject.args[0], not expected
     reason = str(node.args[4]) if len(node.args) > 4 else ""
     is_worded = test in _WORDED or _has_own_function(subject)
     label = str(node.args[2]) if is_worded and len(node.args) > 2 else ""
@@ -385,6 +389,12 @@ def _is_equality(one: Guard, answer: bool, function: Any = operator.eq) -> bool:
 
 def _is_comparison(subject: Expression, function: Any) -> bool:
     return isinstance(subject, Call) and subject.function is function and _is_distinct(subject.args[1])
+
+
+def _is_negated_mode(subject: Expression) -> bool:
+    """Whether an expression is ``not part.training``."""
+    given = subject.args[0] if isinstance(subject, Call) and subject.function is operator.not_ else None
+    return isinstance(given, Attribute) and given.path.rpartition(".")[2] == "training"
 
 
 def _is_distinct(value: Any) -> bool:
