@@ -540,12 +540,12 @@ def _checks_of_sizes(recording: _Recording) -> set[Node]:
 
 
 def _is_of_sizes(value: Any, recording: _Recording) -> bool:
-    """Whether a number follows from sizes and literals alone; parameters of the recording stand for nodes around it."""
+    """Whether a value follows from sizes, dtypes, devices and literals alone; parameters stand for nodes around."""
     waiting, seen = [value], set[Node]()
     while waiting:
         node = waiting.pop()
         node = recording.outer.get(node, node)
-        if not isinstance(node, Node) or node in seen or is_size(node):
+        if not isinstance(node, Node) or node in seen or is_size(node) or node.target is getattr:
             continue
         if not is_calculated(node):
             return False
