@@ -29,7 +29,7 @@ from clew.codegen.writer import Writer
 from clew.ir.collector import CollectorPaused
 from clew.ir.deferred import can_wait
 from clew.ir.graph import Graph
-from clew.ir.guards import is_guard
+from clew.ir.guards import guard, is_guard
 from clew.ir.guests import present
 from clew.ir.names import Namespace
 from clew.ir.node import Node
@@ -125,7 +125,8 @@ class CodeGen:
         variables = frozenset(getattr(options.get("owner"), VARIABLES, ())) if options.get("shown") else frozenset()
         scope, plan = self._scope(nodes, root_module, namespace, variables)
         scope.is_portable = bool(options.get("portable"))
-        scope.waiting = frozenset(node for node in own if is_guard(node) and can_wait(node, options.get("owner")))
+        guards = [node for node in own if node.target is guard]
+        scope.waiting = frozenset(node for node in guards if can_wait(node, options.get("owner")))
         if options.get("shown"):
             plan.frees.clear()
             scope.owner, scope.equals, scope.is_shown = options.get("owner"), "=", True

@@ -58,6 +58,13 @@ def nested_graphs(graph: Any) -> Iterator[Any]:
                     yield body
 
 
+def all_with_bodies(graph: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The nodes of a graph, and of those inside it, that have graphs among their arguments, and these graphs."""
+    if graph._may_nest:
+        for around in (graph, *nested_graphs(graph)):
+            yield from with_bodies(around.nodes)
+
+
 def all_nodes(graph: Any) -> Iterator[Any]:
     """The nodes of a graph, then those of the graphs inside it."""
     yield from graph.nodes

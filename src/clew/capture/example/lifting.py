@@ -23,7 +23,7 @@ from clew.ir.effects import effect_of, is_impure, sets_state
 from clew.ir.graph import Graph
 from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, guard
 from clew.ir.guests import Effect
-from clew.ir.nested import all_nodes, bodies_of, nested_graphs
+from clew.ir.nested import all_with_bodies, bodies_of, nested_graphs
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 
@@ -125,8 +125,8 @@ class _Lifter:
         self._served: list[Node] = []
         self._recomputed: set[Node] = set()
         self._dependence = Dependence()
-        for branch in map(control_of, all_nodes(graph)):
-            if isinstance(branch, Branch):
+        for node, _ in all_with_bodies(graph):
+            if isinstance(branch := control_of(node), Branch):
                 self._dependence.enter(branch)
 
     def lift(self, node: Node, passed: list[Node]) -> None:

@@ -6,6 +6,7 @@ A run that finds out something that must be known from the start is undone, and 
 
 from __future__ import annotations
 
+import functools
 from contextlib import suppress
 from typing import Any
 
@@ -62,10 +63,10 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
 def _lift(captured: Captured, settings: Options) -> None:
     """Let guards leave the graph, those too that follow from sizes, dtypes and devices of what came in."""
     graph, root = captured.graph, captured.module
-    facts = Facts(graph, root)
+    facts = functools.cache(lambda: Facts(graph, root))  # few captures need them
 
     def computed(value: Any) -> Expression | None:
-        found = facts.expression(value)
+        found = facts().expression(value)
         return by_sizes(value) if found is None else found
 
     if lift_guards(graph, root, computed):

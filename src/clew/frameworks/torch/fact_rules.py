@@ -23,7 +23,7 @@ from clew.ir.arguments import leaves
 from clew.ir.control import Branch, choose, closing_branch, control_of, returned
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Expression
-from clew.ir.nested import all_nodes
+from clew.ir.nested import all_with_bodies
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 
@@ -62,8 +62,8 @@ class Facts:
         self._has_ranks = arrays <= {node.args[0] for node in graph.nodes if _is_guarded_rank(node)}
         self._sizes = EntrySizes(graph, root)
         self._dependence = Dependence()
-        for branch in map(control_of, all_nodes(graph)):
-            if isinstance(branch, Branch):
+        for node, _ in all_with_bodies(graph):
+            if isinstance(branch := control_of(node), Branch):
                 self._dependence.enter(branch)
         self._sources: dict[tuple[Node, str], Source | None] = {}
 

@@ -43,7 +43,7 @@ from clew.frameworks.torch.shape_table import answer_of
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
-from clew.ir.nested import all_nodes, bodies_of
+from clew.ir.nested import all_with_bodies
 from clew.ir.node import Node
 from clew.ir.source import user_source
 from clew.ir.types import ArrayType, ScalarType
@@ -313,7 +313,8 @@ class Sizes:
         says if the call does not raise. Those that follow a question come first, before the ways become one."""
         bodies = self._recorder.bodies
         ways = bodies.ways if of_ways else []
-        around = {} if of_ways else {body: node for node in all_nodes(bodies.outermost) for body in bodies_of(node)}
+        nested = () if of_ways else all_with_bodies(bodies.outermost)
+        around = {body: node for node, found in nested for body in found}
         graphs = {way.graph for way in ways} if of_ways else {bodies.outermost, *around}
         live = set[Node]() if self._recorder.paths is None else self._recorder.paths.asked()
         for node in self._assumed_for(self._asked):
