@@ -179,8 +179,7 @@ class Alignment:
         for key in self.choices.keys() - before:
             self.choices[key].user = shared
         pairs = list(zip(self.recordings, (left, right), strict=True))
-        # What a branch gives is there only behind it.
-        is_early = only_asks(left) and not any(isinstance(leaf, _Choice) for leaf in leaves((args, kwargs)))
+        is_early = only_asks(left)
         if is_early and all(recording.can_be_read(node, row) for recording, node in pairs):
             self._early.append(shared)
             for recording, node in pairs:
