@@ -532,26 +532,10 @@ def _checks_of_sizes(recording: _Recording) -> set[Node]:
             if recording.is_own(recording.value(node)) and node not in needed:
                 needed.add(node)
                 waiting += node.all_input_nodes
-        if _is_of_sizes(check.args[0], recording) and all(
-            recording.can_be_read(node, recording.row(node)) for node in needed
-        ):
+        is_of_sizes = all(is_size(node) or is_calculated(node) for node in needed - {check})
+        if is_of_sizes and all(recording.can_be_read(node, recording.row(node)) for node in needed):
             found |= needed
     return found
-
-
-def _is_of_sizes(value: Any, recording: _Recording) -> bool:
-    """Whether a value follows from sizes, dtypes, devices and literals alone; parameters stand for nodes around."""
-    waiting, seen = [value], set[Node]()
-    while waiting:
-        node = waiting.pop()
-        node = recording.outer.get(node, node)
-        if not isinstance(node, Node) or node in seen or is_size(node) or node.target is getattr:
-            continue
-        if not is_calculated(node):
-            return False
-        seen.add(node)
-        waiting += node.all_input_nodes
-    return isinstance(value, Node)
 
 
 # ---- what is alike -----------------------------------------------------------------------------------------------
