@@ -12,6 +12,7 @@ import jax
 import pytest
 
 import clew
+from clew.capture.example.guards import Variable
 from tests.architecture.test_no_framework import SOURCE
 
 from .compare import assert_same, bits
@@ -25,8 +26,9 @@ from tests.frameworks.jax.compare import bits
 
 with open(sys.argv[1], "rb") as file:
     saved = pickle.load(file)
-for name, (text, constants, args, wanted) in saved.items():
-    function = clew.GraphFunction(SimpleNamespace(**constants), clew.parse(text), name)
+for name, (text, objects, constants, args, wanted) in saved.items():
+    graph = clew.parse(text, objects=objects)
+    function = clew.GraphFunction(SimpleNamespace(**constants), graph, name)
     args = jax.tree_util.tree_map(lambda leaf: jax.random.wrap_key_data(leaf[1]) if type(leaf) is tuple else leaf, args,
                                   is_leaf=lambda leaf: type(leaf) is tuple and leaf[:1] == ("key",))
     got = [bits(leaf) for leaf in jax.tree_util.tree_leaves(function(*args))]
@@ -61,11 +63,11 @@ def test_all_run_from_text_in_a_new_process(tmp_path: Any) -> None:
     for name, (_, example) in PROGRAMS.items():
         graph = captured(name)
         text, objects = clew.text_and_objects(graph.graph)
-        assert not objects, (name, objects)
-        assert clew.difference(clew.parse(text), graph.graph) is None
+        assert all(type(one) is Variable for one in objects.values()), (name, objects)
+        assert clew.difference(clew.parse(text, objects=objects), graph.graph) is None
         wanted = [bits(leaf) for leaf in jax.tree_util.tree_leaves(graph(*example))]
         keys = jax.tree_util.tree_map(_without_keys, example)
-        saved[name] = (text, vars(graph.root), keys, wanted)
+        saved[name] = (text, objects, vars(graph.root), keys, wanted)
     file = tmp_path / "saved.pickle"
     file.write_bytes(pickle.dumps(saved))
     paths = f"{SOURCE}:{SOURCE.parent}"

@@ -40,7 +40,7 @@ _IMPLIED: dict[Any, tuple[Any, ...]] = {
 }
 _ASKED_BY: dict[Any, Any] = {torch.cuda.is_current_stream_capturing: cannot_read_tensors}
 """What a graph calls instead: a library that asks for streams wants to know whether it may ask for data."""
-COMPILING = "_bound_compiling"
+COMPILING = "_ready_compiling"
 """What bound code calls the function that tells whether torch's compiler reads it."""
 _OTHER_NAMES = frozenset({"is_compiling", "is_dynamo_compiling"})
 """Functions of torch that do nothing but ask one of these."""
