@@ -178,16 +178,3 @@ def test_numbers_computed_of_a_choice_stand_behind_its_branch(library: ModuleTyp
         assert sum(node.op == "call_module" for node in all_nodes(captured.graph)) == 30
         agree(captured, model, torch.randn(2, 5, 8), full)
         agree(captured, model, torch.randn(2, 5, 8), padded)
-
-
-def test_checks_of_data_belong_to_their_way(library: ModuleType) -> None:
-    model = library.Grouped().eval()
-    kinds = torch.tensor([0, 0, 1, 1, 0])
-    captured = clew.trace(model, (torch.randn(2, 5, 8), kinds))
-    agree(captured, model, torch.randn(2, 5, 8), kinds)
-    for other in ([0, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 2, 2, 0], [1, 0, 1, 0, 1]):
-        try:
-            found = captured(torch.ones(2, 5, 8), torch.tensor(other))
-        except GuardError:
-            continue
-        assert torch.equal(found, model(torch.ones(2, 5, 8), torch.tensor(other)))

@@ -93,7 +93,6 @@ def explore_ways(
         first.findings.tracers = LibraryTracers.LEFT
         return None
     captured: Captured | None = None
-    first.findings.is_aligned = first.is_aligned
     try:
         captured = first.captured(runs)
     except Unaligned as found:

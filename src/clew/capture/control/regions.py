@@ -20,6 +20,7 @@ from clew.capture.control.runtime import Outcome
 from clew.capture.control.snapshot import Snapshot
 from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING
+from clew.capture.example.known import names_stored
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -142,9 +143,12 @@ class Regions:
             self._open_loop()
 
     def before_fact(self) -> None:
-        """The program asks for a dtype: a branch on it is one of the graph, as one on a mode is."""
+        """The program asks for a dtype: a branch on it is one of the graph, as one on a mode is; not in a function that
+        sets attributes, whose first call may set what later calls go by."""
         frame = user_frame(1) if self._is_on() else None
         function = None if frame is None else _function_of(frame)
+        if function is not None and names_stored([function]):
+            return
         if function is not None:
             self.rewrites.meet(function)
         if frame is not None:

@@ -61,8 +61,6 @@ class Findings:
         """Whether questions of code that is not the user's are worth a run for each answer."""
         self.guarded: set[Any] = set()
         """Places in libraries whose questions are guarded, since the two answers have too little in common."""
-        self.is_aligned = False
-        """Whether several ways were recorded, and written as one."""
         self.tracers = LibraryTracers.PLAIN
         self.asked_tracers: set[Any] = set()
         """What libraries have asked to learn whether the program is traced, if that is followed."""

@@ -51,8 +51,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     findings = Findings(options.lifted)
     findings.lifted |= {slot.key: slot for slot in places_in(around)}
     captured = _capture(fn, args, kwargs, settings, findings)
-    is_one_way = findings.is_aligned or not captured.several_ways
-    if findings.settling is not None and not settings.keep and is_one_way:
+    if findings.settling is not None and not settings.keep:
         with settled(findings.settling), suppress(ClewError):
             twin = _capture(fn, args, kwargs, settings, Findings(dict(findings.lifted)))
             widen(captured.graph, twin.graph, findings.settling)
