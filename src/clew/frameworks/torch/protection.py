@@ -26,6 +26,7 @@ from clew.frameworks.torch.modules import written_now
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
 from clew.frameworks.torch.training import Kept, fill_gradients, take_step
+from clew.ir.control import is_control
 from clew.ir.effects import effect_of, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -91,11 +92,19 @@ def _before_guard(graph: Graph) -> list[Node]:
             before_guard = list(acting)
         if node.op == "call_function" and node.target in CHECKS:
             continue
-        if node.op not in ("placeholder", "output") and node not in undone and effect_of(node) is not Effect.NONE:
+        if node.op not in ("placeholder", "output") and node not in undone and _acts(node):
             acting.append(node)
         if any(inner.target in _RAISING for body in bodies_of(node) for inner in all_nodes(body)):
             before_guard = list(acting)
     return before_guard
+
+
+def _acts(node: Node) -> bool:
+    """Whether a node does something that may have to be undone; a branch does not that only checks."""
+    bodies = bodies_of(node)
+    if not bodies or not is_control(node):
+        return effect_of(node) is not Effect.NONE
+    return any(_acts(inner) for body in bodies for inner in body.nodes if inner.target not in CHECKS)
 
 
 def _before_writes(graph: Graph) -> list[Node] | None:
@@ -112,7 +121,7 @@ def _before_writes(graph: Graph) -> list[Node] | None:
         below = [found for body in bodies_of(node) if (found := _before_writes(body)) is not None]
         if below:
             inside += below
-        elif node not in undone and effect_of(node) is not Effect.NONE:
+        elif node not in undone and _acts(node):
             acting.append(node)
     return [*acting, *(one for part in inside for one in part)] if inside else None
 

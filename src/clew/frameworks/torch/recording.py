@@ -544,7 +544,7 @@ class TorchRecorder(Recorder):
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded."""
         if is_data and self.paths is not None and not self.is_of_modes(place):
-            self.tracers.before_question()
+            self.tracers.before_question(place)
         return super().truth(place, answer, is_data, is_fixed)
 
     def asks_for_batch(self, node: Node) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.fx import _symbolic_trace
 
+from clew.capture.control.asked import Asked
 from clew.capture.control.runs import Findings, LibraryTracers
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.symbolic.patches import Patches
@@ -117,10 +118,14 @@ class Tracers:
                 self._at_work = (function, *_IMPLIED.get(function, ()))
                 return
 
-    def before_question(self) -> None:
-        """A library asks for data: if tracers were asked for that are not followed, the capture starts over."""
+    def before_question(self, place: Any) -> None:
+        """A library asks for data, not for what follows from sizes alone: if tracers were asked for that are not
+        followed, the capture starts over."""
         findings = self._findings
         if findings.tracers is LibraryTracers.LEFT or self._asked <= findings.asked_tracers:
+            return
+        paths = self._recorder.paths
+        if not Asked(paths.bodies, paths.root).depends_on_data(self._recorder.resolve(place)):
             return
         frame, regions = user_frame(2), current_regions.get()
         if regions is not None and frame is not None and _is_of_library(frame.f_code):
