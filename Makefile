@@ -1,6 +1,7 @@
 # Everything runs in a virtual environment of its own; Python 3.11 or newer and a package registry are all it needs.
 #   make demo    capture a real model, print its table and its code, check that it computes the same
-#   make test    lint, types, tests
+#   make check   lint, types, and the quick tests: for every change
+#   make test    lint, types, all tests
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
@@ -9,11 +10,16 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types bench clean check-python
+.PHONY: help venv demo check test lint types bench clean check-python
+
+# The rules of the house, the graph, its code and torch.fx's tests, and a sample of captures.
+QUICK := tests/architecture tests/ir tests/codegen tests/fx tests/capture/test_example.py tests/capture/test_sizes.py \
+  tests/capture/test_facts.py tests/capture/test_modes_are_data.py tests/capture/test_code_is_guarded.py
 
 help:
 	@echo "make demo    capture a model of examples/, print its table and code, check that it computes the same"
-	@echo "make test    lint, types and tests"
+	@echo "make check   lint, types and the quick tests: for every change"
+	@echo "make test    lint, types and all tests"
 	@echo "make lint    ruff alone"
 	@echo "make types   mypy alone"
 	@echo "make bench   the benchmarks"
@@ -42,6 +48,9 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(RUN) -m mypy
+
+check: lint types
+	$(RUN) -m pytest -n $(WORKERS) -q -m "not slow" $(QUICK)
 
 test: lint types
 	$(RUN) -m pytest -n $(WORKERS)

@@ -16,6 +16,8 @@ from clew.ir.parse import parse
 from clew.ir.text import to_text
 from clew.ir.verify import verify
 
+pytestmark = pytest.mark.slow
+
 COUNT = 200_000
 
 

@@ -9,6 +9,7 @@ import copy
 import pickle
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -44,6 +45,7 @@ _PIECES = [
 ]
 
 
+@pytest.mark.slow
 @thousand
 @given(random_graphs(nameless=True), st.booleans())
 def test_text_reads_back_as_the_same_graph(graph: Graph, sources: bool) -> None:
@@ -58,6 +60,7 @@ def test_text_reads_back_as_the_same_graph(graph: Graph, sources: bool) -> None:
     verify(read)
 
 
+@pytest.mark.slow
 @thousand
 @given(random_graphs())
 def test_pickle_gives_the_same_graph(graph: Graph) -> None:
@@ -67,6 +70,7 @@ def test_pickle_gives_the_same_graph(graph: Graph) -> None:
     verify(loaded)
 
 
+@pytest.mark.slow
 @thousand
 @given(random_graphs(nameless=True))
 def test_every_graph_keeps_the_rules_and_so_does_its_copy(graph: Graph) -> None:

@@ -24,7 +24,7 @@ def test_greedy_generation() -> None:
         return llama.generate(ids, attention_mask=mask, max_new_tokens=2, do_sample=False, pad_token_id=0)
 
     captured = clew.trace(generate, args=(torch.ones(2, 4, dtype=torch.long), torch.ones(2, 4, dtype=torch.long)))
-    assert len(list(all_nodes(captured.graph))) < 1000  # one way of the program, not one for each check in the library
+    assert len(list(all_nodes(captured.graph))) < 1100  # one way of the program, not one for each check in the library
     for rows, length in ((2, 4), (3, 4), (2, 7)):
         ids, mask = torch.randint(3, 40, (rows, length)), torch.ones(rows, length, dtype=torch.long)
         assert torch.equal(captured(ids, mask), generate(ids, mask))
