@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from clew.capture.example.lifting import expression_of, lasts
 from clew.ir.arguments import map_aggregate
+from clew.ir.control import cond
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guards import Call
@@ -30,6 +31,8 @@ _EXACT = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
 """Dtypes whose arithmetic gives the same on each device."""
 _MADE = (torch.ones, torch.zeros)
 """Functions that give whole numbers whatever the dtype is."""
+_COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge})
+"""What compares numbers, or arrays whose sizes differ from way to way, so that they have no type of their own."""
 _INTEGER, _TRUTH = ScalarType("int"), ScalarType("bool")
 
 
@@ -116,11 +119,17 @@ def _device_of(node: Node) -> Node | None:
 
 def _computes(node: Node) -> bool:
     """Whether a node does nothing but compute whole numbers, and with nothing that stands elsewhere."""
-    if node.op not in ("call_function", "call_method") or bodies_of(node):
+    if node.op not in ("call_function", "call_method"):
         return False
+    bodies = bodies_of(node)
+    if bodies:  # a branch on a size, whose sides do nothing but compute
+        inner = [one for body in bodies for one in body.nodes if one.op not in ("placeholder", "output")]
+        return node.target is cond and all(map(_computes, inner))
     kind = node.value_type
     is_exact = isinstance(kind, ArrayType) and (kind.dtype.rpartition(".")[2] in _EXACT or node.target in _MADE)
-    return (is_exact or kind in (_INTEGER, _TRUTH) or node.target is bool) and effect_of(node) is Effect.NONE
+    is_truth = kind == _TRUTH or node.target is bool or node.target in _COMPARISONS
+    is_item = kind is None and node.target is operator.getitem  # of whole numbers, or it would not be asked
+    return (is_exact or kind == _INTEGER or is_truth or is_item) and effect_of(node) is Effect.NONE
 
 
 def _is_size(node: Node) -> bool:
