@@ -17,7 +17,7 @@ from typing import Any
 
 from clew.capture.example import guards
 from clew.capture.example.dependence import Dependence
-from clew.capture.example.unused import may_raise
+from clew.capture.example.unused import is_own, may_raise
 from clew.ir.control import Branch, control_of, is_control
 from clew.ir.effects import effect_of, is_impure, sets_state
 from clew.ir.graph import Graph
@@ -260,18 +260,13 @@ def is_reading(node: Node) -> bool:
         return False
     if node.op == "call_method":
         return node.target in _SIZES
-    if _is_own(node.target):
+    if is_own(node.target):
         return effect_of(node) is Effect.NONE
     if _is_one_of(node.target, _READINGS):
         of_array = any(isinstance(used.value_type, ArrayType) for used in node.all_input_nodes)
         return not of_array or node.target in _OF_ARRAYS
     are_attributes = all(used.op == "get_attr" for used in node.all_input_nodes)
     return are_attributes and effect_of(node) is Effect.NONE
-
-
-def _is_own(function: Any) -> bool:
-    """Whether a function is one of Clew's own, which tell facts about the surroundings of a program."""
-    return str(getattr(function, "__module__", "")).startswith("clew.")
 
 
 def _is_one_of(function: Any, functions: frozenset[Any]) -> bool:
@@ -324,7 +319,7 @@ def _settle(node: Node) -> None:
 def _has_own_function(subject: Expression) -> bool:
     if not isinstance(subject, Call):
         return False
-    return _is_own(subject.function) or any(map(_has_own_function, subject.args))
+    return is_own(subject.function) or any(map(_has_own_function, subject.args))
 
 
 def _always_holds(node: Node, subject: Expression) -> bool:

@@ -57,7 +57,7 @@ def may_raise(node: Node) -> bool:
     if node.op not in ("call_function", "call_method"):
         return False
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    if name in _TOTAL or _is_own(node.target):
+    if name in _TOTAL or is_own(node.target):
         return False
     takes_array = any(isinstance(used.value_type, ArrayType) for used in node.all_input_nodes)
     is_by_number = len(node.args) > 1 and type(node.args[1]) in (int, float) and node.args[1] > 0
@@ -72,7 +72,7 @@ def _settled(graph: Graph) -> Iterator[Node]:
     for node in graph.nodes:
         if node.op == "get_attr" and str(node.target).startswith(CONSTANT):
             fixed.add(node)
-        elif node.op == "call_method" or (node.op == "call_function" and not _is_own(node.target)):
+        elif node.op == "call_method" or (node.op == "call_function" and not is_own(node.target)):
             effect = effect_of(node)
             is_fixed = effect in (Effect.NONE, Effect.RANDOM) and fixed.issuperset(node.all_input_nodes)
             call = (node.target, repr(node.args), repr(node.kwargs))
@@ -86,5 +86,6 @@ def _settled(graph: Graph) -> Iterator[Node]:
                 before.clear()
 
 
-def _is_own(function: Any) -> bool:
+def is_own(function: Any) -> bool:
+    """Whether a function is one of Clew's own, which tell facts about the surroundings of a program."""
     return str(getattr(function, "__module__", "")).startswith("clew.")
