@@ -1,6 +1,7 @@
 """Whether nothing may ask what tensors hold: while calls are recorded as a CUDA graph, and while tensors are fake.
 
-Both questions can be asked of any torch; one that was built without CUDA raises an error when it is asked for streams.
+Both questions can be asked of any torch. One that was built without CUDA, or that finds no GPU, raises an error when it
+is asked for streams; no stream is recorded before CUDA has started.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _FAKE = torch._C._TorchDispatchModeKey.FAKE
 
 def is_capturing_stream() -> bool:
     """Whether the calls on the current stream become a CUDA graph."""
-    return bool(torch._C._has_cuda and torch.cuda.is_current_stream_capturing())
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 @pure
