@@ -31,6 +31,7 @@ from clew.capture.control.ways import (
 )
 from clew.capture.example.bodies import Bodies, OpenBody
 from clew.capture.example.guards import require_way
+from clew.capture.restart import Diverged
 from clew.errors import CaptureError
 from clew.ir.control import cond, ends_of, output_of
 from clew.ir.graph import Graph
@@ -52,10 +53,6 @@ _MOST_IN_LIBRARIES = 3
 _MOST_ALIGNED = 4
 """In a large program, libraries may ask so often on one way if the recordings of both answers become one."""
 _MOST_RUNS_ALIGNED = 16
-
-
-class Diverged(CaptureError):
-    """A program that does something else when it is run again in the same way."""
 
 
 class Unaligned(Exception):
@@ -177,21 +174,12 @@ class Paths:
         """The node that an earlier run has made here."""
         segment = self._segment
         if self._cursor >= len(segment.nodes):
-            raise self._diverged()
+            raise Diverged
         node = segment.nodes[self._cursor]
         self._cursor += 1
         if node.op != op or not same_argument((node.target, node.args, node.kwargs), (target, args, kwargs)):
-            raise self._diverged()
+            raise Diverged
         return node
-
-    def _diverged(self) -> Diverged:
-        source = user_source(3)
-        return Diverged(
-            "the program does something else when it is run again",
-            where="" if source is None else source.describe(),
-            why="a branch on data is recorded by running the program once for each way",
-            fixes=('guard what it branches on instead: clew.trace(..., control_flow="guard")',),
-        )
 
     def ask(
         self, node: Node, answer: bool, is_fixed: bool, is_of_modes: bool = False, is_of_tracers: bool = False
@@ -213,7 +201,7 @@ class Paths:
             regions.before_question(is_of_modes)
         if segment.question is None:
             if segment.is_complete:
-                raise self._diverged()
+                raise Diverged
             if not self._is_worth_it(node, is_of_modes, is_of_tracers):
                 return None
             source = None if is_of_tracers else user_source(3)  # the run asks, before the program does
@@ -228,9 +216,9 @@ class Paths:
         elif segment.question.node is not node:
             if not self._is_worth_it(node, is_of_modes, is_of_tracers):
                 return None
-            raise self._diverged()
+            raise Diverged
         elif not self._is_worth_it(node, is_of_modes, is_of_tracers):
-            raise self._diverged()
+            raise Diverged
         return self._enter(segment.question, node, answer)
 
     def knows(self, node: Node) -> bool:
@@ -348,7 +336,7 @@ class Paths:
     def give_up(self, error: BaseException) -> None:
         """The way of this run cannot be recorded because of an error: it will be guarded against."""
         if not self.is_ahead:
-            raise self._diverged()
+            raise Diverged
         self._too_long = self._too_long + 1 if TOO_MUCH in str(error) else 0
         if self._latest is not None:
             question, answer = self._latest
@@ -452,7 +440,7 @@ class Paths:
 def said(error: BaseException) -> str:
     """An error in one line."""
     text = (str(error).splitlines() or [""])[0]
-    return text if isinstance(error, CaptureError) else f"{type(error).__name__}: {text}"
+    return text if isinstance(error, (CaptureError, Diverged)) else f"{type(error).__name__}: {text}"
 
 
 def _shorten_end(graph: Graph) -> None:

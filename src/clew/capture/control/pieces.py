@@ -8,7 +8,7 @@ brought together, it is given up: ``Abandon`` starts the capture over, in which 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.control.nests import containers_of, frame_of, leaves_of, stays_inside
 from clew.capture.control.paths import Paths, said
@@ -18,8 +18,12 @@ from clew.capture.control.snapshot import Place, Snapshot
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Recorder, Scalar
+from clew.capture.restart import Diverged, Restart
 from clew.errors import CaptureError
 from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.capture.control.runs import Findings
 
 Site = tuple[str, int, int]
 """A place in the user's source: file, line of the function, number of the construct in it."""
@@ -28,8 +32,8 @@ _MOST_WAYS = 32
 _MOST_ROUNDS = 20_000
 
 
-class Abandon(BaseException):
-    """A piece cannot be recorded: the capture starts over without it. No error, so that no program catches it.
+class Abandon(Restart):
+    """A piece cannot be recorded: the capture starts over without it.
 
     With ``peel`` a loop is tried once more, its first round taken out of it.
     """
@@ -38,6 +42,9 @@ class Abandon(BaseException):
         self.site = site
         self.why = why
         self.peel = peel
+
+    def note(self, findings: Findings) -> None:
+        findings.progress.give_up(self)
 
 
 class Support:
@@ -249,8 +256,8 @@ class PieceRecorder:
                 raise CaptureError("it sets an attribute of a class or of an array")
             if piece.snapshot.reorders():
                 raise CaptureError("it changes the order of a dict")
-        except Exception as error:
-            if (is_forced or piece.is_untaken) and self._raises(piece, error):
+        except (Exception, Diverged) as error:
+            if isinstance(error, Exception) and (is_forced or piece.is_untaken) and self._raises(piece, error):
                 return [self._raising_end(error)]
             if not is_forced:
                 raise Abandon(piece.site, f"it cannot be recorded: {said(error)}") from error

@@ -22,6 +22,7 @@ from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING
 from clew.capture.example.known import names_stored
 from clew.capture.example.recorder import Recorder, Scalar
+from clew.capture.restart import Restart
 from clew.ir.effects import pure
 from clew.ir.node import Node
 from clew.ir.source import user_frame
@@ -52,10 +53,6 @@ def _function_of(frame: FrameType) -> FunctionType | None:
     for name in rest:
         found = vars(found).get(name) if isinstance(found, type) else None
     return found if isinstance(found, FunctionType) and found.__code__ is frame.f_code else None
-
-
-class Rewrite(BaseException):
-    """A function asks for data whose loops and branches can be rewritten: the capture starts over with that."""
 
 
 class Progress:
@@ -175,7 +172,7 @@ class Regions:
 
     def start_over(self) -> None:
         """End the run: the next one begins with what was found out."""
-        self.raised = Rewrite()
+        self.raised = Restart()
         raise self.raised
 
     def unrolled(self, number: int, iterable: Any) -> Any:

@@ -16,9 +16,9 @@ from typing import Any
 
 from clew.capture.control.arranging import arrange_controls
 from clew.capture.control.paths import Paths
-from clew.capture.control.pieces import Abandon, Support
+from clew.capture.control.pieces import Support
 from clew.capture.control.raising import arguments_of, is_raised, record_raise
-from clew.capture.control.regions import Progress, Regions, Rewrite
+from clew.capture.control.regions import Progress, Regions
 from clew.capture.example.acts import Acts, check_held
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured, Pins
@@ -38,6 +38,7 @@ from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
 from clew.capture.example.writes import Writes
+from clew.capture.restart import Restart
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 
@@ -56,6 +57,8 @@ class Findings:
     def __init__(self, lifted: dict[Any, Slot] | None = None) -> None:
         self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
         self.islands: list[Any] = []
+        self.control_flow = "capture"
+        """What becomes of branches and loops on data, as `clew.trace` takes it."""
         self.progress = Progress()
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are worth a run for each answer."""
@@ -70,7 +73,7 @@ class Findings:
 
 def let_go(error: BaseException | None) -> None:
     """Let the frames of a run that was given up go: what ends with them, a generator say, acts before all is undone."""
-    if isinstance(error, (Abandon, Rewrite)):
+    if isinstance(error, Restart):
         traceback.clear_frames(error.__traceback__)
 
 
@@ -230,10 +233,11 @@ class ExampleRun:
             self.ways.end()
         return not self.found
 
-    def _must_start_over(self) -> None:
-        """Note what the next run has to know."""
+    def _start_over(self) -> None:
+        """Let the next run begin with the state that this one has changed among its inputs."""
         self.findings.lifted |= {slot.key: slot for slot in self.found}
         self.state.forget()
+        raise Restart
 
     def _goes_several_ways(self) -> bool:
         """Whether pieces of the program were run more often than the program does: then no run counts."""

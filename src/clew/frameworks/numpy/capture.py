@@ -36,13 +36,13 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
     findings = Findings()
 
-    def explore(way: str) -> Captured | None:
-        asked = options._replace(control_flow=way)
+    def explore() -> Captured:
+        asked = options._replace(control_flow=findings.control_flow)
 
         def new_run(paths: Paths | None, first: Any, answers: tuple[bool, ...]) -> Run:
             return Run(fn, asked, findings, paths, first, answers)
 
-        return explore_ways(new_run, way, args, kwargs)
+        return explore_ways(new_run, findings, args, kwargs)
 
     def island_for(error: CannotFollow) -> Any:
         return None if options.refuses_opaque else find_island(error, fn, findings.islands)

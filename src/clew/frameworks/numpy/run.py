@@ -74,8 +74,8 @@ class Run(ExampleRun):
         codes = [function.__code__ for function in self.surroundings.functions]
         recorder.compares_objects = self._keep_identities(codes)
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Record one run; False if the program must be run again with what was found out."""
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
         self._watch_state()
         done = stays = False
         try:
@@ -101,8 +101,7 @@ class Run(ExampleRun):
             self.recorder.open = False
             self._leave(stays or (self.settings.keep and self.raised and self.first is None))
         if not done:
-            self._must_start_over()
-        return done
+            self._start_over()
 
     def _refuse(self, error: Exception) -> None:
         """Raise the error; where C code refused a stand-in, say so."""

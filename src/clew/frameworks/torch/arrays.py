@@ -61,10 +61,6 @@ def guard_kinds(recorder: Any, value: Any, node: Node) -> None:
         guard_kind(recorder.border(), value, node)
 
 
-class WithoutArrays(BaseException):
-    """A stand-in for an array came where it cannot be followed: the capture starts over without stand-ins."""
-
-
 class ArrayStreams(streams.Streams):
     """NumPy's generators in a torch program; where the streams of Python and NumPy stand is known to that program."""
 

@@ -25,6 +25,7 @@ from clew.capture.example.plain_bodies import only_calculates
 from clew.capture.example.recorder import Scalar
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.example.territory import state_behind
+from clew.capture.restart import Restart
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.numpy.caches import past
@@ -56,21 +57,16 @@ _HOLDING = frozenset({_CACHED, staticmethod, classmethod})
 _ONLY_ONCE = "its body changes state, which happens only when the cache has no result yet"
 
 
-class CacheMet(CaptureError):
-    """A traced number has come to a cached function that does not report to the capture yet."""
-
-
 def check_hash(met: list[Place], frame: FrameType) -> None:
-    """A traced number is hashed in this frame: raise if a cache does it of which the capture did not know.
+    """A traced number is hashed in this frame: start over if a cache does it of which the capture did not know.
 
-    Those are functions of packages that the program merely uses. ``met`` learns them, and the capture starts over.
+    Those are functions of packages that the program merely uses. ``met`` learns them.
     """
     known = {(id(holder), name) for holder, name in met}
     found = [(holder, name) for holder, name in _cached_in(frame) if (id(holder), name) not in known]
     if found:
         met += found
-        names = ", ".join(name for _, name in found)
-        raise CacheMet(f"a number that comes from an input went into the cache of {names}")
+        raise Restart
 
 
 def _cached_in(frame: FrameType) -> Iterator[Place]:

@@ -22,21 +22,15 @@ from clew.capture.example.options import Options
 from clew.capture.example.settled import settled, widen
 from clew.capture.example.slots import places_in
 from clew.capture.example.unused import drop_unused
+from clew.capture.restart import Restart
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch.arrays import WithoutArrays
-from clew.frameworks.torch.caches import CacheMet
 from clew.frameworks.torch.fact_rules import Facts
 from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.leaves import leaf_policy
-from clew.frameworks.torch.packages import PackageMet
 from clew.frameworks.torch.run import Run, is_running
-from clew.frameworks.torch.set_up import SetUpMet
 from clew.frameworks.torch.size_answers import by_sizes
 from clew.ir.guards import Expression
-
-_AGAIN = (CacheMet, PackageMet, SetUpMet, WithoutArrays)
-"""What a run raises to say that the capture must start over, since it has found out something."""
 
 
 def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Captured:
@@ -77,20 +71,20 @@ def _lift(captured: Captured, settings: Options) -> None:
 def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], settings: Options, findings: Findings) -> Captured:
     """Run a program until everything is known that its graph needs."""
 
-    def explore(control_flow: str) -> Captured | None:
+    def explore() -> Captured:
         try:
-            return _explore(fn, args, kwargs, settings._replace(control_flow=control_flow), findings)
+            return _explore(fn, args, kwargs, settings._replace(control_flow=findings.control_flow), findings)
         except Unseen:
             if findings.unseen:
                 raise
             findings.unseen = True
-            return None  # started over, now with a look at more
+            raise Restart from None  # now with a look at more
 
     def island_for(error: CannotFollow) -> Any:
         return None if settings.refuses_opaque else find_island(error, fn, findings.paths, findings.islands)
 
     try:
-        captured = capture_until_known(explore, findings, settings.control_flow, island_for, _AGAIN)
+        captured = capture_until_known(explore, findings, settings.control_flow, island_for)
         findings.set_up_stays = settings.keep
         return captured
     except Exception as error:
@@ -104,8 +98,8 @@ def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], settings: O
         findings.undo_set_up()
 
 
-def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findings) -> Captured | None:
-    """Run a program once for each way that it can go; None if it must be started over with what was found."""
+def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findings) -> Captured:
+    """Run a program once for each way that it can go."""
     met, packages = len(findings.caches), set(findings.packages.names)
     if findings.set_up is not None:
         findings.set_up.do()
@@ -113,5 +107,7 @@ def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findi
     def new_run(paths: Paths | None, first: Any, answers: tuple[bool, ...]) -> Run:
         return Run(fn, settings, findings, paths, first, answers)
 
-    captured = explore_ways(new_run, settings.control_flow, args, kwargs, _AGAIN)
-    return None if len(findings.caches) > met or findings.packages.names != packages else captured
+    captured = explore_ways(new_run, findings, args, kwargs)
+    if len(findings.caches) > met or findings.packages.names != packages:
+        raise Restart  # which the program has caught, by a handler of everything
+    return captured

@@ -318,10 +318,6 @@ _LIBRARY = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[2]), "<clew
 """How the names of files begin whose functions are Python's or Clew's own, or were generated."""
 
 
-class ComparedUnseen(Exception):
-    """Functions that ran may have compared a stand-in by ``is``: the next run gets plain dtypes."""
-
-
 def may_compare_unseen(codes: Iterable[CodeType]) -> bool:
     """Whether some functions may ask if a dtype ``is`` another one. The program's own may do so wherever they compare
     objects; those of installed packages are judged by what the names before the question tell."""

@@ -13,8 +13,9 @@ from typing import Any
 from clew.capture.example.call_sites import original_of
 from clew.capture.example.contents import look_up
 from clew.capture.example.reach import attribute_names
+from clew.capture.restart import Restart
 from clew.frameworks.numpy.libraries import is_package
-from clew.frameworks.torch.packages import PackageMet, called_at
+from clew.frameworks.torch.packages import called_at
 
 _INSTALLED = "-packages"
 _BUILTINS = frozenset("len int float max min bool".split())
@@ -48,10 +49,10 @@ class MetFunctions:
             self.functions[function] = None
 
     def check(self) -> None:
-        """Raise if a run has met functions that it did not know, so that the next one does."""
+        """Start over if a run has met functions that it did not know, so that the next one does."""
         if len(self.functions) > self._known and self._rounds < _MOST_ROUNDS:
             self._known, self._rounds = len(self.functions), self._rounds + 1
-            raise PackageMet("a number is made plain in a function of a package")
+            raise Restart
 
 
 def _is_between(name: str) -> bool:

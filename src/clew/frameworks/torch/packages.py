@@ -22,7 +22,7 @@ import numpy
 from clew.capture.example.contents import look_up
 from clew.capture.example.guards import Variable
 from clew.capture.example.reach import global_names, methods_of, package_of, variables
-from clew.errors import CaptureError
+from clew.capture.restart import Restart
 from clew.frameworks.numpy.libraries import is_package
 from clew.frameworks.numpy.recording import STREAMS
 
@@ -30,10 +30,6 @@ _INSTALLED = "-packages"
 _STANDARD = sysconfig.get_path("stdlib")
 _STREAMS = (*STREAMS, random.Random)
 _LOADS = frozenset(dis.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_NAME"))
-
-
-class PackageMet(CaptureError):
-    """A run has come to NumPy inside a package: the capture starts over, and looks there too."""
 
 
 class Packages:
@@ -44,12 +40,12 @@ class Packages:
         self.is_left = False
         """Whether the packages could not be followed: they are left alone from then on."""
 
-    def meet(self, names: Iterable[str], what: str) -> None:
-        """A run has come to NumPy in these packages: raise, if they were not followed till now."""
+    def meet(self, names: Iterable[str]) -> None:
+        """A run has come to NumPy in these packages: start over, if they were not followed till now."""
         found = set(names) - self.names
         if found and not self.is_left:
             self.names |= found
-            raise PackageMet(f"{what} in {', '.join(sorted(found))}")
+            raise Restart
 
     def leave(self) -> bool:
         """A run that followed packages has failed: follow none of them from now on; whether any was followed."""
@@ -62,14 +58,14 @@ class Packages:
         if not self.is_left:
             asking = _asking_frame(frame, is_numpy)
             if asking is not None:
-                self.meet([_home(asking)], "NumPy wants a number")
+                self.meet([_home(asking)])
 
     def check_tensor(self, frame: FrameType) -> None:
         """A tensor is made a plain number in a frame: raise if that is a package's, where NumPy may get it next."""
         if not self.is_left:
             asking = _asking_frame(frame, is_numpy=True)
             if asking is not None and any(_names(asking, name) for name in global_names(asking.f_code)):
-                self.meet([_home(asking)], "a number may go to NumPy")
+                self.meet([_home(asking)])
 
     def check_error(self, error: BaseException, functions: Iterable[FunctionType], has_arrays: bool) -> None:
         """A run has failed: raise if what it came to may be an array that a package has made."""
@@ -77,7 +73,7 @@ class Packages:
         if self.is_left or not (has_arrays or any(_calls_numpy(*step) for step in frames)):
             return
         near = {_home(frame) for frame, _ in frames} | used_by(functions)
-        self.meet([name for name in near if is_package(name) and _modules_of(name, *_standing(name))], "NumPy is used")
+        self.meet([name for name in near if is_package(name) and _modules_of(name, *_standing(name))])
 
     def functions(self) -> list[FunctionType]:
         """The functions in which NumPy's calls are recorded."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from clew.capture.control.paths import Diverged, Paths
+from clew.capture.control.paths import Paths
 from clew.capture.control.runs import ExampleRun, LibraryTracers, let_go
 from clew.capture.control.runtime import current as current_regions
 from clew.capture.example.accesses import Accesses
@@ -33,11 +33,12 @@ from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.under_way import current
 from clew.capture.example.unused import drop_unused
+from clew.capture.restart import Restart
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, facts, iterators, makers, mixed, numbers, replaced
-from clew.frameworks.torch.arrays import ArrayRecorder, WithoutArrays
+from clew.frameworks.torch.arrays import ArrayRecorder
 from clew.frameworks.torch.closures import ClosedOver
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
 from clew.frameworks.torch.findings import Findings
@@ -46,7 +47,7 @@ from clew.frameworks.torch.islands import install as install_islands
 from clew.frameworks.torch.leaves import Leaves
 from clew.frameworks.torch.modes import asking
 from clew.frameworks.torch.module_calls import ModuleCalls
-from clew.frameworks.torch.packages import PackageMet, streams_of, used_by
+from clew.frameworks.torch.packages import streams_of, used_by
 from clew.frameworks.torch.pieces import TorchSupport
 from clew.frameworks.torch.places import (
     Modules,
@@ -65,16 +66,13 @@ from clew.frameworks.torch.programs import (
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import MODE, traced
-from clew.frameworks.torch.set_up import HookTables, SetUp, SetUpMet, set_up
+from clew.frameworks.torch.set_up import HookTables, SetUp, set_up
 from clew.frameworks.torch.tracers import Tracers
 from clew.frameworks.torch.training import TRAINERS
 from clew.ir.arguments import leaves
 from clew.ir.source import user_frame
 
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
-
-_PASSING = (caches.CacheMet, PackageMet, SetUpMet, Diverged)
-"""Errors that start a capture over for reasons of their own."""
 
 _MOST_PARTS = 8
 """A module of more parts is a model: what follows a question of a library, about a mask say, is not written twice."""
@@ -159,8 +157,8 @@ class Run(ExampleRun):
                     full = f"{path}.{name}" if path else name
                     self.recorder.attributes[id(value)] = (full, value)
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Record one run; False if the program must be run again with what was found out."""
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
         target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
         self._watch_state()
         done = stays = False
@@ -186,8 +184,7 @@ class Run(ExampleRun):
         except Exception as error:
             done = self._ends_raising(error)
             if not done:
-                if not isinstance(error, facts.ComparedUnseen):
-                    self._do_without_arrays(error)
+                self._do_without_arrays(error)
                 self._need_plain(error)
         finally:
             self.recorder.open = False
@@ -195,8 +192,7 @@ class Run(ExampleRun):
             self._leave(not self.plain_kinds and (stays or (self.settings.keep and self.raised and self.first is None)))
         if not done:
             self.findings.plain_kinds = self.plain_kinds
-            self._must_start_over()
-        return done
+            self._start_over()
 
     def _do_without_arrays(self, error: Exception) -> None:
         """After a run with stand-ins for arrays that has failed, the next one follows them in packages too, or there no
@@ -204,7 +200,7 @@ class Run(ExampleRun):
         arrays, packages = self.recorder.arrays, self.findings.packages
         if isinstance(error, CannotFollow) and self.first is None and self.findings.follows_arrays:
             packages.check_error(error, self.surroundings.functions, arrays is not None)
-        if arrays is None or self.first is not None or isinstance(error, _PASSING) or arrays.has_raised(error):
+        if arrays is None or self.first is not None or arrays.has_raised(error):
             return
         is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
         if is_island and find_island(error, self.fn, self.findings.paths, self.islands) is not None:
@@ -212,7 +208,7 @@ class Run(ExampleRun):
         self.raised = False
         self.findings.with_arrays = error
         self.findings.follows_arrays = packages.leave()
-        raise WithoutArrays
+        raise Restart
 
     def _need_plain(self, error: Exception) -> None:
         """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
@@ -312,7 +308,8 @@ class Run(ExampleRun):
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
         if self.recorder.gave_facts and facts.may_compare_unseen(self.recorder.executed.values()):
-            raise facts.ComparedUnseen
+            self.findings.plain_kinds = (*self.nests.plain_kinds, torch.dtype)
+            raise Restart
         if count_of_global_hooks() != self._global_hooks:
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()
@@ -325,7 +322,7 @@ class Run(ExampleRun):
         try:
             self.surroundings.check_streams([*self.recorder.streams.own, *followed])
         except CaptureError:
-            self.findings.packages.meet(self.surroundings.derived(used_by), "random numbers are drawn")
+            self.findings.packages.meet(self.surroundings.derived(used_by))
             raise
         if self.modules is not None:
             self.modules.check()
@@ -343,7 +340,7 @@ class Run(ExampleRun):
             found = tables.check(known, nodes, keys, can_be=not is_method and is_one)
             if found:
                 self.findings.set_up = SetUp(found, changed, nodes, needs_flags=self._is_function)
-                raise SetUpMet("the program sets up its modules")
+                raise Restart
 
     def _leave(self, stays: bool) -> None:
         """Put everything back, or let what the run did stay done."""

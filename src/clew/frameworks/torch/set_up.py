@@ -29,10 +29,6 @@ _TABLES = (
 )
 
 
-class SetUpMet(CaptureError):
-    """A program has set up its modules: the capture starts over with them as they are then."""
-
-
 class HookTables:
     """The tables of hooks of all modules that a program reaches, as they were before a run."""
 
