@@ -19,7 +19,7 @@ def with_default(value=(1,)):
     return value
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def remembered(number):
     return [number]
 
