@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.capture.example import sizes as algebra
 from clew.capture.example.sizes import (
     ARITHMETIC,
     COMPARISONS,
@@ -110,3 +111,15 @@ def test_numbers_that_may_be_negative():
     k = of_atom(Symbol("k", 2, least=None))
     assert compare(operator.ge, k, 0) is None and compare(operator.eq, k, k) is True
     assert compare(operator.ge, multiply(k, k), 0) is None
+
+
+def test_sizes_within_sizes_take_no_longer_than_their_depth(monkeypatch):
+    looks = []
+    lowest = algebra._lowest
+    monkeypatch.setattr(algebra, "_lowest", lambda *args: (looks.append(args), lowest(*args))[1])
+    size = n
+    for _ in range(24):  # as in a backbone: each stage halves, and pads again
+        size = add(quotient(add(size, 1), 2), least(size, m))
+    assert is_size(size)
+    assert compare(operator.lt, size, subtract(0, size)) is False
+    assert len(looks) < 24 * 300

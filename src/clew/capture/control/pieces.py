@@ -8,6 +8,7 @@ brought together, it is given up: ``Abandon`` starts the capture over, in which 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.control.nests import containers_of, frame_of, leaves_of, stays_inside
@@ -16,6 +17,7 @@ from clew.capture.control.raising import arguments_of, is_raised, leaves_program
 from clew.capture.control.runtime import Returned
 from clew.capture.control.snapshot import Place, Snapshot
 from clew.capture.example.bodies import OpenBody
+from clew.capture.example.bytecode import only_returns
 from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.restart import Diverged, Restart
@@ -180,6 +182,8 @@ class Piece:
         self.carried = carried
         self.is_untaken = False
         """Whether the program does not go there on the example."""
+        self.is_constant = bind is tuple and not carried and only_returns(function)
+        """Whether it does nothing at all, as the other side of an ``if`` without an ``else``: nothing to undo."""
 
     @property
     def body(self) -> OpenBody:
@@ -219,12 +223,15 @@ class PieceRecorder:
             while answers is not None:
                 recorder._guarded = set(guarded)
                 paths.begin(recorder.bodies, answers)
+                ended: list[End] = []
                 try:
-                    found += self._way(piece, is_forced=bool(answers))
+                    ended = self._way(piece, is_forced=bool(answers))
+                    found += ended
                 finally:
                     del recorder.bodies.open[levels:]
                     recorder.open = False  # traced numbers among the keys of a dict are plain ones from here on
-                    piece.snapshot.restore()
+                    if not piece.is_constant:
+                        piece.snapshot.restore(was_looked_at=any(not end.raised for end in ended))
                     recorder.open = True
                 answers = next(paths.open_ways(), None) if paths.runs < most else None
         finally:
@@ -247,14 +254,14 @@ class PieceRecorder:
         recorder = self.recorder
         failure, recorder.failure = recorder.failure, None
         try:
-            with self.support.rewinding():
+            with nullcontext() if piece.is_constant else self.support.rewinding():
                 end = End(piece.function(*piece.bind()), list(recorder.bodies.open))
                 self._look_around(piece, end)
             if recorder.failure is not None:
                 raise CaptureError("it catches an error of one of its calls")
-            if piece.snapshot.changes_class():
+            if not piece.is_constant and piece.snapshot.changes_class():
                 raise CaptureError("it sets an attribute of a class or of an array")
-            if piece.snapshot.reorders():
+            if not piece.is_constant and piece.snapshot.reorders():
                 raise CaptureError("it changes the order of a dict")
         except (Exception, Diverged) as error:
             if isinstance(error, Exception) and (is_forced or piece.is_untaken) and self._raises(piece, error):
@@ -287,7 +294,7 @@ class PieceRecorder:
     def _look_around(self, piece: Piece, end: End) -> None:
         """Note what the piece has left behind."""
         end.arguments = self.arguments(end.returned)
-        changed = [(place, now) for place, _, now in piece.snapshot.changed()]
+        changed = [] if piece.is_constant else [(place, now) for place, _, now in piece.snapshot.changed()]
         if any(_is_traced_key(place.key) for place, _ in changed):
             raise CaptureError("a number that comes from data is a key of a dict")
         for place, now in [*changed, *((place, place.get()) for place in piece.carried)]:

@@ -17,7 +17,7 @@ from clew.capture.control.plain_values import chosen, number_read_by
 from clew.capture.control.raising import escaped, leaves_program, text
 from clew.capture.control.rewrites import Rewrites
 from clew.capture.control.runtime import Outcome
-from clew.capture.control.snapshot import Snapshot
+from clew.capture.control.snapshot import Reached, Snapshot
 from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING
 from clew.capture.example.known import names_stored
@@ -127,6 +127,8 @@ class Regions:
         self._begun: set[Site] = set()
         """Loops of which this run has asked whether there is a first round."""
         self.were_used = False
+        self._around: Reached | None = None
+        """What the latest snapshot has read around the functions that are running."""
         self.raised: BaseException | None = None
         self.pieces = PieceRecorder(recorder, support)
         self.recorder.reason_at = progress.reason_at
@@ -202,7 +204,8 @@ class Regions:
 
     def _snapshot(self, site: Site) -> Snapshot:
         self.were_used = True
-        snapshot = Snapshot(self._is_leaf, list(self.variables()))
+        snapshot = Snapshot(self._is_leaf, list(self.variables()), self._around)
+        self._around = snapshot.around
         if not snapshot.is_whole:
             raise Abandon(site, "the program holds an iterator, which cannot be set back")
         return snapshot

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import operator
 import re
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -31,6 +32,7 @@ from clew.capture.example.contents import (
     contents,
     follows,
     is_flat,
+    look_up,
     refill,
     same_part,
 )
@@ -103,111 +105,151 @@ def order_of(name: str) -> str:
     return _NUMBER.sub("", name)
 
 
-class Snapshot:
-    """Everything that can be reached from some values, as it was when this was made."""
+class Reached:
+    """Everything that can be reached from some values, as it was when it was read."""
 
-    def __init__(self, is_array: Callable[[Any], bool], variables: Iterable[tuple[Any, str]]) -> None:
+    def __init__(self, is_array: Callable[[Any], bool]) -> None:
         self._is_array = is_array
-        self._kept: list[Reading] = []
-        self._different: list[Reading] = []
-        self._empty: list[Any] = []
+        self.roots: list[Any] = []
+        self.kept: list[Reading] = []
+        self.empty: list[Any] = []
         """Containers that held nothing, which most of those in modules of torch do: a look at each is enough."""
-        self._cells: list[tuple[CellType, Any]] = []
-        self._seen: dict[int, Any] = {}
-        self._holders: dict[int, int] = {}
-        self._classes: dict[type, dict[str, Any]] = {}
-        self._attributes: list[tuple[Any, dict[str, Any]]] = []
+        self.cells: list[tuple[CellType, Any]] = []
+        self.seen: dict[int, Any] = {}
+        self.holders: dict[int, int] = {}
+        self.classes: dict[type, dict[str, Any]] = {}
+        self.attributes: list[tuple[Any, dict[str, Any]]] = []
+        self.others: list[tuple[Any, tuple[Any, ...]]] = []
+        """Functions, modules of a framework and the like, with what they led to."""
         self.stream: Any = None
-        self._globals = [
-            (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
-        ]
-        roots = [value for _, _, value in self._globals]
-        outside = [holder for holder, _ in variables if isinstance(holder, (CellType, type))]
-        roots += outside
-        self._outside = set(map(id, outside))
-        self._walk([*roots, *_locals()])
-        self._walk([value for value in _shared_locals() if id(value) not in self._seen])
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether everything was seen that could change."""
-        return self.stream is None and len(self._seen) < _MOST
+    def copy(self) -> Reached:
+        """The same, to be walked on from."""
+        made = Reached(self._is_array)
+        made.kept, made.empty, made.cells = self.kept.copy(), self.empty.copy(), self.cells.copy()
+        made.seen, made.holders, made.classes = self.seen.copy(), self.holders.copy(), self.classes.copy()
+        made.attributes, made.others, made.stream = self.attributes.copy(), self.others.copy(), self.stream
+        return made
 
-    def _walk(self, waiting: list[Any]) -> None:
-        while waiting and len(self._seen) < _MOST:
+    def is_as_before(self) -> bool:
+        """Whether all that was read would be read again: then there is nothing else to be reached either."""
+        return (
+            all(reading.is_as_before() for reading in self.kept)
+            and not any(self.empty)
+            and all(Place("", cell, None).get() is before for cell, before in self.cells)
+            and all(_same_objects(_held_by(value), before) for value, before in self.others)
+            and not self.changes_class()
+        )
+
+    def changes_class(self) -> bool:
+        """Whether a class or an array has other attributes than it had."""
+        has_class_changed = any(not _has(kind, before) for kind, before in self.classes.items())
+        return has_class_changed or any(not _holds(array, before) for array, before in self.attributes)
+
+    def walk(self, roots: list[Any]) -> None:
+        """Read all that these values lead to."""
+        self.roots += roots
+        waiting = roots.copy()
+        while waiting and len(self.seen) < _MOST:
             value = waiting.pop()
             kind = type(value)
             if kind is list or kind is dict:
-                self._holders[id(value)] = self._holders.get(id(value), 0) + 1
-            if kind in _SIMPLE or id(value) in self._seen:
+                self.holders[id(value)] = self.holders.get(id(value), 0) + 1
+            if kind in _SIMPLE or id(value) in self.seen:
                 continue
             if kind in _EMPTY and not value:
-                self._seen[id(value)] = value
-                self._empty.append(value)
+                self.seen[id(value)] = value
+                self.empty.append(value)
                 continue
             if kind in _CONTAINERS:  # most are of these kinds, which need no further question
-                self._seen[id(value)] = value
+                self.seen[id(value)] = value
                 parts = value if kind is tuple else self._read(value)
                 waiting += [part for part in parts if type(part) not in _SIMPLE]
                 continue
             if self._is_array(value):
-                self._seen[id(value)] = value
-                self._attributes.append((value, dict(getattr(value, "__dict__", ()))))
+                self.seen[id(value)] = value
+                self.attributes.append((value, dict(getattr(value, "__dict__", ()))))
                 continue
             if isinstance(value, type) and _is_own(value):
                 waiting += self._of_class(value)
             if isinstance(value, _INERT):
                 continue
-            self._seen[id(value)] = value
+            self.seen[id(value)] = value
             waiting += self._parts(value)
 
     def _parts(self, value: Any) -> Iterable[Any]:
         if isinstance(value, CellType):
             held = Place("", value, None).get()
-            self._cells.append((value, held))
+            self.cells.append((value, held))
             return (held,)
-        if isinstance(value, FunctionType):
-            defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
-            return (*(value.__closure__ or ()), *defaults, value.__dict__)
-        if isinstance(value, MethodType):
-            return (value.__self__,)
-        if isinstance(value, functools.partial):
-            return (value.func, *value.args, *value.keywords.values())
-        if isinstance(value, (tuple, frozenset)):
-            return tuple(value)
-        if follows(value) or is_flat(value) or isinstance(value, History):
+        if isinstance(value, (MethodType, tuple, frozenset)):
+            return (value.__self__,) if isinstance(value, MethodType) else tuple(value)
+        kind: Any = type(value)
+        is_code = isinstance(value, (FunctionType, functools.partial))
+        if not is_code and (follows(value) or is_flat(value) or isinstance(value, History)):
             parts = self._read(value)
-            kind: Any = type(value)
             of_class = self._of_class(kind) if _is_own(kind) else ()
-            if kind not in self._classes:
-                self._classes[kind] = dict(vars(kind))
+            if kind not in self.classes:
+                self.classes[kind] = dict(vars(kind))
             return () if is_flat(value) else (*parts, *of_class)
-        if hasattr(value, "_modules"):  # a module of a framework
-            kind = type(value)
-            return (vars(value), *(self._of_class(kind) if _is_own(kind) else ()))
-        if hasattr(value, "__next__"):
+        held = _held_by(value)
+        self.others.append((value, held))
+        if not is_code and hasattr(value, "_modules"):
+            return (*held, *(self._of_class(kind) if _is_own(kind) else ()))
+        if not is_code and hasattr(value, "__next__"):
             self.stream = value
-        return _held_unseen(value)
+        return held
 
     def _read(self, value: Any) -> Iterable[Any]:
         """Keep what a container or object holds."""
         reading = Reading(value)
-        self._kept.append(reading)
+        self.kept.append(reading)
         return reading.parts
 
     def _of_class(self, kind: type) -> Iterable[Any]:
         """What a class of the user's and those it comes from hold."""
         found: list[Any] = []
         for one in kind.__mro__:
-            if one not in self._classes and _is_own(one):
-                self._classes[one] = dict(vars(one))
+            if one not in self.classes and _is_own(one):
+                self.classes[one] = dict(vars(one))
                 found += [part for name, part in vars(one).items() if not name.startswith("__")]
         return found
 
+
+class Snapshot:
+    """Everything that can be reached from the program's variables, as it was when this was made.
+
+    What is ``around`` the functions that are running, and was read for an ``earlier`` snapshot, is read again only if
+    it has changed.
+    """
+
+    def __init__(
+        self, is_array: Callable[[Any], bool], variables: Iterable[tuple[Any, str]], earlier: Reached | None = None
+    ) -> None:
+        self._different: list[Reading] = []
+        self._globals = [
+            (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
+        ]
+        outside = [holder for holder, _ in variables if isinstance(holder, (CellType, type))]
+        self._outside = set(map(id, outside))
+        around, inner = _locals()
+        roots = [*(value for _, _, value in self._globals), *outside, *around]
+        if earlier is None or not _same_objects(earlier.roots, roots) or not earlier.is_as_before():
+            earlier = Reached(is_array)
+            earlier.walk(roots)
+        self.around = earlier
+        self._reached = earlier.copy()
+        self._reached.walk(inner)
+        self._reached.walk([value for value in _shared_locals() if id(value) not in self._reached.seen])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything was seen that could change."""
+        return self._reached.stream is None and len(self._reached.seen) < _MOST
+
     def changes_class(self) -> bool:
         """Whether a class or an array has other attributes than it had, which no place stands for."""
-        has_class_changed = any(not _has(kind, before) for kind, before in self._classes.items())
-        return has_class_changed or any(not _holds(array, before) for array, before in self._attributes)
+        return self._reached.changes_class()
 
     def reorders(self) -> bool:
         """Whether what a dict held is in another order where ``changed`` has looked, which no place stands for."""
@@ -220,7 +262,7 @@ class Snapshot:
 
     def changed(self) -> Iterator[tuple[Place, Any, Any]]:
         """The places that hold something else than they did, with what they held and what they hold."""
-        for cell, before in self._cells:
+        for cell, before in self._reached.cells:
             now = Place("", cell, None).get()
             if not same_part(now, before):
                 yield Place("variable", cell, None), before, now
@@ -228,8 +270,8 @@ class Snapshot:
             now = holder.get(name, MISSING)
             if not same_part(now, before):
                 yield Place(name, holder, (ITEM, name)), before, now
-        self._different = [reading for reading in self._kept if not reading.is_as_before()]
-        for filled in filter(None, self._empty):
+        self._different = [reading for reading in self._reached.kept if not reading.is_as_before()]
+        for filled in filter(None, self._reached.empty):
             yield from ((Place(_name_of(key), filled, key), MISSING, now) for key, now in contents(filled).items())
         for reading in self._different:
             parts, held = reading.contents(), contents(reading.value)
@@ -245,47 +287,59 @@ class Snapshot:
 
     def is_held_once(self, value: Any) -> bool:
         """Whether only one place holds this very object."""
-        return self._holders.get(id(value)) == 1
+        return self._reached.holders.get(id(value)) == 1
 
     def is_shared(self, value: Any) -> bool:
         """Whether a list or dict was there before, and more than one place holds it."""
-        return self._holders.get(id(value), 0) > 1
+        return self._reached.holders.get(id(value), 0) > 1
 
     def knows(self, value: Any) -> bool:
         """Whether this very object was there before."""
-        return id(value) in self._seen
+        return id(value) in self._reached.seen
 
-    def restore(self) -> None:
-        """Let everything be as it was."""
-        for cell, before in self._cells:
+    def restore(self, was_looked_at: bool = False) -> None:
+        """Let everything be as it was; what has ``changed`` is known if that ``was_looked_at`` last of all."""
+        for cell, before in self._reached.cells:
             Place("", cell, None).put(before)
         for holder, name, before in self._globals:
             if before is MISSING:
                 holder.pop(name, None)
             elif holder.get(name) is not before:
                 holder[name] = before
-        for reading in self._kept:
+        for reading in self._different if was_looked_at else self._reached.kept:
             if not reading.is_as_before():
                 reading.put_back()
-        for filled in filter(None, self._empty):
+        for filled in filter(None, self._reached.empty):
             filled.clear()
-        for kind, attributes in self._classes.items():
+        for kind, attributes in self._reached.classes.items():
             if not _has(kind, attributes):
                 _put_back(kind, attributes)
-        for array, attributes in self._attributes:
+        for array, attributes in self._reached.attributes:
             if not _holds(array, attributes):
                 vars(array).clear()
                 vars(array).update(attributes)
 
 
-def _held_unseen(value: Any) -> Iterable[Any]:
-    """What a value holds in ways that only the interpreter sees: ``found.append`` holds a list."""
+def _held_by(value: Any) -> tuple[Any, ...]:
+    """What a function or a module of a framework holds, and what only the interpreter sees: ``found.append`` holds a
+    list."""
+    if isinstance(value, FunctionType):
+        defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+        return (*(value.__closure__ or ()), *defaults, value.__dict__)
+    if isinstance(value, functools.partial):
+        return (value.func, *value.args, *value.keywords.values())
+    if hasattr(value, "_modules"):
+        return (vars(value),)
     if isinstance(value, (BuiltinFunctionType, MethodWrapperType)):
         return (value.__self__,) if type(value.__self__) in (list, dict, set) else ()
     if isinstance(value, MappingProxyType):
         return tuple(value.values())
     is_own = isinstance(value, _CACHED) and _is_own_module(getattr(value, "__module__", None) or "")
-    return gc.get_referents(value) if is_own else ()
+    return tuple(gc.get_referents(value)) if is_own else ()
+
+
+def _same_objects(now: Sequence[Any], before: Sequence[Any]) -> bool:
+    return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
 def _has(kind: type, attributes: dict[str, Any]) -> bool:
@@ -329,11 +383,20 @@ def _name_of(key: tuple[str, Any]) -> str:
     return name if way == ATTRIBUTE or (isinstance(name, str) and name.isidentifier()) else "item"
 
 
-def _locals() -> Iterator[Any]:
-    """The variables that only one of the running functions sees, and the arguments of the program."""
+def _locals() -> tuple[list[Any], list[Any]]:
+    """The modules of a framework in the outermost of the running functions, which stay there while others come and go,
+    and then the other variables that only one of these functions sees, and the arguments of the program."""
+    rows = []
     for frame in _running(sys._getframe(2)):
         shared = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}
-        yield from (value for name, value in frame.f_locals.items() if name not in shared)
+        rows.append([value for name, value in frame.f_locals.items() if name not in shared])
+    staying = [value for value in rows[-2] if _is_module(value)] if len(rows) > 1 else []
+    outermost = [value for value in rows[-2] if not _is_module(value)] if len(rows) > 1 else []
+    return staying, [value for row in (*rows[:-2], outermost, *rows[-1:]) for value in row]
+
+
+def _is_module(value: Any) -> bool:
+    return look_up(value, "_modules") is not None
 
 
 def _shared_locals() -> Iterator[Any]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import dis
 import functools
 from bisect import bisect_right
-from collections.abc import Iterator
-from types import CodeType
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
 
+_RETURNING = frozenset({"RESUME", "COPY_FREE_VARS", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"})
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
 
 
@@ -44,6 +46,13 @@ class Operations:
 def instructions_of(code: CodeType) -> list[dis.Instruction]:
     """All instructions of a function."""
     return _read(code)[0]
+
+
+def only_returns(function: Callable[..., Any]) -> bool:
+    """Whether a function does nothing but return a constant."""
+    return isinstance(function, FunctionType) and all(
+        instruction.opname in _RETURNING for instruction in instructions_of(function.__code__)
+    )
 
 
 @functools.lru_cache(maxsize=512)

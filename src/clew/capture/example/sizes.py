@@ -40,19 +40,24 @@ class Symbol:
 class Opaque:
     """A quotient or remainder by a positive number, or the least or greatest of some sizes."""
 
-    __slots__ = ("_key", "args", "kind", "number")
+    __slots__ = ("_hash", "_key", "args", "bounds", "kind", "number")
 
     def __init__(self, kind: str, args: tuple[Size, ...]) -> None:
         self.kind = kind
         self.args = args
         self.number = next(_numbers)
+        self.bounds: Bounds | None = None
+        """Once they are known: an atom stands in many expressions, and others in it."""
         self._key = (kind, frozenset(args) if kind in ("min", "max") else args)
+        self._hash = hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Opaque) and self._key == other._key
+        if self is other:
+            return True
+        return isinstance(other, Opaque) and self._hash == other._hash and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return self._hash
 
     def __repr__(self) -> str:
         if self.kind in ("min", "max"):
@@ -60,6 +65,8 @@ class Opaque:
         return f"({self.args[0]!r} {self.kind} {self.args[1]!r})"
 
 
+Bounds = tuple[Any, Any]
+"""The least and the greatest value; None where there is none, or none is known."""
 Atom = Symbol | Opaque
 Monomial = frozenset[tuple[Atom, int]]
 Terms = Mapping[Monomial, Any]
@@ -69,16 +76,20 @@ _ONE: Monomial = frozenset()
 class Expression:
     """A sum of products of atoms, at least one of them no constant."""
 
-    __slots__ = ("_hash", "example", "terms")
+    __slots__ = ("_hash", "bounds", "example", "terms")
 
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self.terms = terms
         self.example: int | None = None
         """The value in the example, once somebody has asked for it."""
+        self.bounds: Bounds | None = None
+        """Likewise."""
         self._hash = hash(frozenset(terms.items()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Expression) and self.terms == other.terms
+        if self is other:
+            return True
+        return isinstance(other, Expression) and self._hash == other._hash and self.terms == other.terms
 
     def __hash__(self) -> int:
         return self._hash
@@ -268,17 +279,16 @@ def divided(left: Size, right: Size) -> Size | None:
 
 # ---- what is known of sizes ------------------------------------------------------------------------------------------
 
-Bounds = tuple[Any, Any]
-"""The least and the greatest value; None where there is none, or none is known."""
-
 
 def bounds(size: Size) -> Bounds:
     """Bounds of a size, whatever the symbols are."""
     if isinstance(size, int):
         return size, size
-    negative = {monomial: -factor for monomial, factor in size.terms.items()}
-    low, high = _lowest(size.terms), _lowest(negative)
-    return (None if low is None else math.ceil(low)), (None if high is None else math.floor(-high))
+    if size.bounds is None:
+        negative = {monomial: -factor for monomial, factor in size.terms.items()}
+        low, high = _lowest(size.terms), _lowest(negative)
+        size.bounds = (None if low is None else math.ceil(low)), (None if high is None else math.floor(-high))
+    return size.bounds
 
 
 def _lowest(terms: Terms, steps: int = 0) -> Any:
@@ -325,6 +335,12 @@ def _of_monomial(monomial: Monomial) -> Bounds:
 def _of_atom(atom: Atom) -> Bounds:
     if isinstance(atom, Symbol):
         return atom.least, None
+    if atom.bounds is None:
+        atom.bounds = _of_opaque(atom)
+    return atom.bounds
+
+
+def _of_opaque(atom: Opaque) -> Bounds:
     found = [bounds(one) for one in atom.args]
     if atom.kind == "%":
         return 0, found[1][0] - 1

@@ -127,7 +127,7 @@ class TorchRecorder(Recorder):
 
     def is_array(self, value: Any) -> bool:
         """True for a tensor, a generator that the program has made, and values of NumPy's where these are followed."""
-        if isinstance(value, (torch.Tensor, MadeGenerator)):
+        if isinstance(value, torch.Tensor) or issubclass(type(value), MadeGenerator):  # the latter without torch's code
             return True
         return self.follows_arrays and isinstance(value, OF_NUMPY) and is_followed(value)
 
