@@ -312,7 +312,13 @@ class BodyWriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         """``super()`` needs to be told what it sees by itself in a method; a list in sight may have any length."""
         in_sight, unpacks = node in self.sight.lists, _flag(node in self.sight.unpacked)
+        place = self.sight.groups.get(node)
         self.generic_visit(node)
+        if place is not None:
+            items = _iterated(node.args[0])
+            return ast.copy_location(_runtime("grouped", node.func, items, node.args[1], ast.Constant(place)), node)
+        if node in self.sight.copied:
+            return ast.copy_location(_runtime("copied", node.func, *node.args), node)
         if in_sight:
             return ast.copy_location(_runtime("listed", node.func.value, unpacks), node)  # type: ignore[attr-defined]
         is_super = isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords

@@ -45,6 +45,18 @@ def rest_of(values: Any) -> Any:
     return list(itertools.islice(values, 1, None))
 
 
+@pure
+def groups_of(items: Any, place: int) -> list[tuple[Any, list[Any]]]:
+    """What ``itertools.groupby`` gives for items that are grouped by one of their parts, each group as a list."""
+    return [(key, list(group)) for key, group in itertools.groupby(items, operator.itemgetter(place))]
+
+
+@pure
+def keys_of(groups: list[tuple[Any, list[Any]]]) -> tuple[Any, ...]:
+    """The keys of groups, one after the other."""
+    return tuple([key for key, _ in groups])
+
+
 def _function_of(frame: FrameType) -> FunctionType | None:
     """The function or method of a module's that a frame runs, if it is found under its name."""
     first, *rest = frame.f_code.co_qualname.split(".")
@@ -362,6 +374,22 @@ class Regions:
     def listed(self, array: Any, unpacks: bool) -> Any:
         """A list out of an array that may have any length; None if it may not."""
         return self.support.as_list(array, unpacks) if self._is_on() and self.support.is_array(array) else None
+
+    def grouped(self, function: Any, items: Any, place: int) -> Any:
+        """The groups of what a node walks, of whatever lengths: how many there are, and their keys, are relied on."""
+        if function is not itertools.groupby or not self._is_on() or not isinstance(items, Iteration):
+            return None
+        recorder = self.recorder
+        groups = groups_of(items.items, place)
+        if not all(type(key) in (int, bool) for key in keys_of(groups)):
+            return None
+        node = recorder.create(groups_of, (recorder.resolve(items.place), place))
+        recorder.guard(recorder.create(keys_of, (node,)), keys_of(groups))
+        lists = [recorder.create(operator.getitem, (node, index)) for index in range(len(groups))]
+        return [
+            (key, Collected(items, recorder.create(operator.getitem, (one, 1)), recorder))
+            for (key, items), one in zip(groups, lists, strict=True)
+        ]
 
     def _arrays(self, args: Iterable[Any]) -> list[Any]:
         """The arrays among what is walked."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clew.capture.control.snapshot import cells_of
+from clew.capture.example.collected import Collected
 
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_regions", default=None)
 """The regions of the capture that is recording in this context."""
@@ -138,6 +139,19 @@ class Runtime:
         regions = current.get()
         found = None if regions is None else regions.listed(array, unpacks)
         return array.tolist() if found is None else found
+
+    @staticmethod
+    def grouped(function: Any, items: Any, key: Any, place: int) -> Any:
+        """``itertools.groupby(items, lambda item: item[place])``, of which each group is made a list at once."""
+        regions = current.get()
+        found = None if regions is None else regions.grouped(function, items, place)
+        return function(items if regions is None else regions.walked(items), key) if found is None else found
+
+    @staticmethod
+    def copied(function: Any, items: Any) -> Any:
+        """``list(items)``, of a group, which nobody else holds."""
+        is_own = function is list or str(getattr(function, "__module__", "")).startswith("clew.")
+        return items if type(items) is Collected and is_own else function(iter(items))
 
     @staticmethod
     def text(pieces: tuple[str, ...], *values: Any) -> str:

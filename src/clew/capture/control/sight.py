@@ -46,6 +46,10 @@ class Sight:
         """Those of them whose items are taken apart at once, each into variables."""
         self.comprehensions = {node for node in nodes if _is_plain(node) and self._is_taken(node)}
         """List comprehensions whose lists do, and what ``max`` or ``min`` takes all items out of at once."""
+        self.groups = {node.iter: key_place(node.iter) for node in loops if _lists_groups(node)}
+        """Calls of ``groupby`` whose groups are made lists at once, each with the index of the key in an item."""
+        self.copied = {node.body[0].value for node in loops if node.iter in self.groups}  # type: ignore[attr-defined]
+        """The calls of ``list`` that do so."""
 
     def _look(self, node: ast.AST, place: int) -> None:
         """Note what stands in what, and in which statement; what functions inside read is out of sight."""
@@ -161,6 +165,9 @@ class Sight:
         if not isinstance(call, ast.Call) or argument is call.func:
             return False
         function = call.func
+        loop = self._parents.get(call)
+        if isinstance(loop, ast.For) and loop.iter is call and call.args[:1] == [argument] and _lists_groups(loop):
+            return True
         if isinstance(function, ast.Name) and not isinstance(argument, ast.keyword):
             is_reduced = function.id in _REDUCING and not isinstance(argument, ast.Starred)
             return (is_reduced and len(call.args) == 1 and not call.keywords) or (
@@ -175,6 +182,31 @@ class Sight:
         if function.attr == "extend":
             return self._is_kept(function.value.id, call, asked)
         return function.value.id == "torch" and function.attr in _JOINING
+
+
+def key_place(call: Any) -> int | None:
+    """The index of what ``groupby(items, lambda item: item[index])`` groups by; None for any other expression."""
+    if not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords or not isinstance(call.args[1], ast.Lambda):
+        return None
+    is_named = isinstance(call.func, ast.Attribute) and call.func.attr == "groupby"
+    key, parameters = call.args[1].body, call.args[1].args.args
+    is_item = isinstance(key, ast.Subscript) and isinstance(key.value, ast.Name) and _is_number(key.slice)
+    is_called = isinstance(call.func, ast.Name) and call.func.id == "groupby"
+    if not (is_named or is_called) or not is_item or [one.arg for one in parameters] != [key.value.id]:  # type: ignore[attr-defined]
+        return None
+    return int(ast.literal_eval(key.slice))  # type: ignore[attr-defined]
+
+
+def _lists_groups(loop: ast.For) -> bool:
+    """Whether a loop walks ``groupby``, and begins each round with ``group = list(group)``."""
+    target, first = loop.target, loop.body[0]
+    if key_place(loop.iter) is None or not isinstance(target, ast.Tuple) or not isinstance(first, ast.Assign):
+        return False
+    names = [one.id for one in (*target.elts, *first.targets) if isinstance(one, ast.Name)]
+    made = first.value
+    is_list = isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "list"
+    given = [getattr(one, "id", "") for one in made.args] if isinstance(made, ast.Call) and not made.keywords else []
+    return is_list and len(target.elts) == 2 and len(names) == 3 and given == names[1:2] == names[2:]
 
 
 def _is_set(name: str, statement: ast.Assign) -> bool:
