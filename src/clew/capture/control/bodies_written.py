@@ -81,11 +81,11 @@ class BodyWriter(ast.NodeTransformer):
     def body_of(self, definition: Any) -> list[ast.stmt]:
         """The new body: all variables that some inner body sets are set in the function itself too."""
         if isinstance(definition, ast.Lambda):
-            parts: list[Any] = [_copy(definition.body)]
+            parts: list[Any] = [copy_of(definition.body)]
             self.sight = Sight([ast.Return(parts[0])])
             body: list[ast.stmt] = [ast.Return(self.visit(parts[0]), lineno=definition.lineno)]
         else:
-            parts = [_copy(one) for one in definition.body]
+            parts = [copy_of(one) for one in definition.body]
             taken = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
             for place, loop in enumerate([node for node in own_nodes(parts) if isinstance(node, LOOPS)]):
                 flag = next(name for name in _names("skip", place) if name not in taken)
@@ -432,9 +432,12 @@ def _binds(node: ast.AST) -> bool:
     return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
 
 
-def _copy(node: Any) -> Any:
-    """A copy of a piece of source that may be changed."""
+def copy_of(node: Any) -> Any:
+    """A copy of a piece of source that may be changed; variables are set in it without a word about their types, which
+    is not allowed where they are ``nonlocal``."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        node = ast.copy_location(ast.Assign([node.target], node.value), node)
     if isinstance(node, ast.AST):
-        twin = type(node)(**{name: _copy(part) for name, part in ast.iter_fields(node)})
+        twin = type(node)(**{name: copy_of(part) for name, part in ast.iter_fields(node)})
         return ast.copy_location(twin, node) if hasattr(node, "lineno") else twin
-    return [_copy(part) for part in node] if isinstance(node, list) else node
+    return [copy_of(part) for part in node] if isinstance(node, list) else node
