@@ -312,8 +312,10 @@ class BodyWriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         """``super()`` needs to be told what it sees by itself in a method; a list in sight may have any length."""
         in_sight, unpacks = node in self.sight.lists, _flag(node in self.sight.unpacked)
-        place = self.sight.groups.get(node)
+        place, walks = self.sight.groups.get(node), node in self.sight.walks
         self.generic_visit(node)
+        if walks:
+            return ast.copy_location(_runtime("walk", node.func, *node.args), node)
         if place is not None:
             items = _iterated(node.args[0])
             return ast.copy_location(_runtime("grouped", node.func, items, node.args[1], ast.Constant(place)), node)
@@ -325,6 +327,12 @@ class BodyWriter(ast.NodeTransformer):
         if is_super and self.first:
             node.args = [_load("__class__"), _load(self.first)]
         return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """A list that is repeated and stays in sight may have any length."""
+        repeats = node in self.sight.repeats
+        self.generic_visit(node)
+        return ast.copy_location(_runtime("repeated", node.left, node.right), node) if repeats else node
 
     def visit_ListComp(self, node: Any) -> Any:
         """A comprehension whose list stays in sight is a loop that appends."""

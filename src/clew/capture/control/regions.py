@@ -18,6 +18,7 @@ from clew.capture.control.raising import escaped, leaves_program, text
 from clew.capture.control.rewrites import Rewrites
 from clew.capture.control.runtime import Outcome
 from clew.capture.control.snapshot import Snapshot
+from clew.capture.control.walks import Walk
 from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING
 from clew.capture.example.known import names_stored
@@ -390,6 +391,20 @@ class Regions:
             (key, Collected(items, recorder.create(operator.getitem, (one, 1)), recorder))
             for (key, items), one in zip(groups, lists, strict=True)
         ]
+
+    def repeated(self, items: list[Any], count: Any) -> Any:
+        """``items * count`` of a traced number, as a list of any length."""
+        if not self._is_on() or not self._is_walked(count) or type(self.recorder.concrete(count)) is not int:
+            return None
+        node = self.recorder.create(operator.mul, (self.recorder.argument(items), self.recorder.argument(count)))
+        return Collected(items * self.recorder.concrete(count), node, self.recorder, True)
+
+    def walk(self, function: Any, values: Any) -> Any:
+        """An iterator over an array or a list of any length, whose position is state that a piece may change."""
+        is_array = self.support.is_array(values)
+        if function is not iter or not self._is_on() or isinstance(values, Scalar) or not self._is_walked(values):
+            return None
+        return Walk(self.recorder, values, self.support.rows(values) if is_array else list.__getitem__(values, slice(None)))
 
     def _arrays(self, args: Iterable[Any]) -> list[Any]:
         """The arrays among what is walked."""

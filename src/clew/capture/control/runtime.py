@@ -154,6 +154,20 @@ class Runtime:
         return items if type(items) is Collected and is_own else function(iter(items))
 
     @staticmethod
+    def repeated(items: list[Any], count: Any) -> Any:
+        """``items * count``, a list that stays in sight."""
+        regions = current.get()
+        found = None if regions is None else regions.repeated(items, count)
+        return items * count if found is None else found
+
+    @staticmethod
+    def walk(function: Any, values: Any) -> Any:
+        """``iter(values)``, of which only the next item is asked for."""
+        regions = current.get()
+        found = None if regions is None else regions.walk(function, values)
+        return function(values) if found is None else found
+
+    @staticmethod
     def text(pieces: tuple[str, ...], *values: Any) -> str:
         """What an error says: a text in pieces, each with a field for one of the values, and what follows them."""
         regions = current.get()

@@ -46,6 +46,10 @@ class Sight:
         """Those of them whose items are taken apart at once, each into variables."""
         self.comprehensions = {node for node in nodes if _is_plain(node) and self._is_taken(node)}
         """List comprehensions whose lists do, and what ``max`` or ``min`` takes all items out of at once."""
+        self.walks = {node for node in nodes if _is_call(node, "iter") and self._is_advanced(node)}
+        """Calls of ``iter`` of whose iterators only the next item is asked for."""
+        self.repeats = {node for node in nodes if _is_repeat(node) and (self._keeps(node) or self._is_walk(node))}
+        """Lists that are repeated, ``[1] * n``, and stay in sight."""
         self.groups = {node.iter: key_place(node.iter) for node in loops if _lists_groups(node)}
         """Calls of ``groupby`` whose groups are made lists at once, each with the index of the key in an item."""
         self.copied = {node.body[0].value for node in loops if node.iter in self.groups}  # type: ignore[attr-defined]
@@ -96,6 +100,32 @@ class Sight:
         if isinstance(node.ctx, ast.Load):
             return self._keeps(node, asked)
         return not isinstance(self._parents.get(node), (ast.AugAssign, ast.NamedExpr))
+
+    def _is_walk(self, node: ast.AST) -> bool:
+        return self._parents.get(node) in self.walks
+
+    def _is_advanced(self, node: ast.AST) -> bool:
+        """Whether an iterator goes into a variable, perhaps as an item of a dict there, that ``next`` alone reads."""
+        parent, key = self._parents.get(node), False
+        while isinstance(parent, ast.IfExp) or (isinstance(parent, ast.Dict) and not key):
+            if node is getattr(parent, "test", None):
+                return False
+            key = key or isinstance(parent, ast.Dict)
+            node, parent = parent, self._parents.get(parent)
+        if not isinstance(parent, ast.Assign) or len(parent.targets) != 1 or not isinstance(parent.targets[0], ast.Name):
+            return False
+        name = parent.targets[0].id
+        uses = [one for one in self._names[name] if isinstance(one.ctx, ast.Load) and self._may_follow(one, parent)]
+        return name not in self._lost and all(self._is_next(one, key) for one in uses if parent not in self._around(one))
+
+    def _is_next(self, node: ast.AST, of_item: bool) -> bool:
+        """Whether a variable, or an item of it, is what ``next`` is given, and nothing else."""
+        parent = self._parents.get(node)
+        if of_item:
+            if not isinstance(parent, ast.Subscript) or parent.value is not node:
+                return False
+            parent = self._parents.get(parent)
+        return _is_call(parent, "next")
 
     def _is_unpacked(self, target: ast.expr | None) -> bool:
         """Whether an item that is put there is taken apart, or only read by its parts."""
@@ -182,6 +212,22 @@ class Sight:
         if function.attr == "extend":
             return self._is_kept(function.value.id, call, asked)
         return function.value.id == "torch" and function.attr in _JOINING
+
+
+def _is_call(node: Any, name: str) -> bool:
+    """Whether an expression calls a function of this name with one argument."""
+    is_call = isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords
+    return is_call and isinstance(node.func, ast.Name) and node.func.id == name and not _is_starred(node.args[0])
+
+
+def _is_starred(node: ast.expr) -> bool:
+    return isinstance(node, ast.Starred)
+
+
+def _is_repeat(node: ast.AST) -> bool:
+    """Whether an expression is ``[...] * n``."""
+    is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List)
+    return is_product and not any(map(_is_starred, node.left.elts))  # type: ignore[attr-defined]
 
 
 def key_place(call: Any) -> int | None:

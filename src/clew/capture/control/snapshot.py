@@ -23,6 +23,7 @@ from types import (
 )
 from typing import Any
 
+from clew.capture.control.walks import Walk
 from clew.capture.example.contents import (
     ATTRIBUTE,
     ITEM,
@@ -185,6 +186,8 @@ class Snapshot:
         if hasattr(value, "_modules"):  # a module of a framework
             kind = type(value)
             return (vars(value), *(self._of_class(kind) if _is_own(kind) else ()))
+        if isinstance(value, Walk):
+            return (value.state, value.values)
         if hasattr(value, "__next__"):
             self.stream = value
         return _held_unseen(value)
