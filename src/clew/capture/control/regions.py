@@ -353,9 +353,8 @@ class Regions:
             return function(*map(self.walked, args), **kwargs)
         place = self.recorder.create(function, tuple(self._argument(value) for value in args), kwargs)
         plainly = None if self._is_free(args) else lambda: self._plainly(function, args, kwargs)
-        with self.support.plainly():
-            start = (0 if len(items) == 1 else items[0]) if function is range else None
-            return Iteration(place, list(function(*items, **kwargs)), start, self._arrays(args), plainly)
+        start = (0 if len(items) == 1 else items[0]) if function is range else None
+        return Iteration(place, list(function(*items, **kwargs)), start, self._arrays(args), plainly)
 
     def _is_free(self, args: Iterable[Any]) -> bool:
         """Whether some of what is walked is free by itself, and not only for the sake of the loop."""

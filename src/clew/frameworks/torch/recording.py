@@ -269,7 +269,7 @@ class TorchRecorder(Recorder):
         else:
             node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
-            self._properties.clear()
+            self._forget_shapes()
             if kwargs.get("out") is not None or "resize" in name:  # which may have got another shape by that
                 self.sizes.stop()
         elif not self.bodies.open and self.folding.is_constant(node):
@@ -477,6 +477,11 @@ class TorchRecorder(Recorder):
         made = make(self.create(getattr, (owner, name)) if self._reshapes_inside else place)
         self._properties[id(tensor), name, reader] = (weakref.ref(tensor), made)
         return made
+
+    def _forget_shapes(self) -> None:
+        """Something was written to: dtypes and devices stay what they were read to be."""
+        for key in [key for key in self._properties if key[1] not in ("dtype", "device")]:
+            del self._properties[key]
 
     def _traced_size(self, size: Size, plain: int) -> Any:
         return plain if isinstance(size, int) else traced(plain, self.sizes.place(size), self)
