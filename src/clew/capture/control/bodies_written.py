@@ -312,6 +312,7 @@ class BodyWriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         """``super()`` needs to be told what it sees by itself in a method; a list in sight may have any length."""
         in_sight, unpacks = node in self.sight.lists, _flag(node in self.sight.unpacked)
+        gives_parts = node in self.sight.parted
         place, walks = self.sight.groups.get(node), node in self.sight.walks
         self.generic_visit(node)
         if walks:
@@ -321,8 +322,10 @@ class BodyWriter(ast.NodeTransformer):
             return ast.copy_location(_runtime("grouped", node.func, items, node.args[1], ast.Constant(place)), node)
         if node in self.sight.copied:
             return ast.copy_location(_runtime("copied", node.func, *node.args), node)
-        if in_sight:
-            return ast.copy_location(_runtime("listed", node.func.value, unpacks), node)  # type: ignore[attr-defined]
+        if in_sight or gives_parts:
+            self._number()  # so that the function counts as one with something to hand to the runtime
+            array: Any = node.func.value  # type: ignore[attr-defined]
+            return ast.copy_location(_runtime("listed", array, unpacks, _flag(gives_parts)), node)
         is_super = isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords
         if is_super and self.first:
             node.args = [_load("__class__"), _load(self.first)]

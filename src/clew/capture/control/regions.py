@@ -371,9 +371,12 @@ class Regions:
         ]
         return self.support.plain_range(*given) if function is range else function(*given, **kwargs)
 
-    def listed(self, array: Any, unpacks: bool) -> Any:
+    def listed(self, array: Any, unpacks: bool, gives_parts: bool) -> Any:
         """A list out of an array that may have any length; None if it may not."""
-        return self.support.as_list(array, unpacks) if self._is_on() and self.support.is_array(array) else None
+        found = self.support.as_list(array, unpacks) if self._is_on() and self.support.is_array(array) else None
+        if found is not None:
+            found.gives_parts = gives_parts
+        return found
 
     def grouped(self, function: Any, items: Any, place: int) -> Any:
         """The groups of what a node walks, of whatever lengths: how many there are, and their keys, are relied on."""

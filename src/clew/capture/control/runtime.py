@@ -134,10 +134,11 @@ class Runtime:
         return found
 
     @staticmethod
-    def listed(array: Any, unpacks: bool) -> Any:
-        """``array.tolist()``, which stays in sight; with ``unpacks`` each row is taken apart at once."""
+    def listed(array: Any, unpacks: bool, gives_parts: bool = False) -> Any:
+        """``array.tolist()``, which stays in sight; with ``unpacks`` each row is taken apart at once. What torch takes
+        apart by it may be seen by others if it ``gives_parts``."""
         regions = current.get()
-        found = None if regions is None else regions.listed(array, unpacks)
+        found = None if regions is None else regions.listed(array, unpacks, gives_parts)
         return array.tolist() if found is None else found
 
     @staticmethod

@@ -29,6 +29,7 @@ class Sight:
         self._names: dict[str, list[ast.Name]] = {}
         self._lost: set[str] = set()
         self._body = body
+        self._gives_parts = False  # whether what is taken apart by a list may go anywhere
         self._statements: dict[ast.AST, int] = {}
         for place, statement in enumerate(body):
             self._look(statement, place)
@@ -42,6 +43,10 @@ class Sight:
         """Those of them whose lists are looked at, or made longer by more than one item, in the loop."""
         self.lists = {node for node in nodes if is_list_of_array(node) and self._keeps(node)}
         """Calls of ``tolist`` whose lists do."""
+        self._gives_parts = True
+        self.parted = {node for node in nodes if is_list_of_array(node) and node not in self.lists and self._keeps(node)}
+        """Calls of ``tolist`` whose lists do, but for what torch takes apart by them."""
+        self._gives_parts = False
         self.unpacked = {node for node in self.lists if self._is_unpacked(self._target(node))}
         """Those of them whose items are taken apart at once, each into variables."""
         self.comprehensions = {node for node in nodes if _is_plain(node) and self._is_taken(node)}
@@ -206,7 +211,7 @@ class Sight:
         if not isinstance(function, ast.Attribute) or isinstance(argument, ast.Starred):
             return False
         if function.attr in _SPLITTING:
-            return self._keeps(call, asked)
+            return self._gives_parts or self._keeps(call, asked)
         if call.args[:1] != [argument] or not isinstance(function.value, ast.Name):
             return False
         if function.attr == "extend":
@@ -295,7 +300,7 @@ def _sets_variables(target: ast.expr) -> bool:
 
 def opening_lines(body: list[Any], sight: Sight) -> Iterator[int]:
     """The lines on which a loop begins that may be of any length, or a list is made that may be."""
-    nodes = [*sight.lists, *sight.comprehensions, *(node.iter for node in _loops(body))]
+    nodes = [*sight.lists, *sight.parted, *sight.comprehensions, *(node.iter for node in _loops(body))]
     for node in nodes:
         yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
 

@@ -24,6 +24,7 @@ from types import (
 from typing import Any
 
 from clew.capture.control.walks import Walk
+from clew.capture.example.collected import Parts
 from clew.capture.example.contents import (
     ATTRIBUTE,
     ITEM,
@@ -174,6 +175,8 @@ class Snapshot:
             return (value.__self__,)
         if isinstance(value, functools.partial):
             return (value.func, *value.args, *value.keywords.values())
+        if isinstance(value, Parts):
+            return value.plain
         if isinstance(value, (tuple, frozenset)):
             return tuple(value)
         if follows(value) or is_flat(value) or isinstance(value, History):

@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from clew.capture.control.pieces import Abandon
 from clew.capture.control.runtime import before_guard
-from clew.capture.example.collected import Collected
+from clew.capture.example.collected import Collected, Parts
 from clew.capture.example.folding import Folding
 from clew.capture.example.islands import CannotFollow, Unseen
 from clew.capture.example.recorder import Pending, Recorder, Scalar
@@ -276,8 +276,9 @@ class TorchRecorder(Recorder):
             self.fold_later(node, value)
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
             self._guard_rank(name, node, value)
-        if name in SPLITS and any(type(given) is Collected and given.in_sight for given in (*args, *kwargs.values())):
-            return Collected(list(value), node, self, True)
+        for given in (*args, *kwargs.values()) if name in SPLITS else ():
+            if type(given) is Collected and given.in_sight:
+                return Parts.of(value, node, self) if given.gives_parts else Collected(list(value), node, self, True)
         if name == "tensor" and args and type(args[0]) is Collected:  # an empty list has a type and a rank of its own
             self.guard(self.create(bool, (node_args[0],)), True)
         if type(value) is tuple or value is None:
