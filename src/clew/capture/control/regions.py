@@ -19,7 +19,7 @@ from clew.capture.control.rewrites import Rewrites
 from clew.capture.control.runtime import Outcome
 from clew.capture.control.snapshot import Snapshot
 from clew.capture.control.walks import Walk
-from clew.capture.example.collected import Collected
+from clew.capture.example.collected import Collected, Parts
 from clew.capture.example.guards import MISSING
 from clew.capture.example.known import names_stored
 from clew.capture.example.recorder import Recorder, Scalar
@@ -406,7 +406,7 @@ class Regions:
         is_array = self.support.is_array(values)
         if function is not iter or not self._is_on() or isinstance(values, Scalar) or not self._is_walked(values):
             return None
-        return Walk(self.recorder, values, self.support.rows(values) if is_array else list.__getitem__(values, slice(None)))
+        return Walk(self.recorder, values, self.support.rows(values) if is_array else list(self.recorder.concrete(values)))
 
     def _arrays(self, args: Iterable[Any]) -> list[Any]:
         """The arrays among what is walked."""
@@ -418,7 +418,7 @@ class Regions:
             return self._opens(value)
         opens = self.recorder.dynamic or self.support.opens_loops
         is_number = issubclass(type(value), Scalar)
-        is_whole = isinstance(value, Collected) and value.is_whole
+        is_whole = isinstance(value, (Collected, Parts)) and value.is_whole
         return isinstance(value, Iteration) or is_whole or (is_number and (opens or self.support.is_data(value)))
 
     def _opens(self, array: Any) -> bool:
@@ -428,7 +428,7 @@ class Regions:
     def _can_be_walked(self, value: Any) -> bool:
         """Whether a node can stand for what is walked."""
         is_number = issubclass(type(value), Scalar) or type(value) is int
-        is_whole = isinstance(value, Collected) and value.is_whole
+        is_whole = isinstance(value, (Collected, Parts)) and value.is_whole
         is_walkable = isinstance(value, Iteration) or type(value) is range or self.support.is_array(value)
         return is_number or is_whole or is_walkable
 
@@ -445,7 +445,7 @@ class Regions:
         site = self._site(number)
         if not self._is_on() or site in self.progress.abandoned:
             return False
-        is_list = isinstance(iterable, Collected) and iterable.is_whole
+        is_list = isinstance(iterable, (Collected, Parts)) and iterable.is_whole
         is_dynamic = self._opens(iterable) if self.support.is_array(iterable) else is_list
         opened = type(iterable) is range and site in self.progress.opened
         return isinstance(iterable, Iteration) or is_dynamic or opened
@@ -495,8 +495,8 @@ class Regions:
         known = items if type(items) is range else None
         if known is not None:
             items = None if site in self.progress.peeled and len(known) else self._walk_of(known)
-        elif isinstance(items, Collected):
-            items = Iteration(self.recorder.argument(items), self.recorder.concrete(items))
+        elif isinstance(items, (Collected, Parts)):
+            items = Iteration(self.recorder.argument(items), list(self.recorder.concrete(items)))
         elif self.support.is_array(items):
             items = Iteration(self.recorder.argument(items), self.support.rows(items), arrays=[items])
         peels = site in self.progress.peeled
