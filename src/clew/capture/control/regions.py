@@ -403,10 +403,9 @@ class Regions:
 
     def walk(self, function: Any, values: Any) -> Any:
         """An iterator over an array or a list of any length, whose position is state that a piece may change."""
-        is_array = self.support.is_array(values)
         if function is not iter or not self._is_on() or isinstance(values, Scalar) or not self._is_walked(values):
             return None
-        return Walk(self.recorder, values, self.support.rows(values) if is_array else list(self.recorder.concrete(values)))
+        return Walk(self.recorder, values, self.support.rows(values) if self.support.is_array(values) else None)
 
     def _arrays(self, args: Iterable[Any]) -> list[Any]:
         """The arrays among what is walked."""

@@ -44,7 +44,8 @@ class Sight:
         self.lists = {node for node in nodes if is_list_of_array(node) and self._keeps(node)}
         """Calls of ``tolist`` whose lists do."""
         self._gives_parts = True
-        self.parted = {node for node in nodes if is_list_of_array(node) and node not in self.lists and self._keeps(node)}
+        others = {node for node in nodes if is_list_of_array(node)} - self.lists
+        self.parted = {node for node in others if self._keeps(node)}
         """Calls of ``tolist`` whose lists do, but for what torch takes apart by them."""
         self._gives_parts = False
         self.unpacked = {node for node in self.lists if self._is_unpacked(self._target(node))}
@@ -117,11 +118,14 @@ class Sight:
                 return False
             key = key or isinstance(parent, ast.Dict)
             node, parent = parent, self._parents.get(parent)
-        if not isinstance(parent, ast.Assign) or len(parent.targets) != 1 or not isinstance(parent.targets[0], ast.Name):
+        if not isinstance(parent, ast.Assign):
             return False
-        name = parent.targets[0].id
-        uses = [one for one in self._names[name] if isinstance(one.ctx, ast.Load) and self._may_follow(one, parent)]
-        return name not in self._lost and all(self._is_next(one, key) for one in uses if parent not in self._around(one))
+        targets = parent.targets
+        if len(targets) != 1 or not isinstance(targets[0], ast.Name) or targets[0].id in self._lost:
+            return False
+        uses = [one for one in self._names[targets[0].id] if isinstance(one.ctx, ast.Load)]
+        later = [one for one in uses if self._may_follow(one, parent) and parent not in self._around(one)]
+        return all(self._is_next(one, key) for one in later)
 
     def _is_next(self, node: ast.AST, of_item: bool) -> bool:
         """Whether a variable, or an item of it, is what ``next`` is given, and nothing else."""
@@ -237,7 +241,9 @@ def _is_repeat(node: ast.AST) -> bool:
 
 def key_place(call: Any) -> int | None:
     """The index of what ``groupby(items, lambda item: item[index])`` groups by; None for any other expression."""
-    if not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords or not isinstance(call.args[1], ast.Lambda):
+    if not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords:
+        return None
+    if not isinstance(call.args[1], ast.Lambda):
         return None
     is_named = isinstance(call.func, ast.Attribute) and call.func.attr == "groupby"
     key, parameters = call.args[1].body, call.args[1].args.args
@@ -252,6 +258,9 @@ def _lists_groups(loop: ast.For) -> bool:
     """Whether a loop walks ``groupby``, and begins each round with ``group = list(group)``."""
     target, first = loop.target, loop.body[0]
     if key_place(loop.iter) is None or not isinstance(target, ast.Tuple) or not isinstance(first, ast.Assign):
+        return False
+    items = loop.iter.args[0]  # type: ignore[attr-defined]
+    if not is_list_of_array(items.args[0] if _is_call(items, "enumerate") else items):  # which nobody else can change
         return False
     names = [one.id for one in (*target.elts, *first.targets) if isinstance(one, ast.Name)]
     made = first.value

@@ -22,11 +22,11 @@ def item_at(values: Any, position: int) -> Any:
 class Walk:
     """An iterator over an array or list of the graph."""
 
-    def __init__(self, recorder: Any, values: Any, items: list[Any]) -> None:
+    def __init__(self, recorder: Any, values: Any, rows: list[Any] | None) -> None:
         self.recorder = recorder
         self.values = values
-        self.items = items
-        """The items in the example."""
+        self.rows = rows
+        """The items of an array in the example; None for a list, which may grow meanwhile."""
         self.state: dict[str, Any] = {"position": 0}
 
     def __iter__(self) -> Walk:
@@ -35,10 +35,11 @@ class Walk:
     def __next__(self) -> Any:
         recorder, position = self.recorder, self.state["position"]
         place = recorder.concrete(position)
-        if place >= len(self.items):
+        items = recorder.concrete(self.values) if self.rows is None else self.rows
+        if place >= len(items):
             raise StopIteration
         self.state["position"] = position + 1
         if not recorder.open:
-            return self.items[place]
+            return items[place]
         node = recorder.create(item_at, (recorder.argument(self.values), recorder.argument(position)))
-        return recorder.result(recorder.concrete(self.items[place]), node)
+        return recorder.result(recorder.concrete(items[place]), node)

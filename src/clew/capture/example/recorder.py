@@ -69,6 +69,11 @@ class Scalar:
     place: Any
     recorder: Any
 
+    def relied_on(self) -> Any:
+        """The number itself, on which the capture relies from now on."""
+        self.recorder.guard(self.place, self.plain)
+        return self.plain
+
 
 def _nothing(frame: FrameType) -> None:
     """Nobody wants to know of it."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.recorder import Scalar
 from clew.frameworks.torch import effects, modules, names, programs, signatures, spelling, total, types
 from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.tracing import TracingAnswers
@@ -55,11 +54,7 @@ class TorchGuest(TracingAnswers):
         return types.type_of(value)
 
     def plain_number(self, value: Any) -> Any:
-        """The size that a tensor stands for while ``torch.jit.trace`` is at work, the number that a traced one stands
-        for while generated code is captured again, which relies on it then; all else as it is."""
-        if isinstance(value, Scalar):
-            value.recorder.guard(value.place, value.plain)
-            return value.plain
+        """The size that a tensor stands for while ``torch.jit.trace`` is at work; all else as it is."""
         is_size = isinstance(value, torch.Tensor) and torch._C._get_tracing_state() is not None
         return value.item() if is_size and value.dim() == 0 else value
 

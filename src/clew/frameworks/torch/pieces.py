@@ -221,7 +221,7 @@ class TorchSupport(Support):
             recorder._properties.update(properties)
 
     def _read_around(self, graphs: list[Graph]) -> dict[Any, Any]:
-        """The properties that were read of tensors of these graphs: each is one node there, however often it is read."""
+        """The properties that were read of tensors of these graphs: each is one node there, for all who read it."""
         tensors = {key: known[0]() for key, known in self.recorder._properties.items()}
         owners = {key: self.recorder.known(tensor) for key, tensor in tensors.items() if tensor is not None}
         found = [key for key, node in owners.items() if node is not None and any(node.graph is one for one in graphs)]
