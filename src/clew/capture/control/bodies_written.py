@@ -81,11 +81,11 @@ class BodyWriter(ast.NodeTransformer):
     def body_of(self, definition: Any) -> list[ast.stmt]:
         """The new body: all variables that some inner body sets are set in the function itself too."""
         if isinstance(definition, ast.Lambda):
-            parts: list[Any] = [_copy(definition.body)]
+            parts: list[Any] = [copy_of(definition.body)]
             self.sight = Sight([ast.Return(parts[0])])
             body: list[ast.stmt] = [ast.Return(self.visit(parts[0]), lineno=definition.lineno)]
         else:
-            parts = [_copy(one) for one in definition.body]
+            parts = [copy_of(one) for one in definition.body]
             taken = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
             for place, loop in enumerate([node for node in own_nodes(parts) if isinstance(node, LOOPS)]):
                 flag = next(name for name in _names("skip", place) if name not in taken)
@@ -312,13 +312,30 @@ class BodyWriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         """``super()`` needs to be told what it sees by itself in a method; a list in sight may have any length."""
         in_sight, unpacks = node in self.sight.lists, _flag(node in self.sight.unpacked)
+        gives_parts = node in self.sight.parted
+        place, walks = self.sight.groups.get(node), node in self.sight.walks
         self.generic_visit(node)
-        if in_sight:
-            return ast.copy_location(_runtime("listed", node.func.value, unpacks), node)  # type: ignore[attr-defined]
+        if walks:
+            return ast.copy_location(_runtime("walk", node.func, *node.args), node)
+        if place is not None:
+            items = _iterated(node.args[0])
+            return ast.copy_location(_runtime("grouped", node.func, items, node.args[1], ast.Constant(place)), node)
+        if node in self.sight.copied:
+            return ast.copy_location(_runtime("copied", node.func, *node.args), node)
+        if in_sight or gives_parts:
+            self._number()  # so that the function counts as one with something to hand to the runtime
+            array: Any = node.func.value  # type: ignore[attr-defined]
+            return ast.copy_location(_runtime("listed", array, unpacks, _flag(gives_parts)), node)
         is_super = isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords
         if is_super and self.first:
             node.args = [_load("__class__"), _load(self.first)]
         return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """A list that is repeated and stays in sight may have any length."""
+        repeats = node in self.sight.repeats
+        self.generic_visit(node)
+        return ast.copy_location(_runtime("repeated", node.left, node.right), node) if repeats else node
 
     def visit_ListComp(self, node: Any) -> Any:
         """A comprehension whose list stays in sight is a loop that appends."""
@@ -426,9 +443,12 @@ def _binds(node: ast.AST) -> bool:
     return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
 
 
-def _copy(node: Any) -> Any:
-    """A copy of a piece of source that may be changed."""
+def copy_of(node: Any) -> Any:
+    """A copy of a piece of source that may be changed; variables are set in it without a word about their types, which
+    is not allowed where they are ``nonlocal``."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        node = ast.copy_location(ast.Assign([node.target], node.value), node)
     if isinstance(node, ast.AST):
-        twin = type(node)(**{name: _copy(part) for name, part in ast.iter_fields(node)})
+        twin = type(node)(**{name: copy_of(part) for name, part in ast.iter_fields(node)})
         return ast.copy_location(twin, node) if hasattr(node, "lineno") else twin
-    return [_copy(part) for part in node] if isinstance(node, list) else node
+    return [copy_of(part) for part in node] if isinstance(node, list) else node

@@ -31,6 +31,8 @@ from clew.ir.node import Node
 from clew.ir.types import ScalarType
 
 _BROKE = "broke"
+_MOST_COMPARED = 8
+"""How many rounds are recorded to see whether all rely on the same."""
 
 Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 """The variables that a loop sets, those that are read after it, those that are read after it or in a next round, and
@@ -331,7 +333,8 @@ class Loop:
         nodes = list(rounds.paths.nodes())
         relied = [node.args[0] for node in nodes if node.target is require]
         relied += [found for node in nodes for found in _relied_in_branches(node)]
-        if any(isinstance(node, Node) and self._varies(node, rounds.paths) for node in relied):
+        varies = any(isinstance(node, Node) and self._varies(node, rounds.paths) for node in relied)
+        if varies and not self._are_alike(rounds):
             raise Abandon(self.site, "a round relies on a value that may be another in the next one")
         if any(isinstance(node, Node) and self._may_vary(node, rounds, ends) for node in relied):
             raise Abandon(self.site, "a round relies on a size that is another in the next one")
@@ -351,6 +354,20 @@ class Loop:
             self.pieces.check_containers(rounds, None, returned)
         self.returned = returned[0] if returned else MISSING
         self.count = sum(1 for _ in leaves_of(self.recorder, self.returned)) if returned else 0
+
+    def _are_alike(self, rounds: Piece) -> bool:
+        """Whether a round relies on the same with each item of the example: then each round may check it."""
+        if self.items is None or not 0 < len(self.items.items) <= _MOST_COMPARED:
+            return False
+        first, example = _relied(rounds), self.items.example
+        try:
+            for item in self.items.items[1:]:
+                self.items.example = item
+                if _relied(self._recorded(self.body, is_round=True)[0]) != first:
+                    return False
+        finally:
+            self.items.example = example
+        return True
 
     def _leaves(self, end: End, place: Place) -> bool:
         """Whether it matters what a way leaves in a place: not in a variable that ends with the function."""
@@ -532,6 +549,11 @@ class Loop:
 def interleaved(*lists: list[Any]) -> list[Any]:
     """The first items of all lists, then their second ones, and so on."""
     return [item for row in zip(*lists, strict=True) for item in row]
+
+
+def _relied(piece: Piece) -> list[tuple[Any, ...]]:
+    """What a piece relies on: each guard by its value and what is said about it."""
+    return [node.args[1:4] for node in piece.paths.nodes() if node.target is require]
 
 
 def _like(item: Any, arguments: Iterator[Any]) -> Any:

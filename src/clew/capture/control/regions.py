@@ -18,7 +18,8 @@ from clew.capture.control.raising import escaped, leaves_program, text
 from clew.capture.control.rewrites import Rewrites
 from clew.capture.control.runtime import Outcome
 from clew.capture.control.snapshot import Reached, Snapshot
-from clew.capture.example.collected import Collected
+from clew.capture.control.walks import Walk
+from clew.capture.example.collected import Collected, Parts
 from clew.capture.example.guards import MISSING
 from clew.capture.example.known import names_stored
 from clew.capture.example.recorder import Recorder, Scalar
@@ -44,6 +45,18 @@ def first_item(values: Any) -> Any:
 def rest_of(values: Any) -> Any:
     """A walk without its first item."""
     return list(itertools.islice(values, 1, None))
+
+
+@pure
+def groups_of(items: Any, place: int) -> list[tuple[Any, list[Any]]]:
+    """What ``itertools.groupby`` gives for items that are grouped by one of their parts, each group as a list."""
+    return [(key, list(group)) for key, group in itertools.groupby(items, operator.itemgetter(place))]
+
+
+@pure
+def keys_of(groups: list[tuple[Any, list[Any]]]) -> tuple[Any, ...]:
+    """The keys of groups, one after the other."""
+    return tuple([key for key, _ in groups])
 
 
 def _function_of(frame: FrameType) -> FunctionType | None:
@@ -340,9 +353,8 @@ class Regions:
             return function(*map(self.walked, args), **kwargs)
         place = self.recorder.create(function, tuple(self._argument(value) for value in args), kwargs)
         plainly = None if self._is_free(args) else lambda: self._plainly(function, args, kwargs)
-        with self.support.plainly():
-            start = (0 if len(items) == 1 else items[0]) if function is range else None
-            return Iteration(place, list(function(*items, **kwargs)), start, self._arrays(args), plainly)
+        start = (0 if len(items) == 1 else items[0]) if function is range else None
+        return Iteration(place, list(function(*items, **kwargs)), start, self._arrays(args), plainly)
 
     def _is_free(self, args: Iterable[Any]) -> bool:
         """Whether some of what is walked is free by itself, and not only for the sake of the loop."""
@@ -359,9 +371,41 @@ class Regions:
         ]
         return self.support.plain_range(*given) if function is range else function(*given, **kwargs)
 
-    def listed(self, array: Any, unpacks: bool) -> Any:
+    def listed(self, array: Any, unpacks: bool, gives_parts: bool) -> Any:
         """A list out of an array that may have any length; None if it may not."""
-        return self.support.as_list(array, unpacks) if self._is_on() and self.support.is_array(array) else None
+        found = self.support.as_list(array, unpacks) if self._is_on() and self.support.is_array(array) else None
+        if found is not None:
+            found.gives_parts = gives_parts
+        return found
+
+    def grouped(self, function: Any, items: Any, place: int) -> Any:
+        """The groups of what a node walks, of whatever lengths: how many there are, and their keys, are relied on."""
+        if function is not itertools.groupby or not self._is_on() or not isinstance(items, Iteration):
+            return None
+        recorder = self.recorder
+        groups = groups_of(items.items, place)
+        if not all(type(key) in (int, bool) for key in keys_of(groups)):
+            return None
+        node = recorder.create(groups_of, (recorder.resolve(items.place), place))
+        recorder.guard(recorder.create(keys_of, (node,)), keys_of(groups))
+        lists = [recorder.create(operator.getitem, (node, index)) for index in range(len(groups))]
+        return [
+            (key, Collected(items, recorder.create(operator.getitem, (one, 1)), recorder))
+            for (key, items), one in zip(groups, lists, strict=True)
+        ]
+
+    def repeated(self, items: list[Any], count: Any) -> Any:
+        """``items * count`` of a traced number, as a list of any length."""
+        if not self._is_on() or not self._is_walked(count) or type(self.recorder.concrete(count)) is not int:
+            return None
+        node = self.recorder.create(operator.mul, (self.recorder.argument(items), self.recorder.argument(count)))
+        return Collected(items * self.recorder.concrete(count), node, self.recorder, True)
+
+    def walk(self, function: Any, values: Any) -> Any:
+        """An iterator over an array or a list of any length, whose position is state that a piece may change."""
+        if function is not iter or not self._is_on() or isinstance(values, Scalar) or not self._is_walked(values):
+            return None
+        return Walk(self.recorder, values, self.support.rows(values) if self.support.is_array(values) else None)
 
     def _arrays(self, args: Iterable[Any]) -> list[Any]:
         """The arrays among what is walked."""
@@ -373,7 +417,7 @@ class Regions:
             return self._opens(value)
         opens = self.recorder.dynamic or self.support.opens_loops
         is_number = issubclass(type(value), Scalar)
-        is_whole = isinstance(value, Collected) and value.is_whole
+        is_whole = isinstance(value, (Collected, Parts)) and value.is_whole
         return isinstance(value, Iteration) or is_whole or (is_number and (opens or self.support.is_data(value)))
 
     def _opens(self, array: Any) -> bool:
@@ -383,7 +427,7 @@ class Regions:
     def _can_be_walked(self, value: Any) -> bool:
         """Whether a node can stand for what is walked."""
         is_number = issubclass(type(value), Scalar) or type(value) is int
-        is_whole = isinstance(value, Collected) and value.is_whole
+        is_whole = isinstance(value, (Collected, Parts)) and value.is_whole
         is_walkable = isinstance(value, Iteration) or type(value) is range or self.support.is_array(value)
         return is_number or is_whole or is_walkable
 
@@ -400,7 +444,7 @@ class Regions:
         site = self._site(number)
         if not self._is_on() or site in self.progress.abandoned:
             return False
-        is_list = isinstance(iterable, Collected) and iterable.is_whole
+        is_list = isinstance(iterable, (Collected, Parts)) and iterable.is_whole
         is_dynamic = self._opens(iterable) if self.support.is_array(iterable) else is_list
         opened = type(iterable) is range and site in self.progress.opened
         return isinstance(iterable, Iteration) or is_dynamic or opened
@@ -450,8 +494,8 @@ class Regions:
         known = items if type(items) is range else None
         if known is not None:
             items = None if site in self.progress.peeled and len(known) else self._walk_of(known)
-        elif isinstance(items, Collected):
-            items = Iteration(self.recorder.argument(items), self.recorder.concrete(items))
+        elif isinstance(items, (Collected, Parts)):
+            items = Iteration(self.recorder.argument(items), list(self.recorder.concrete(items)))
         elif self.support.is_array(items):
             items = Iteration(self.recorder.argument(items), self.support.rows(items), arrays=[items])
         peels = site in self.progress.peeled

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from clew.capture.control.bodies_written import OWN, RUNTIME, BodyWriter, bare
+from clew.capture.control.bodies_written import OWN, RUNTIME, BodyWriter, bare, copy_of
 from clew.capture.control.origins import is_made_of
 from clew.capture.control.sight import Sight, opening_lines
 from clew.capture.example.call_sites import original_of
@@ -51,6 +51,7 @@ def lines_of_loops(code: CodeType) -> frozenset[int]:
     """The lines of a function on which a loop begins, or a list that may have any length."""
     definition = None if code.co_flags & _GENERATORS else _definition_of(code)
     body = [] if definition is None else [definition.body] if isinstance(definition, ast.Lambda) else definition.body
+    body = copy_of(body)
     return frozenset(opening_lines(body, Sight(body)))
 
 

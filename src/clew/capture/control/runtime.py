@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clew.capture.control.snapshot import cells_of
+from clew.capture.example.collected import Collected
 
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_regions", default=None)
 """The regions of the capture that is recording in this context."""
@@ -133,11 +134,39 @@ class Runtime:
         return found
 
     @staticmethod
-    def listed(array: Any, unpacks: bool) -> Any:
-        """``array.tolist()``, which stays in sight; with ``unpacks`` each row is taken apart at once."""
+    def listed(array: Any, unpacks: bool, gives_parts: bool = False) -> Any:
+        """``array.tolist()``, which stays in sight; with ``unpacks`` each row is taken apart at once. What torch takes
+        apart by it may be seen by others if it ``gives_parts``."""
         regions = current.get()
-        found = None if regions is None else regions.listed(array, unpacks)
+        found = None if regions is None else regions.listed(array, unpacks, gives_parts)
         return array.tolist() if found is None else found
+
+    @staticmethod
+    def grouped(function: Any, items: Any, key: Any, place: int) -> Any:
+        """``itertools.groupby(items, lambda item: item[place])``, of which each group is made a list at once."""
+        regions = current.get()
+        found = None if regions is None else regions.grouped(function, items, place)
+        return function(items if regions is None else regions.walked(items), key) if found is None else found
+
+    @staticmethod
+    def copied(function: Any, items: Any) -> Any:
+        """``list(items)``, of a group, which nobody else holds."""
+        is_own = function is list or str(getattr(function, "__module__", "")).startswith("clew.")
+        return items if type(items) is Collected and is_own else function(iter(items))
+
+    @staticmethod
+    def repeated(items: list[Any], count: Any) -> Any:
+        """``items * count``, a list that stays in sight."""
+        regions = current.get()
+        found = None if regions is None else regions.repeated(items, count)
+        return items * count if found is None else found
+
+    @staticmethod
+    def walk(function: Any, values: Any) -> Any:
+        """``iter(values)``, of which only the next item is asked for."""
+        regions = current.get()
+        found = None if regions is None else regions.walk(function, values)
+        return function(values) if found is None else found
 
     @staticmethod
     def text(pieces: tuple[str, ...], *values: Any) -> str:

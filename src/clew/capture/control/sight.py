@@ -29,6 +29,7 @@ class Sight:
         self._names: dict[str, list[ast.Name]] = {}
         self._lost: set[str] = set()
         self._body = body
+        self._gives_parts = False  # whether what is taken apart by a list may go anywhere
         self._statements: dict[ast.AST, int] = {}
         for place, statement in enumerate(body):
             self._look(statement, place)
@@ -42,10 +43,23 @@ class Sight:
         """Those of them whose lists are looked at, or made longer by more than one item, in the loop."""
         self.lists = {node for node in nodes if is_list_of_array(node) and self._keeps(node)}
         """Calls of ``tolist`` whose lists do."""
+        self._gives_parts = True
+        others = {node for node in nodes if is_list_of_array(node)} - self.lists
+        self.parted = {node for node in others if self._keeps(node)}
+        """Calls of ``tolist`` whose lists do, but for what torch takes apart by them."""
+        self._gives_parts = False
         self.unpacked = {node for node in self.lists if self._is_unpacked(self._target(node))}
         """Those of them whose items are taken apart at once, each into variables."""
         self.comprehensions = {node for node in nodes if _is_plain(node) and self._is_taken(node)}
         """List comprehensions whose lists do, and what ``max`` or ``min`` takes all items out of at once."""
+        self.walks = {node for node in nodes if _is_call(node, "iter") and self._is_advanced(node)}
+        """Calls of ``iter`` of whose iterators only the next item is asked for."""
+        self.repeats = {node for node in nodes if _is_repeat(node) and (self._keeps(node) or self._is_walk(node))}
+        """Lists that are repeated, ``[1] * n``, and stay in sight."""
+        self.groups = {node.iter: key_place(node.iter) for node in loops if _lists_groups(node)}
+        """Calls of ``groupby`` whose groups are made lists at once, each with the index of the key in an item."""
+        self.copied = {node.body[0].value for node in loops if node.iter in self.groups}  # type: ignore[attr-defined]
+        """The calls of ``list`` that do so."""
 
     def _look(self, node: ast.AST, place: int) -> None:
         """Note what stands in what, and in which statement; what functions inside read is out of sight."""
@@ -92,6 +106,35 @@ class Sight:
         if isinstance(node.ctx, ast.Load):
             return self._keeps(node, asked)
         return not isinstance(self._parents.get(node), (ast.AugAssign, ast.NamedExpr))
+
+    def _is_walk(self, node: ast.AST) -> bool:
+        return self._parents.get(node) in self.walks
+
+    def _is_advanced(self, node: ast.AST) -> bool:
+        """Whether an iterator goes into a variable, perhaps as an item of a dict there, that ``next`` alone reads."""
+        parent, key = self._parents.get(node), False
+        while isinstance(parent, ast.IfExp) or (isinstance(parent, ast.Dict) and not key):
+            if node is getattr(parent, "test", None):
+                return False
+            key = key or isinstance(parent, ast.Dict)
+            node, parent = parent, self._parents.get(parent)
+        if not isinstance(parent, ast.Assign):
+            return False
+        targets = parent.targets
+        if len(targets) != 1 or not isinstance(targets[0], ast.Name) or targets[0].id in self._lost:
+            return False
+        uses = [one for one in self._names[targets[0].id] if isinstance(one.ctx, ast.Load)]
+        later = [one for one in uses if self._may_follow(one, parent) and parent not in self._around(one)]
+        return all(self._is_next(one, key) for one in later)
+
+    def _is_next(self, node: ast.AST, of_item: bool) -> bool:
+        """Whether a variable, or an item of it, is what ``next`` is given, and nothing else."""
+        parent = self._parents.get(node)
+        if of_item:
+            if not isinstance(parent, ast.Subscript) or parent.value is not node:
+                return False
+            parent = self._parents.get(parent)
+        return _is_call(parent, "next")
 
     def _is_unpacked(self, target: ast.expr | None) -> bool:
         """Whether an item that is put there is taken apart, or only read by its parts."""
@@ -161,6 +204,9 @@ class Sight:
         if not isinstance(call, ast.Call) or argument is call.func:
             return False
         function = call.func
+        loop = self._parents.get(call)
+        if isinstance(loop, ast.For) and loop.iter is call and call.args[:1] == [argument] and _lists_groups(loop):
+            return True
         if isinstance(function, ast.Name) and not isinstance(argument, ast.keyword):
             is_reduced = function.id in _REDUCING and not isinstance(argument, ast.Starred)
             return (is_reduced and len(call.args) == 1 and not call.keywords) or (
@@ -169,12 +215,58 @@ class Sight:
         if not isinstance(function, ast.Attribute) or isinstance(argument, ast.Starred):
             return False
         if function.attr in _SPLITTING:
-            return self._keeps(call, asked)
+            return self._gives_parts or self._keeps(call, asked)
         if call.args[:1] != [argument] or not isinstance(function.value, ast.Name):
             return False
         if function.attr == "extend":
             return self._is_kept(function.value.id, call, asked)
         return function.value.id == "torch" and function.attr in _JOINING
+
+
+def _is_call(node: Any, name: str) -> bool:
+    """Whether an expression calls a function of this name with one argument."""
+    is_call = isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords
+    return is_call and isinstance(node.func, ast.Name) and node.func.id == name and not _is_starred(node.args[0])
+
+
+def _is_starred(node: ast.expr) -> bool:
+    return isinstance(node, ast.Starred)
+
+
+def _is_repeat(node: ast.AST) -> bool:
+    """Whether an expression is ``[...] * n``."""
+    is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List)
+    return is_product and not any(map(_is_starred, node.left.elts))  # type: ignore[attr-defined]
+
+
+def key_place(call: Any) -> int | None:
+    """The index of what ``groupby(items, lambda item: item[index])`` groups by; None for any other expression."""
+    if not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords:
+        return None
+    if not isinstance(call.args[1], ast.Lambda):
+        return None
+    is_named = isinstance(call.func, ast.Attribute) and call.func.attr == "groupby"
+    key, parameters = call.args[1].body, call.args[1].args.args
+    is_item = isinstance(key, ast.Subscript) and isinstance(key.value, ast.Name) and _is_number(key.slice)
+    is_called = isinstance(call.func, ast.Name) and call.func.id == "groupby"
+    if not (is_named or is_called) or not is_item or [one.arg for one in parameters] != [key.value.id]:  # type: ignore[attr-defined]
+        return None
+    return int(ast.literal_eval(key.slice))  # type: ignore[attr-defined]
+
+
+def _lists_groups(loop: ast.For) -> bool:
+    """Whether a loop walks ``groupby``, and begins each round with ``group = list(group)``."""
+    target, first = loop.target, loop.body[0]
+    if key_place(loop.iter) is None or not isinstance(target, ast.Tuple) or not isinstance(first, ast.Assign):
+        return False
+    items = loop.iter.args[0]  # type: ignore[attr-defined]
+    if not is_list_of_array(items.args[0] if _is_call(items, "enumerate") else items):  # which nobody else can change
+        return False
+    names = [one.id for one in (*target.elts, *first.targets) if isinstance(one, ast.Name)]
+    made = first.value
+    is_list = isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "list"
+    given = [getattr(one, "id", "") for one in made.args] if isinstance(made, ast.Call) and not made.keywords else []
+    return is_list and len(target.elts) == 2 and len(names) == 3 and given == names[1:2] == names[2:]
 
 
 def _is_set(name: str, statement: ast.Assign) -> bool:
@@ -217,7 +309,7 @@ def _sets_variables(target: ast.expr) -> bool:
 
 def opening_lines(body: list[Any], sight: Sight) -> Iterator[int]:
     """The lines on which a loop begins that may be of any length, or a list is made that may be."""
-    nodes = [*sight.lists, *sight.comprehensions, *(node.iter for node in _loops(body))]
+    nodes = [*sight.lists, *sight.parted, *sight.comprehensions, *(node.iter for node in _loops(body))]
     for node in nodes:
         yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
 

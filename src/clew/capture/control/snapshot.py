@@ -24,6 +24,8 @@ from types import (
 )
 from typing import Any
 
+from clew.capture.control.walks import Walk
+from clew.capture.example.collected import Parts
 from clew.capture.example.contents import (
     ATTRIBUTE,
     ITEM,
@@ -182,6 +184,10 @@ class Reached:
             held = Place("", value, None).get()
             self.cells.append((value, held))
             return (held,)
+        if isinstance(value, Parts):
+            return value.plain
+        if isinstance(value, Walk):
+            return (value.state, value.values)
         if isinstance(value, (MethodType, tuple, frozenset)):
             return (value.__self__,) if isinstance(value, MethodType) else tuple(value)
         kind: Any = type(value)

@@ -17,7 +17,7 @@ _LITERAL = (int, type(None))
 class Collected(list[Any]):
     """A list of the example whose node is ``place``."""
 
-    __slots__ = ("in_sight", "is_settled", "number", "place", "recorder")
+    __slots__ = ("gives_parts", "in_sight", "is_settled", "number", "place", "recorder")
 
     def __init__(self, items: list[Any], place: Any, recorder: Any, in_sight: bool = False, number: Any = None) -> None:
         list.__init__(self, items)
@@ -25,6 +25,8 @@ class Collected(list[Any]):
         """The traced number that all items follow from, if they do: those of a range."""
         self.in_sight = in_sight
         """Whether nobody but the function that has made the list ever sees it, or what it is taken apart by."""
+        self.gives_parts = False
+        """Whether what is taken apart by it may be seen by others, who are given ``Parts``."""
         self.place = place
         self.recorder = recorder
         self.is_settled = False
@@ -127,3 +129,54 @@ def _settling(method: Callable[..., Any]) -> Callable[..., Any]:
 for _name in dir(list):
     if _name not in _FREE and callable(getattr(list, _name)):
         setattr(Collected, _name, _settling(getattr(list, _name)))
+
+
+class Parts(tuple[Any, ...]):
+    """What an array was taken apart to by such a list: a tuple of the example, of whatever length, whose node is
+    ``place``. It may be handed on whole; whoever looks at it in any other way relies on its length."""
+
+    place: Any
+    recorder: Any
+    settled: tuple[Any, ...] | None
+
+    @classmethod
+    def of(cls, items: tuple[Any, ...], place: Any, recorder: Any) -> Parts:
+        """The parts of the example, and the node that gives them."""
+        made = cls(items)
+        made.place, made.recorder, made.settled = place, recorder, None
+        return made
+
+    @property
+    def plain(self) -> tuple[Any, ...]:
+        """The parts themselves."""
+        return tuple.__getitem__(self, slice(None)) if self.settled is None else self.settled
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its length is still free."""
+        return self.settled is None and bool(self.recorder.open)
+
+    def settle(self) -> tuple[Any, ...]:
+        """Rely on the length from now on: each part is one of the node's."""
+        if self.is_whole:
+            recorder, parts = self.recorder, self.plain
+            node = recorder.resolve(self.place)
+            recorder.check_piece(node, "what an array was taken apart to is looked at inside")
+            recorder.guard(recorder.create(len, (node,)), len(parts))
+            items = [recorder.create(operator.getitem, (node, place)) for place in range(len(parts))]
+            self.settled = tuple(map(recorder.result, parts, items))
+        return self.plain
+
+
+def _of_parts(name: str) -> Callable[..., Any]:
+    method = getattr(tuple, name)
+
+    def look(self: Parts, *args: Any) -> Any:
+        return method(self.settle(), *[one.settle() if type(one) is Parts else one for one in args])
+
+    return look
+
+
+for _name in ("__iter__", "__len__", "__getitem__", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
+              "__ge__", "__hash__", "__add__", "__mul__", "__rmul__", "__repr__", "index", "count"):  # fmt: skip
+    setattr(Parts, _name, _of_parts(_name))

@@ -15,7 +15,6 @@ from clew.capture.example import guards
 from clew.capture.example.bytecode import instructions_of
 from clew.capture.example.contents import follows
 from clew.capture.example.nests import Nests
-from clew.capture.example.reach import is_generated
 from clew.errors import ExampleMismatch
 from clew.ir.node import Node
 
@@ -51,10 +50,9 @@ def bind(
 
 
 def _code_with(target: Any, signature: inspect.Signature) -> CodeType | None:
-    """The code of a function that has the parameters of a signature itself; None for code of a graph, whose checks want
-    plain values."""
+    """The code of a function that has the parameters of a signature itself."""
     code = getattr(getattr(target, "__func__", target), "__code__", None)
-    if not isinstance(code, CodeType) or is_generated(code) or not _BLIND.isdisjoint(code.co_names):
+    if not isinstance(code, CodeType) or not _BLIND.isdisjoint(code.co_names):
         return None
     return code if signature.parameters.keys() <= {*code.co_varnames} else None
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, SimpleNamespace
 from typing import Any
 
-from clew.capture.example.collected import Collected
+from clew.capture.example.collected import Collected, Parts
 from clew.capture.example.contents import CODE, attributes_of, follows, has_attributes, set_attributes
 from clew.capture.example.drained import Drained
 from clew.capture.example.histories import History
@@ -163,7 +163,7 @@ class Outputs:
             if self._times[id(value)] > 1:
                 return
         if isinstance(value, (list, tuple)):
-            for item in () if type(value) is Collected else value:
+            for item in () if type(value) in (Collected, Parts) else value:
                 self.look_at(item)
         elif isinstance(value, dict):
             for item in value.values():
@@ -178,6 +178,8 @@ class Outputs:
             return self._array(value)
         if type(value) is Collected:
             return recorder.argument(value) if value.is_whole else self._nest(value)
+        if type(value) is Parts:
+            return recorder.argument(value)
         if _is_traced_range(value):
             return self._node(value, range, tuple(map(self.of, (value.start, value.stop, value.step))))
         if isinstance(value, _CONSTANTS) or recorder.is_end(value) or _is_fixed(value):

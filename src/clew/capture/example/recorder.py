@@ -24,7 +24,7 @@ from typing import Any
 
 from clew.capture.example.attempts import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
 from clew.capture.example.bodies import Bodies
-from clew.capture.example.collected import Collected
+from clew.capture.example.collected import Collected, Parts
 from clew.capture.example.expressions import describe
 from clew.capture.example.failures import described, failure_of, may_see_error
 from clew.capture.example.guards import CHECKS, require
@@ -68,6 +68,11 @@ class Scalar:
     plain: Any
     place: Any
     recorder: Any
+
+    def relied_on(self) -> Any:
+        """The number itself, on which the capture relies from now on."""
+        self.recorder.guard(self.place, self.plain)
+        return self.plain
 
 
 def _nothing(frame: FrameType) -> None:
@@ -334,6 +339,8 @@ class Recorder:
             return self.resolve(value.place) if is_own else value.plain
         if self.is_array(value):
             return self.node_of(value)
+        if kind is Parts:
+            return self.resolve(value.place) if value.is_whole else self.argument(value.plain)
         if isinstance(value, tuple):
             items = [self.argument(item) for item in value]
             return tuple(items) if not hasattr(value, "_fields") else rebuilt_tuple(value, items)
@@ -359,6 +366,8 @@ class Recorder:
                     return tuple([self.concrete(item) for item in value])
             return value
         if issubclass(kind, Scalar):
+            return value.plain
+        if kind is Parts:
             return value.plain
         if isinstance(value, tuple):
             return self.concrete_tuple(value)

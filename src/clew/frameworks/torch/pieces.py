@@ -23,6 +23,7 @@ from clew.frameworks.torch import numbers
 from clew.frameworks.torch.facts import TracedDtype
 from clew.frameworks.torch.higher_order import PlainNumbers
 from clew.frameworks.torch.scalars import is_data, is_free, is_out_of_reach
+from clew.ir.graph import Graph
 
 _READING = (object.__getattribute__, torch.nn.Module.__getattribute__)
 
@@ -187,6 +188,8 @@ class TorchSupport(Support):
             torch_state, other_states, modes = torch.get_rng_state(), recorder.streams.now(), _modes()
         recorder.before_write = save
         steps, graded = recorder.undo.begin()
+        properties, bodies = dict(recorder._properties), recorder.bodies
+        around = [bodies.outermost, *(body.graph for body in bodies.open[:-1])]
         try:
             yield
             with recorder.paused():
@@ -200,7 +203,7 @@ class TorchSupport(Support):
             if arrays is not None:
                 arrays.rewind()
             recorder.before_write, recorder._no_return, recorder.streams.expected = before, no_return, expected
-            recorder._properties.clear()
+            properties |= self._read_around(around)  # the next way asks for what this one has asked for
             with recorder.paused():
                 recorder.undo.run_from(steps, graded)
                 torch._C._set_grad_enabled(modes[0])
@@ -214,6 +217,15 @@ class TorchSupport(Support):
                 torch._C._set_grad_enabled(modes[0])
                 for storage, copy in saved.values():
                     storage.copy_(copy)
+            recorder._properties.clear()
+            recorder._properties.update(properties)
+
+    def _read_around(self, graphs: list[Graph]) -> dict[Any, Any]:
+        """The properties that were read of tensors of these graphs: each is one node there, for all who read it."""
+        tensors = {key: known[0]() for key, known in self.recorder._properties.items()}
+        owners = {key: self.recorder.known(tensor) for key, tensor in tensors.items() if tensor is not None}
+        found = [key for key, node in owners.items() if node is not None and any(node.graph is one for one in graphs)]
+        return {key: self.recorder._properties[key] for key in found}
 
     @contextmanager
     def plainly(self) -> Iterator[None]:

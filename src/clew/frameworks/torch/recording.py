@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from clew.capture.control.pieces import Abandon
 from clew.capture.control.runtime import before_guard
-from clew.capture.example.collected import Collected
+from clew.capture.example.collected import Collected, Parts
 from clew.capture.example.folding import Folding
 from clew.capture.example.islands import CannotFollow, Unseen
 from clew.capture.example.recorder import Pending, Recorder, Scalar
@@ -269,15 +269,16 @@ class TorchRecorder(Recorder):
         else:
             node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
-            self._properties.clear()
+            self._forget_shapes()
             if kwargs.get("out") is not None or "resize" in name:  # which may have got another shape by that
                 self.sizes.stop()
         elif not self.bodies.open and self.folding.is_constant(node):
             self.fold_later(node, value)
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
             self._guard_rank(name, node, value)
-        if name in SPLITS and any(type(given) is Collected and given.in_sight for given in (*args, *kwargs.values())):
-            return Collected(list(value), node, self, True)
+        for given in (*args, *kwargs.values()) if name in SPLITS else ():
+            if type(given) is Collected and given.in_sight:
+                return Parts.of(value, node, self) if given.gives_parts else Collected(list(value), node, self, True)
         if name == "tensor" and args and type(args[0]) is Collected:  # an empty list has a type and a rank of its own
             self.guard(self.create(bool, (node_args[0],)), True)
         if type(value) is tuple or value is None:
@@ -477,6 +478,11 @@ class TorchRecorder(Recorder):
         made = make(self.create(getattr, (owner, name)) if self._reshapes_inside else place)
         self._properties[id(tensor), name, reader] = (weakref.ref(tensor), made)
         return made
+
+    def _forget_shapes(self) -> None:
+        """Something was written to: dtypes and devices stay what they were read to be."""
+        for key in [key for key in self._properties if key[1] not in ("dtype", "device")]:
+            del self._properties[key]
 
     def _traced_size(self, size: Size, plain: int) -> Any:
         return plain if isinstance(size, int) else traced(plain, self.sizes.place(size), self)
