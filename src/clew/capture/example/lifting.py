@@ -247,6 +247,9 @@ def lasts(subject: Expression, with_attributes: bool = False) -> bool:
         return is_array or (with_attributes and isinstance(owner, Attribute))
     if subject.function is getattr:  # of a dtype or device, which nobody changes
         return isinstance(subject.args[0], Call) and lasts(subject.args[0], with_attributes)
+    if getattr(subject.function, "of_sizes", False):  # and of settings of a layer, which stay what nobody sets
+        settings = (argument for argument in subject.args if not isinstance(argument, Attribute) or not with_attributes)
+        return all(lasts(argument, with_attributes) for argument in settings)
     is_item = subject.function is operator.getitem
     is_arithmetic = subject.function in _COMPARISONS or subject.function in _ARITHMETIC
     return (is_item or is_arithmetic) and all(lasts(argument, with_attributes) for argument in subject.args)
