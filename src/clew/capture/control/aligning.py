@@ -355,24 +355,24 @@ class Alignment:
     def write(self, predicate: Node, source: SourceLine | None, answer: bool) -> None:
         """Write what both do into the graph, with the branches; ``answer`` is the one that the example gave."""
         self._written: dict[Any, Node] = {}
-        self._predicate, self._source = predicate, source
+        self._predicate, self._source, self._example = predicate, source, 0 if answer else 1
         stack = (predicate._meta or {}).get(_STACK)
         for gap in range(len(self.shared) + 1):
             if gap in self.gaps:
                 self._write_branch(gap, stack)
             if gap < len(self.shared):
-                self._write_shared(self.shared[gap], answer)
+                self._write_shared(self.shared[gap])
         self.graph.output(self._filled(self.result))
 
-    def _write_shared(self, shared: _Shared, answer: bool) -> None:
-        node = shared.twins[0 if answer else 1]
+    def _write_shared(self, shared: _Shared) -> None:
+        node = shared.twins[self._example]
         args, kwargs = self._filled(shared.args), self._filled(shared.kwargs)
         written = self.graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         self._written[shared] = written
         written.source = node.source
         if node._meta:
             set_meta(written, dict(node._meta))
-        _note_type(written, *(twin.value_type for twin in shared.twins))
+        _note_type(written, [twin.value_type for twin in shared.twins], self._example)
 
     def _filled(self, nest: Any) -> Any:
         return map_aggregate(nest, lambda leaf: self._written[leaf] if isinstance(leaf, (_Shared, _Choice)) else leaf)
@@ -394,7 +394,7 @@ class Alignment:
         for place, choice in enumerate(choices):
             hint = choice.hint or "value"
             item = self.graph.create_node("call_function", operator.getitem, (branch, place), {}, hint)
-            _note_type(self._noted(item, stack), *map(_type_of, choice.sides))
+            _note_type(self._noted(item, stack), [*map(_type_of, choice.sides)], self._example)
             self._written[choice] = item
         if gap == min(self.gaps) and len(self.gaps) > 1:
             self._predicate = self._written[self._choice((True, False), "answer")]
@@ -592,7 +592,7 @@ def _can_be_chosen(value: Any) -> bool:
 
 def _type_of(value: Any) -> Type | None:
     if isinstance(value, _Shared):
-        return _common_type(*(twin.value_type for twin in value.twins))
+        return _common_type([twin.value_type for twin in value.twins])
     return value.value_type if isinstance(value, Node) else type_of(value)
 
 
@@ -603,11 +603,15 @@ def _go_together(left: Type | None, right: Type | None) -> bool:
     return left.dtype == right.dtype and len(left.shape) == len(right.shape)
 
 
-def _common_type(left: Type | None, right: Type | None) -> Type | None:
+def _common_type(kinds: list[Type | None], example: int = 0) -> Type | None:
+    """The type of a value that has one of two types; sizes of arrays may differ, and are those of the example."""
+    left, right = kinds
+    if isinstance(left, ArrayType) and isinstance(right, ArrayType):
+        return kinds[example] if _go_together(left, right) and left.device == right.device else None
     return left if left == right else None
 
 
-def _note_type(node: Node, left: Type | None, right: Type | None) -> None:
-    found = _common_type(left, right)
+def _note_type(node: Node, kinds: list[Type | None], example: int) -> None:
+    found = _common_type(kinds, example)
     if found is not None:
         set_type(node, found)

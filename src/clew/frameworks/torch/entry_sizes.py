@@ -55,8 +55,8 @@ def left_over(total: int, known: int) -> int:
     return total // known if known and total % known == 0 else -1
 
 
-for function in (windows, common_size, left_over):
-    function.of_sizes = True  # type: ignore[attr-defined]
+for _function in (windows, common_size, left_over):
+    _function.of_sizes = True  # type: ignore[union-attr]
 
 
 class EntrySizes(Sizes):
