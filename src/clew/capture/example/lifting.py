@@ -181,7 +181,7 @@ class _Lifter:
         if effect in (Effect.WRITE, Effect.UNKNOWN):
             self._has_acted = True
             name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-            is_known = effect is Effect.WRITE or _is_context(node) or _sets(node)
+            is_known = effect is Effect.WRITE or is_context(node) or _sets(node)
             self._has_reshaped = name in _RESHAPING or not is_known
             self._has_set = self._has_set or (_sets(node) and not self._marks(node))
 
@@ -209,7 +209,7 @@ class _Lifter:
             node.graph.erase_node(node)
 
 
-def _is_context(node: Node) -> bool:
+def is_context(node: Node) -> bool:
     """Whether a call makes, enters or leaves a context manager of a framework, which changes no array."""
     if node.op == "call_method":
         return node.target in ("__enter__", "__exit__")
