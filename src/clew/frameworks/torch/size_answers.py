@@ -42,7 +42,6 @@ def follows_from_sizes(source: str, *sizes: Any) -> Any:
 
 
 follows_from_sizes.recomputes = True  # type: ignore[attr-defined]
-follows_from_sizes.of_sizes = True  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(_MOST_KEPT)
