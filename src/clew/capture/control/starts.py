@@ -1,7 +1,7 @@
 """Calls with which both ways of a question begin are written once, before the question.
 
 In come the two bodies that follow a question whose answer nothing changes, such as whether a tool traces the program.
-Out goes what can stand before it, in order: the longest start of calls that both make and that write nothing, and what
+Out goes what can stand before it, in order: the longest start of calls that both make and that write nothing and enter no block, and what
 both ask of values that are known there. Then a question that one way asks next has nothing before it that others need,
 and the two may become one. Always holds: each way makes the same calls in the same order; what only asks may be asked
 earlier, and guards on sizes of the way that asks on are checked for both.
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from clew.capture.control.reads import TOLD, is_calculated, is_check, is_size, may_write, only_asks
 from clew.capture.control.same import identity, same_argument
 from clew.capture.example.bodies import OpenBody
+from clew.capture.example.lifting import is_context
 from clew.ir.arguments import leaves, map_arg
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
@@ -35,7 +36,8 @@ class CommonStart:
         self.pairs: dict[Node, Node] = {}
         left, right = ([node for node in body.graph.nodes if _is_call(node)] for body in bodies)
         for twins in zip(left, right, strict=False):
-            if may_write(twins[0], root) or bodies_of(twins[0]) or not self._is_same(*twins):
+            is_plain = not may_write(twins[0], root) and not is_context(twins[0]) and not bodies_of(twins[0])
+            if not is_plain or not self._is_same(*twins):
                 return
 
     def _is_same(self, left: Node, right: Node) -> bool:
