@@ -1,10 +1,10 @@
 """Calls with which both ways of a question begin are written once, before the question.
 
 In come the two bodies that follow a question whose answer nothing changes, such as whether a tool traces the program.
-Out goes what can stand before it, in order: the longest start of calls that both make and that write nothing and enter no block, and what
-both ask of values that are known there. Then a question that one way asks next has nothing before it that others need,
-and the two may become one. Always holds: each way makes the same calls in the same order; what only asks may be asked
-earlier, and guards on sizes of the way that asks on are checked for both.
+Out goes what can stand before it, in order: the longest start of calls that both make, that write nothing and enter no
+block, and what both ask of values that are known there. Then a question that one way asks next has nothing before it
+that others need, and the two may become one. Always holds: each way makes the same calls in the same order; what only
+asks may be asked earlier, and guards on sizes of the way that asks on are checked for both.
 """
 
 from __future__ import annotations
