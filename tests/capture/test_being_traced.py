@@ -62,6 +62,27 @@ class Masked(Base):
             mask = mask[:, None, :].expand(-1, x.shape[1], -1)
         return self.layers(x, mask)
 
+class Stepwise(Base):
+    """Asks for the mask in two steps, and does something else at the end without it."""
+    writes = False
+
+    def forward(self, x, mask):
+        x = torch.relu(x * 2) + 1
+        if self.writes:
+            x.mul_(3)
+        keep = mask.to(torch.bool)
+        if is_tracing(mask) or not (keep.all() or (keep[:, :3].all() and (~keep[:, 3:]).all())):
+            mask = keep[:, None, :].expand(-1, x.shape[1], -1)
+        else:
+            mask = None
+        with torch.no_grad():
+            scale = x.abs().mean().to(x.dtype)
+        x = self.layers(x, mask) * scale
+        return x if mask is None else x.cos() + mask.sum()
+
+class Writing(Stepwise):
+    writes = True
+
 class Small(nn.Module):
     def forward(self, x, mask):
         if not is_tracing(mask) and mask.all():
@@ -266,3 +287,15 @@ def test_without_a_question_for_data_there_is_one_way(library: ModuleType) -> No
     captured = clew.trace(model, (x,))
     torch.testing.assert_close(captured(x), model(x), rtol=0, atol=0)
     assert not _asked(captured) and not [node for node in captured.graph.nodes if node.target is cond]
+
+
+@pytest.mark.parametrize("example", ["full", "padded"])
+@pytest.mark.parametrize(("name", "most"), [("Stepwise", 1), ("Writing", 2)])
+def test_what_is_asked_in_steps_is_done_once(library: ModuleType, name: str, most: int, example: str) -> None:
+    model, captured = _made(library, name, example)
+    _agree(captured, model)
+    assert 1 <= captured.code.count(".expand(") <= most  # what follows a write is not moved
+    compiled = torch.compile(captured, fullgraph=True, backend="eager")
+    for kind in ("full", "padded"):
+        x, mask = _inputs(kind)
+        assert torch.equal(compiled(x.clone(), mask), torch.compile(model, fullgraph=True, backend="eager")(x, mask))

@@ -117,3 +117,40 @@ def test_parts_of_a_product_with_a_weight_are_as_many_as_the_weight_says() -> No
     captured.lin = nn.Linear(4, 11)
     with pytest.raises(GuardError, match="% 3"):
         captured(x)
+
+
+def test_sizes_that_are_left_to_a_view() -> None:
+    def program(x: Tensor, mask: Tensor) -> Tensor:
+        seen = mask.view(x.shape[0], -1)
+        return x * seen.sum() if seen.shape[1] > 3 else x
+
+    captured = clew.trace(program, (torch.randn(2, 4), torch.ones(2, 4)), control_flow="guard")
+    assert not _computed(captured)
+    for rows, shape in [(3, (3, 5)), (3, (1, 15)), (1, (4, 1))]:
+        x, mask = torch.randn(rows, 4), torch.ones(*shape)
+        assert torch.equal(captured(x, mask), program(x, mask))
+    with pytest.raises(GuardError):
+        captured(torch.randn(2, 4), torch.ones(2, 3))
+    for rows in (0, 3):  # which the view itself cannot do
+        with pytest.raises((GuardError, RuntimeError)):
+            captured(torch.randn(rows, 4), torch.ones(2, 4))
+
+
+def test_sizes_that_layers_decide_are_told_after_a_write() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv1d(1, 2, 2, stride=2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = x * 1
+            x.add_(1)
+            y = self.conv(x)
+            return y * 2 if y.shape[2] > 1 else y
+
+    model = Model()
+    captured = clew.trace(model, (torch.randn(1, 1, 8),), control_flow="guard")
+    assert not _computed(captured)
+    assert torch.equal(captured(x := torch.randn(1, 1, 4)), model(x))
+    with pytest.raises(GuardError):
+        captured(torch.randn(1, 1, 2))

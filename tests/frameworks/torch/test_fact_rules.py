@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import clew
 from benchmarks.opinfo import operators
 from clew.errors import GuardError
-from clew.frameworks.torch.fact_rules import Facts
+from clew.frameworks.torch.fact_rules import Facts, has_guarded_ranks
 from clew.frameworks.torch.shape_table import FUNCTIONS
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute
@@ -65,7 +65,7 @@ def _judge(sample: Sample, fact: str) -> Iterator[bool]:
     if made is None:
         return
     graph, inputs, node = made
-    source = Facts(graph, None).source(node, fact)
+    source = Facts(graph, None, has_guarded_ranks(graph)).source(node, fact)
     if source is None:
         return
     places = [None, "meta"] if fact == "device" else [None]
@@ -169,8 +169,8 @@ def test_a_cast_to_an_unknown_cuda_device_is_not_known() -> None:
     set_type(x, type_of(torch.ones(2)))
     for target, wanted in (("cuda", None), ("cuda:1", torch.device("cuda:1")), ("cpu", torch.device("cpu"))):
         node = graph.call_method("to", (x, target))
-        assert Facts(graph, None).source(node, "device") == wanted
-        assert Facts(graph, None).source(node, "dtype") is x
+        assert Facts(graph, None, has_guarded_ranks(graph)).source(node, "device") == wanted
+        assert Facts(graph, None, has_guarded_ranks(graph)).source(node, "dtype") is x
 
 
 def test_an_embedding_has_what_its_table_has() -> None:
@@ -180,7 +180,23 @@ def test_an_embedding_has_what_its_table_has() -> None:
     set_type(ids, type_of(torch.tensor([[1]])))
     node = graph.call_module("embed", (ids,))
     for fact in ("dtype", "device"):
-        assert Facts(graph, model).source(node, fact) == Attribute("embed.weight")
+        assert Facts(graph, model, has_guarded_ranks(graph)).source(node, fact) == Attribute("embed.weight")
     product = graph.call_module("lin", (node,))
-    assert Facts(graph, model).source(product, "dtype") is None, "autocast changes it"
-    assert Facts(graph, model).source(product, "device") == Attribute("embed.weight")
+    assert Facts(graph, model, has_guarded_ranks(graph)).source(product, "dtype") is None, "autocast changes it"
+    assert Facts(graph, model, has_guarded_ranks(graph)).source(product, "device") == Attribute("embed.weight")
+
+
+def test_devices_are_told_by_operands_after_ranks_were_lifted() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(4))
+            self.table = nn.Parameter(torch.randn(9, 4))
+
+        def forward(self, ids: Tensor, x: Tensor) -> Tensor:
+            assert ids.ndim == 2 and x.ndim == 2
+            y = self.weight * nn.functional.embedding(ids, self.table) + x[:, None]
+            return y * 2 if y.device.type == "cpu" else y
+
+    captured = clew.trace(Model(), (torch.zeros(2, 3, dtype=torch.long), torch.randn(2, 4)))
+    assert not [one for one in captured.guards if one.kind == "computed"]

@@ -7,7 +7,9 @@ import collections
 import pytest
 import torch
 
+import clew
 from benchmarks.opinfo import operators
+from clew.errors import GuardError
 from clew.frameworks.torch.shape_table import FUNCTIONS, LAYERS
 from tests.frameworks.torch.shape_samples import judged
 
@@ -43,3 +45,35 @@ def test_layers_are_known_by_their_exact_class() -> None:
             return torch.cat([super().forward(x)] * 2, -1)
 
     assert torch.nn.Linear in LAYERS and Wider not in LAYERS
+
+
+GROUPED = {"rows": ((8, 16), (2, 16, 32)), "whole": ((2, 8, 16), (2, 16, 32)),
+           "columns": ((2, 8, 16), (16, 32)), "summed": ((8, 16), (16, 32))}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", GROUPED)
+def test_grouped_products(kind: str) -> None:
+    left, right = (torch.randn(*shape, dtype=torch.bfloat16) for shape in GROUPED[kind])
+    total = {"rows": 8, "columns": 32, "summed": 16}.get(kind)
+    ends = None if total is None else torch.tensor([8 if total > 8 else 3, total], dtype=torch.int32)
+
+    def program(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        given = torch._grouped_mm(x, y, offs=ends)
+        return given * 2 if min(given.shape) > 1 else given
+
+    captured = clew.trace(program, (left, right), control_flow="guard")
+    assert not [one for one in captured.guards if one.kind == "computed"]
+    assert torch.equal(captured(left, right), program(left, right))
+
+
+def test_sizes_of_normed_weights() -> None:
+    layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv1d(2, 2, 4, padding=2), dim=2)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        given = layer(x)
+        return given * 2 if given.shape[2] > 3 else given
+
+    captured = clew.trace(program, (torch.randn(1, 2, 8),), control_flow="guard")
+    assert not [one for one in captured.guards if one.kind == "computed"]
+    with pytest.raises(GuardError):
+        captured(torch.randn(1, 2, 2))

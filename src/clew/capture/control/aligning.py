@@ -16,21 +16,21 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import Any
 
 from clew.capture.control.arranging import arrange
 from clew.capture.control.merging import Merged, Unmergeable
-from clew.capture.control.reads import is_calculated, is_check, is_fact, is_size, may_write, only_asks
+from clew.capture.control.reads import TOLD, is_calculated, is_check, is_fact, is_size, may_write, only_asks
 from clew.capture.control.same import PLAIN, identity, same_argument, same_body
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import Variable
 from clew.ir.arguments import leaves, map_aggregate, map_arg, rebuilt_tuple
-from clew.ir.control import Branch, cond, control_of, inputs_of, returned
+from clew.ir.control import Branch, cond, control_of, returned
 from clew.ir.graph import Graph
 from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node, set_meta, set_type
 from clew.ir.source import SourceLine
-from clew.ir.types import ArrayType, ScalarType, Type, type_of
+from clew.ir.types import ArrayType, Type, type_of
 
 _FEW_BRANCHES = 8
 _FEW_VALUES = 24
@@ -41,9 +41,6 @@ _FEW_NODES = 64
 _MOST_COMPARISONS = 1_000_000
 """Two long recordings of calls that all look alike take too long to compare."""
 _STACK = "nn_module_stack"
-_TOLD = 2
-"""A check has a value and what it expects; the rest of its arguments tells people of it."""
-_BOOL = ScalarType("bool")
 
 
 class _Unalike(Exception):
@@ -134,7 +131,6 @@ class Alignment:
 
     def __init__(self, graph: Graph, bodies: tuple[OpenBody, OpenBody], root: Any, shares_checks: bool = True) -> None:
         self.graph = graph
-        self._root = root
         self.recordings = tuple(_Recording(body, root) for body in bodies)
         self.shared: list[_Shared] = []
         self._early: list[_Shared] = []
@@ -170,7 +166,7 @@ class Alignment:
     def _share(self, left: Node, right: Node) -> None:
         before = set(self.choices)
         try:
-            told = _TOLD if is_check(left) else None  # what follows tells people of the check, by names of this way
+            told = TOLD if is_check(left) else None  # what follows tells people of the check, by names of this way
             joined = self._joined_bodies(left, right) or self._joined(left.args[:told], right.args[:told], "")
             args = (*joined, *(left.args[told:] if told else ()))
             kwargs = {name: self._joined(left.kwargs[name], right.kwargs[name], name) for name in left.kwargs}
@@ -355,24 +351,24 @@ class Alignment:
     def write(self, predicate: Node, source: SourceLine | None, answer: bool) -> None:
         """Write what both do into the graph, with the branches; ``answer`` is the one that the example gave."""
         self._written: dict[Any, Node] = {}
-        self._predicate, self._source = predicate, source
+        self._predicate, self._source, self._example = predicate, source, 0 if answer else 1
         stack = (predicate._meta or {}).get(_STACK)
         for gap in range(len(self.shared) + 1):
             if gap in self.gaps:
                 self._write_branch(gap, stack)
             if gap < len(self.shared):
-                self._write_shared(self.shared[gap], answer)
+                self._write_shared(self.shared[gap])
         self.graph.output(self._filled(self.result))
 
-    def _write_shared(self, shared: _Shared, answer: bool) -> None:
-        node = shared.twins[0 if answer else 1]
+    def _write_shared(self, shared: _Shared) -> None:
+        node = shared.twins[self._example]
         args, kwargs = self._filled(shared.args), self._filled(shared.kwargs)
         written = self.graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         self._written[shared] = written
         written.source = node.source
         if node._meta:
             set_meta(written, dict(node._meta))
-        _note_type(written, *(twin.value_type for twin in shared.twins))
+        _note_type(written, [twin.value_type for twin in shared.twins], self._example)
 
     def _filled(self, nest: Any) -> Any:
         return map_aggregate(nest, lambda leaf: self._written[leaf] if isinstance(leaf, (_Shared, _Choice)) else leaf)
@@ -381,20 +377,11 @@ class Alignment:
         """The branch that stands in a gap, and the values that it gives."""
         choices = [choice for choice in self.choices.values() if choice.gap == gap]
         bodies = self._body(0, gap, choices), self._body(1, gap, choices)
-        merged = merge(self.graph, bodies, self._root)
-        predicate = self._predicate
-        if merged is not None:
-            flag = self._noted(self._branch(predicate, merged.asking), stack)
-            predicate = self._noted(
-                self.graph.create_node("call_function", operator.getitem, (flag, 0), {}, "answer"), stack
-            )
-            set_type(predicate, _BOOL)
-            bodies = merged.sides
-        branch = self._noted(self._branch(predicate, bodies), stack)
+        branch = self._noted(self._branch(self._predicate, bodies), stack)
         for place, choice in enumerate(choices):
             hint = choice.hint or "value"
             item = self.graph.create_node("call_function", operator.getitem, (branch, place), {}, hint)
-            _note_type(self._noted(item, stack), *map(_type_of, choice.sides))
+            _note_type(self._noted(item, stack), [*map(_type_of, choice.sides)], self._example)
             self._written[choice] = item
         if gap == min(self.gaps) and len(self.gaps) > 1:
             self._predicate = self._written[self._choice((True, False), "answer")]
@@ -430,90 +417,6 @@ class Alignment:
         given = (choice.sides[number] for choice in choices)
         body.graph.output(tuple(local(one) if isinstance(one, (Node, _Shared)) else one for one in given))
         return body
-
-
-# ---- sides that are the same -------------------------------------------------------------------------------------
-
-
-class AskedFirst(NamedTuple):
-    """A branch of which one side asks on, and may come to the same as the other side: ``asking`` are the sides of the
-    branch that tells whether it does, ``sides`` what is done then, and otherwise."""
-
-    asking: tuple[OpenBody, OpenBody]
-    sides: tuple[OpenBody, OpenBody]
-
-
-def merge(graph: Graph, bodies: tuple[OpenBody, OpenBody], root: Any) -> AskedFirst | None:
-    """Two sides of a branch in ``graph`` so that nothing stands there twice; None if nothing does."""
-    for place, body in enumerate(bodies):
-        branch = _last_branch(body)
-        ways = () if branch is None else [_way(body, branch, answer) for answer in (True, False)]
-        for answer, way in zip((True, False), ways, strict=False):
-            other, rest = bodies[1 - place], ways[answer]
-            if way is None or rest is None or not Alignment(graph, (other, way), root, shares_checks=False).is_same:
-                continue
-            assert branch is not None
-            sure = OpenBody(Graph(), is_branch=True)
-            sure.graph.output((True,))
-            asks = _question_of(body, branch, answer)
-            return AskedFirst((sure, asks) if place else (asks, sure), (other, rest))
-    return None
-
-
-def _last_branch(body: OpenBody) -> Node | None:
-    """The branch that gives all that a body gives."""
-    given = returned(body.graph)
-    items = given if isinstance(given, tuple) else ()
-    found = {item.args[0] for item in items if isinstance(item, Node) and item.target is operator.getitem}
-    branch = found.pop() if len(found) == 1 else None
-    if not isinstance(branch, Node) or branch.target is not cond or not all(user in items for user in branch.users):
-        return None
-    behind = branch._next
-    while behind in branch.users:
-        behind = behind._next
-    return branch if behind.op == "output" else None
-
-
-def _way(body: OpenBody, branch: Node, answer: bool) -> OpenBody | None:
-    """What a body gives with this answer to its last question; None if it needs what was computed before that."""
-    _, *sides, operands = branch.args
-    side: Any = sides[0 if answer else 1]
-    outer = {parameter: node for node, parameter in body.free.items()}
-    given = returned(body.graph)
-    used = [one for one in (*operands, *given) if one not in branch.users]
-    if any(isinstance(one, Node) and one not in outer for one in used):
-        return None
-    way = OpenBody(Graph(), is_branch=True)
-    inputs = zip(inputs_of(side), operands, strict=True)
-    result = way.graph.graph_copy(side, {parameter: way.parameter(outer[one]) for parameter, one in inputs})
-    if not isinstance(result, tuple):
-        return None
-    ends = [
-        one if not isinstance(one, Node) else way.parameter(outer[one]) if one in outer else result[one.args[1]]
-        for one in given
-    ]
-    way.graph.output(tuple(ends))
-    return way
-
-
-def _question_of(body: OpenBody, branch: Node, answer: bool) -> OpenBody:
-    """A body that tells whether the last question of another one has this answer."""
-    asks = OpenBody(Graph(), is_branch=True)
-    copies: dict[Node, Node] = {}
-    outer = {parameter: node for node, parameter in body.free.items()}
-
-    def local(node: Node) -> Node:
-        return asks.parameter(outer[node]) if node in outer else copies[node]
-
-    for node in body.graph.nodes:
-        if node.op not in ("placeholder", "output") and node is not branch and node not in branch.users:
-            copies[node] = asks.graph.node_copy(node, local)
-    asked = local(branch.args[0])
-    if not answer or asked.value_type != _BOOL:
-        asked = asks.graph.call_function(bool if answer else operator.not_, (asked,))
-        asked.source = branch.source
-    asks.graph.output((asked,))
-    return asks
 
 
 def inline(graph: Graph, body: OpenBody) -> None:
@@ -559,7 +462,7 @@ def _key(node: Node, outer: dict[Node, Node]) -> Any:
         return (*parts, *(_constant(leaf, outer) for leaf in leaves(node.args)))
     stack = tuple((node._meta or {}).get(_STACK, ()))
     if is_check(node):
-        return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args[:_TOLD])))
+        return (*parts, node.source, stack, *(_constant(leaf, outer) for leaf in leaves(node.args[:TOLD])))
     if bodies_of(node):
         inner = [one for body in bodies_of(node) for one in all_nodes(body) if one.op != "placeholder"]
         return (*parts, node.source, stack, *((one.op, identity(one.target)) for one in inner))
@@ -592,7 +495,7 @@ def _can_be_chosen(value: Any) -> bool:
 
 def _type_of(value: Any) -> Type | None:
     if isinstance(value, _Shared):
-        return _common_type(*(twin.value_type for twin in value.twins))
+        return _common_type([twin.value_type for twin in value.twins])
     return value.value_type if isinstance(value, Node) else type_of(value)
 
 
@@ -603,11 +506,15 @@ def _go_together(left: Type | None, right: Type | None) -> bool:
     return left.dtype == right.dtype and len(left.shape) == len(right.shape)
 
 
-def _common_type(left: Type | None, right: Type | None) -> Type | None:
+def _common_type(kinds: list[Type | None], example: int = 0) -> Type | None:
+    """The type of a value that has one of two types; sizes of arrays may differ, and are those of the example."""
+    left, right = kinds
+    if isinstance(left, ArrayType) and isinstance(right, ArrayType):
+        return kinds[example] if _go_together(left, right) and left.device == right.device else None
     return left if left == right else None
 
 
-def _note_type(node: Node, left: Type | None, right: Type | None) -> None:
-    found = _common_type(left, right)
+def _note_type(node: Node, kinds: list[Type | None], example: int) -> None:
+    found = _common_type(kinds, example)
     if found is not None:
         set_type(node, found)

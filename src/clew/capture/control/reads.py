@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from clew.capture.example.guards import CHECKS
+from clew.capture.example.lifting import is_context
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect
 from clew.ir.node import Node
@@ -17,7 +18,8 @@ _FACTS = ("dtype", "device")
 _CALCULATING = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
                 operator.add, operator.sub, operator.mul, operator.neg, bool, min, max)  # fmt: skip
 _DIVIDING = (operator.floordiv, operator.mod)
-_BLOCKS = frozenset({"__enter__", "__exit__"})
+TOLD = 2
+"""A check has a value and what it expects; the rest of its arguments tells people of it."""
 
 
 def is_fact(node: Node) -> bool:
@@ -65,6 +67,6 @@ def _is_number(node: Node) -> bool:
 
 def may_write(node: Node, root: Any) -> bool:
     """Whether a node may change a value that is there already; ``root`` has the modules that it may call."""
-    if is_check(node) or (node.op == "call_method" and node.target in _BLOCKS):
+    if is_check(node) or is_context(node):
         return False
     return effect_of(node, root) not in (Effect.NONE, Effect.RANDOM)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from clew.capture.control.reads import is_check
+from clew.capture.control.reads import TOLD, is_check
 from clew.capture.example.guards import Variable
 from clew.ir.arguments import map_arg
 from clew.ir.graph import Graph
@@ -47,7 +47,7 @@ def same_body(one: Graph, other: Graph) -> bool:
     for left, right in zip(one.nodes, other.nodes, strict=True):
         if left.op != right.op or (left.op != "placeholder" and not same_argument(left.target, right.target)):
             return False
-        told = 2 if is_check(left) else None
+        told = TOLD if is_check(left) else None
         given = map_arg((left.args[:told], left.kwargs), pairs.__getitem__)
         if not same_argument(given, (right.args[:told], right.kwargs)):
             return False

@@ -15,8 +15,9 @@ from typing import Any
 from clew.capture.control.aligning import Alignment, inline
 from clew.capture.control.arranging import arrange
 from clew.capture.control.raising import raise_error
-from clew.capture.control.reads import is_calculated, is_fact, only_asks
+from clew.capture.control.reads import is_calculated, is_check, is_fact, only_asks
 from clew.capture.control.same import identity
+from clew.capture.control.starts import CommonStart
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.expressions import describe
 from clew.capture.example.guards import require
@@ -165,8 +166,45 @@ def combine(segment: Segment, graph: Graph, root: Any, is_of_tracers: bool = Fal
         combine(side, side.body.graph, root, question is not None and question.is_of_tracers)
     while question is not None and question.aligns and len(question.recorded()) == 2:
         if not any(_combined(segment, graph, question, answer, root, is_of_tracers) for answer in (True, False)):
-            return
+            can_wait = question.is_of_tracers and not is_of_tracers
+            if not can_wait or not _ask_later(segment, graph, question, root):
+                return
         question = segment.question
+
+
+def _ask_later(segment: Segment, graph: Graph, question: Question, root: Any) -> bool:
+    """Write what both ways begin with before the question, whose answer stays the same; whether there was anything."""
+    sides = [question.sides[answer] for answer in (question.answer, not question.answer)]
+    left, right = (side.body for side in sides)
+    assert left is not None and right is not None
+    start = CommonStart((left, right), root)
+    if not start.pairs:
+        return False
+    outer = {parameter: segment.inside(node) for body in (left, right) for node, parameter in body.free.items()}
+    written: list[dict[Node, Node]] = [{}, {}]
+    for twins in start.shared((sides[0].question is not None, sides[1].question is not None)):
+        node = (twins.left or twins.right)[0]
+        copy = graph.node_copy(node, outer.__getitem__)
+        for place, nodes in enumerate(twins):
+            written[place] |= dict.fromkeys(nodes, copy)
+            outer |= dict.fromkeys(nodes, copy)
+    for side, taken in zip(sides, written, strict=True):
+        _take_from_outside(side, taken)
+    return True
+
+
+def _take_from_outside(side: Segment, outside: dict[Node, Node]) -> None:
+    """Let a way use nodes of the graph around instead of its own."""
+    assert side.body is not None
+    own = {node: side.body.parameter(outer) for node, outer in outside.items() if not is_check(node)}
+    for node, parameter in own.items():
+        node.replace_all_uses_with(parameter)
+    for question in questions(side):
+        question.node = own.get(question.node, question.node)
+    share_facts(side, side.body.graph, own)
+    side.nodes = [node for node in side.nodes if node not in outside]
+    for node in reversed(outside):
+        side.body.graph.erase_node(node)
 
 
 def _combined(
@@ -201,6 +239,7 @@ def _combined(
 def _seen_from_outside(side: Segment, between: Segment) -> Segment | None:
     """A way as if it followed the first question: None if it uses what is computed before the second one."""
     assert side.body is not None and between.body is not None
+    between.let_in(side.body)
     outer = {parameter: node for node, parameter in between.body.free.items()}
     if not outer.keys() >= side.body.free.keys():
         return None

@@ -181,7 +181,7 @@ class _Lifter:
         if effect in (Effect.WRITE, Effect.UNKNOWN):
             self._has_acted = True
             name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-            is_known = effect is Effect.WRITE or _is_context(node) or _sets(node)
+            is_known = effect is Effect.WRITE or is_context(node) or _sets(node)
             self._has_reshaped = name in _RESHAPING or not is_known
             self._has_set = self._has_set or (_sets(node) and not self._marks(node))
 
@@ -209,7 +209,7 @@ class _Lifter:
             node.graph.erase_node(node)
 
 
-def _is_context(node: Node) -> bool:
+def is_context(node: Node) -> bool:
     """Whether a call makes, enters or leaves a context manager of a framework, which changes no array."""
     if node.op == "call_method":
         return node.target in ("__enter__", "__exit__")
@@ -247,6 +247,9 @@ def lasts(subject: Expression, with_attributes: bool = False) -> bool:
         return is_array or (with_attributes and isinstance(owner, Attribute))
     if subject.function is getattr:  # of a dtype or device, which nobody changes
         return isinstance(subject.args[0], Call) and lasts(subject.args[0], with_attributes)
+    if getattr(subject.function, "of_sizes", False):  # and of settings of a layer, which stay what nobody sets
+        settings = (argument for argument in subject.args if not isinstance(argument, Attribute) or not with_attributes)
+        return all(lasts(argument, with_attributes) for argument in settings)
     is_item = subject.function is operator.getitem
     is_arithmetic = subject.function in _COMPARISONS or subject.function in _ARITHMETIC
     return (is_item or is_arithmetic) and all(lasts(argument, with_attributes) for argument in subject.args)

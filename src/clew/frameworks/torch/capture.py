@@ -24,7 +24,7 @@ from clew.capture.example.slots import places_in
 from clew.capture.example.unused import drop_unused
 from clew.capture.restart import Restart
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch.fact_rules import Facts
+from clew.frameworks.torch.fact_rules import Facts, has_guarded_ranks
 from clew.frameworks.torch.findings import Findings
 from clew.frameworks.torch.islands import find_island
 from clew.frameworks.torch.leaves import leaf_policy
@@ -56,7 +56,8 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
 def _lift(captured: Captured, settings: Options) -> None:
     """Let guards leave the graph, those too that follow from sizes, dtypes and devices of what came in."""
     graph, root = captured.graph, captured.module
-    facts = functools.cache(lambda: Facts(graph, root))  # few captures need them
+    has_ranks = has_guarded_ranks(graph)
+    facts = functools.cache(lambda: Facts(graph, root, has_ranks))  # few captures need them
 
     def computed(value: Any) -> Expression | None:
         found = facts().expression(value)

@@ -15,9 +15,11 @@ from typing import Any
 import torch
 
 from clew.capture.example.bodies import Bodies
-from clew.capture.example.sizes import ARITHMETIC, Atom, Size, Symbol, atoms_of
+from clew.capture.example.sizes import ARITHMETIC, Atom, Size, Symbol, atoms_of, product
 from clew.capture.example.sizes import Expression as SizeExpression
-from clew.frameworks.torch.shape_rules import elementwise_rule
+from clew.capture.example.sizes import is_size as is_never_negative
+from clew.frameworks.torch.shape_rules import Call as ShapeCall
+from clew.frameworks.torch.shape_rules import Unknown, elementwise_rule, view_rule
 from clew.frameworks.torch.shape_table import rule_of
 from clew.frameworks.torch.sizes import Sizes
 from clew.ir.effects import pure
@@ -45,6 +47,16 @@ def windows(size: int, weight: Any, stride: Any, padding: Any, dilation: Any, ax
 def common_size(left: int, right: int) -> int:
     """The size to which two sizes that fit together are stretched."""
     return right if left == 1 else left
+
+
+@pure
+def left_over(total: int, known: int) -> int:
+    """What a view takes for the size that is left to it; -1 where it would raise."""
+    return total // known if known and total % known == 0 else -1
+
+
+for _function in (windows, common_size, left_over):
+    _function.of_sizes = True  # type: ignore[union-attr]
 
 
 class EntrySizes(Sizes):
@@ -129,6 +141,8 @@ class EntrySizes(Sizes):
         rule = rule_of(owner)
         if rule is elementwise_rule:
             return self._stretched(owner, axis)
+        if rule is view_rule:
+            return self._left_over(owner, axis)
         layer = self._recorder.layer_at(str(owner.target)) if owner.op == "call_module" else None
         if type(layer) not in _CONVOLUTIONS or layer.padding_mode != "zeros":  # type: ignore[union-attr]
             raise LookupError(owner.name)
@@ -138,6 +152,18 @@ class EntrySizes(Sizes):
         weight = Call(getattr, (Attribute(f"{owner.target}.weight"), "shape"))
         settings = (Attribute(f"{owner.target}.{name}") for name in ("stride", "padding", "dilation"))
         return Call(windows, (self._of_size(self.shape_of(given)[axis]), weight, *settings, inner))  # type: ignore[arg-type]
+
+    def _left_over(self, owner: Node, axis: int) -> Expression:
+        """The size that a view computes from how many items there are, and from the other sizes that it is given."""
+        call = ShapeCall(self, owner.args, owner.kwargs)
+        try:
+            wanted = call.list_of(1, "size" if "size" in owner.kwargs else "shape")
+        except Unknown:
+            raise LookupError(owner.name) from None
+        others = [size for place, size in enumerate(wanted) if place != axis]
+        if wanted[axis] != -1 or not all(map(is_never_negative, others)):
+            raise LookupError(owner.name)
+        return Call(left_over, (self._of_size(product(call.shape(owner.args[0]))), self._of_size(product(others))))
 
     def _stretched(self, owner: Node, axis: int) -> Expression:
         rank, found = len(owner.value_type.shape), list[Any]()  # type: ignore[union-attr]

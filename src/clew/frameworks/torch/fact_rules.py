@@ -54,12 +54,12 @@ Source = Node | Attribute | torch.dtype | torch.device
 
 
 class Facts:
-    """The dtypes and devices of one graph; ``root`` has the modules that it calls."""
+    """The dtypes and devices of one graph; ``root`` has the modules that it calls, and ``has_ranks`` says whether the
+    ranks of all inputs are guarded."""
 
-    def __init__(self, graph: Graph, root: Any) -> None:
+    def __init__(self, graph: Graph, root: Any, has_ranks: bool) -> None:
         self._graph, self._root = graph, root
-        arrays = {node for node in graph.nodes if node.op == "placeholder" and isinstance(node.value_type, ArrayType)}
-        self._has_ranks = arrays <= {node.args[0] for node in graph.nodes if _is_guarded_rank(node)}
+        self._has_ranks = has_ranks
         self._sizes = EntrySizes(graph, root)
         self._dependence = Dependence()
         for node, _ in all_with_bodies(graph):
@@ -197,6 +197,12 @@ def _stays(tensor: Node) -> bool:
 
 def _is_read(node: Node) -> bool:
     return node.target is getattr and not isinstance(node.value_type, ArrayType)
+
+
+def has_guarded_ranks(graph: Graph) -> bool:
+    """Whether a graph, no guard of which was lifted yet, guards the ranks of all arrays that come in."""
+    arrays = {node for node in graph.nodes if node.op == "placeholder" and isinstance(node.value_type, ArrayType)}
+    return arrays <= {node.args[0] for node in graph.nodes if _is_guarded_rank(node)}
 
 
 def _is_guarded_rank(node: Node) -> bool:

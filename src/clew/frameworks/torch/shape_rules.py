@@ -187,6 +187,15 @@ def baddbmm_rule(call: Call) -> Answer:
     return [left[0], left[1], right[2]]
 
 
+def grouped_rule(call: Call) -> Answer:
+    """``_grouped_mm``: groups of rows or of columns that ``offs`` ends, or whole matrices of a stack, multiplied each
+    with a matrix of its own."""
+    left, right = call.shape(call.get(0, "self")), call.shape(call.get(1, "mat2"))
+    if len(left) == len(right) == 2:  # what is summed over is grouped
+        return [call.shape(call.get(2, "offs"))[0], left[0], right[1]]
+    return [left[0], left[1], right[2]] if len(left) == len(right) else [left[-2], right[-1]]
+
+
 def linear_rule(call: Call) -> Answer:
     given, weight = call.shape(call.get(0, "input")), call.shape(call.get(1, "weight"))
     return [*given[:-1], weight[0]] if len(weight) == 2 else given[:-1]

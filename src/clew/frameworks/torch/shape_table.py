@@ -88,8 +88,8 @@ _SHAPE_KEEPING = (
     "fliplr flipud tril triu isnan isinf isfinite isposinf isneginf logical_not bitwise_not invert nan_to_num digamma "
     "lgamma i0 sinc deg2rad rad2deg conj conj_physical angle to float double half bfloat16 long int short "
     "char byte bool type_as contiguous clone detach alias cpu cuda scatter scatter_add "
-    "scatter_reduce index_add index_copy index_fill index_put index_reduce put bernoulli argsort zeros_like ones_like "
-    "empty_like full_like rand_like randn_like randint_like logit renorm "
+    "scatter_reduce index_add index_copy index_fill index_put index_reduce put bernoulli argsort zeros_like "
+    "ones_like empty_like full_like rand_like randn_like randint_like logit renorm _weight_norm "
     "__neg__ __pos__ __invert__ __abs__"
 )
 _BY_NAME: dict[str, Rule] = {
@@ -118,6 +118,7 @@ _BY_NAME: dict[str, Rule] = {
     "bmm": rules.bmm_rule,
     "addmm": rules.addmm_rule,
     "baddbmm": rules.baddbmm_rule,
+    **dict.fromkeys("_grouped_mm grouped_mm".split(), rules.grouped_rule),
     "linear": rules.linear_rule,
     "embedding": rules.embedding_rule,
     "scaled_dot_product_attention": rules.attention_rule,
