@@ -19,7 +19,7 @@ from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Abandon, Support
 from clew.capture.control.raising import arguments_of, is_raised, record_raise
 from clew.capture.control.regions import Progress, Regions, Rewrite
-from clew.capture.example.acts import Acts, check_held
+from clew.capture.python.open_files import Acts, check_held
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured, Pins
 from clew.capture.example.contents import ACTING, contents, same_contents
@@ -274,6 +274,7 @@ class ExampleRun:
             self.ways.finish()
         for run in runs[1:]:
             self.recorder.executed |= run.recorder.executed
+            self.recorder.outside_reads.add(run.recorder.outside_reads)
             self.state.learn_from(run.state)
 
 

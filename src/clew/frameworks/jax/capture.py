@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from clew.capture.example.cached import CachedResults
+from clew.capture.python.caches import CachedResults
 from clew.capture.example.captured import Captured
 from clew.capture.example.contents import attributes_of, contents, follows
 from clew.capture.example.guards import Variable

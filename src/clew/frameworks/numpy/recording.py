@@ -19,7 +19,7 @@ from typing import Any
 import numpy
 
 from clew.capture.control.runtime import before_guard
-from clew.capture.example.cached import CachedResults, refusal
+from clew.capture.python.caches import CachedResults, refusal
 from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of

@@ -27,7 +27,7 @@ from tensorflow.python.framework import func_graph, ops, random_seed
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
-from clew.capture.example.cached import CachedResults
+from clew.capture.python.caches import CachedResults
 from clew.capture.example.contents import follows
 from clew.capture.example.memory import Memory
 from clew.capture.symbolic.patches import Patches

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.by_name import noted
+from clew.capture.python.imported_names import noted
 from clew.frameworks.torch.higher_order import (
     Current,
     RecordedBody,
