@@ -1,7 +1,7 @@
 """The judge of programs that look outside: a capture gives what the original gives in changed surroundings, or refuses.
 
 Comes in: a program and an array of a framework. Goes out: ``right``, ``guarded`` (``GuardError`` at a call),
-``refused`` (``CaptureError`` at the capture, with the user's line) or ``WRONG: why``. `python -m tests.capture.python`
+``refused`` (``CaptureError`` at the capture, with the user's line), ``unshown`` or ``WRONG: why``. `python -m tests.capture.python`
 prints the table of all programs and frameworks.
 """
 
@@ -23,9 +23,11 @@ import numpy
 import clew
 from clew.errors import CaptureError, GuardError
 from tests.capture.python import outside_programs as programs
-from tests.capture.python.outside_programs import DONE, DRAWN, FOLDER, FRESH, NOW, READ, VARIABLE, WRITTEN, Program
+from tests.capture.python.outside_programs import DONE, DRAWN, FOLDER, FRESH, NOW, READ, SHOWN, VARIABLE, WRITTEN, Program
 
 FRAMEWORKS = ("torch", "numpy", "jax", "tensorflow")
+UNSHOWN = "unshown"
+"""The verdict where a result is right, and text for people is not shown again."""
 _NEARLY = 1e-3
 
 
@@ -64,6 +66,8 @@ def surroundings(number: int) -> Iterator[io.StringIO]:
             os.environ.pop(name, None)
         for place in (READ, READ + "_2", WRITTEN):
             _remove(place)
+        programs.KEPT.seek(0)
+        programs.KEPT.truncate()
 
 
 def _write(place: str, text: str) -> None:
@@ -114,6 +118,8 @@ def _told(program: Program, captured: Any, framework: str, number: int) -> str:
         return "" if len({_called(captured, framework, number)[0] for _ in range(3)}) > 1 else "the same at each call"
     if abs(low - got) > _NEARLY:
         return f"{got} instead of {low}"
+    if program.judged == SHOWN:
+        return "" if left == got_left else UNSHOWN
     return "" if program.judged != DONE or left == got_left else f"{got_left} left behind instead of {left}"
 
 
@@ -132,6 +138,8 @@ def verdict(program: Program, framework: str) -> str:
         except GuardError:
             is_guarded = True
             continue
+        if told == UNSHOWN:
+            return UNSHOWN
         if told:
             return f"WRONG: {told}"
     return "guarded" if is_guarded else "right"
@@ -139,12 +147,13 @@ def verdict(program: Program, framework: str) -> str:
 
 def _captured(program: Program, framework: str) -> tuple[Any, str]:
     """The capture, or None and what became of it."""
+    given = array(framework)
     with surroundings(1):
         _seed()
         before = _left()
         states = random.getstate(), programs.STREAM.getstate(), repr(numpy.random.get_state())
         try:
-            captured, told = clew.trace(program.run, (array(framework),)), ""
+            captured, told = clew.trace(program.run, (given,)), ""
         except CaptureError as error:
             is_told = "outside_programs.py" in str(error)
             captured, told = None, "refused" if is_told else f"WRONG: no line of the user's: {error}"

@@ -2,7 +2,8 @@
 
 Each takes an array of any framework. How a program is judged depends on what it looks at: ``NOW`` (a clock), ``DRAWN``
 (a stream that a seed sets), ``FRESH`` (entropy, which no seed sets), ``SEEN`` (the environment, files, variables, what
-is typed in: changed between the capture and the calls) and ``DONE`` (files and text that the program leaves behind).
+is typed in: changed between the capture and the calls), ``DONE`` (what the program leaves behind) and ``SHOWN`` (text for
+people: a graph of torch or NumPy need not show it again, but the result must be right).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-NOW, DRAWN, FRESH, SEEN, DONE = "now", "drawn", "fresh", "seen", "done"
+NOW, DRAWN, FRESH, SEEN, DONE, SHOWN = "now", "drawn", "fresh", "seen", "done", "shown"
 FOLDER = tempfile.mkdtemp(prefix="clew_outside_")
 READ, WRITTEN = os.path.join(FOLDER, "read.txt"), os.path.join(FOLDER, "written.txt")
 VARIABLE = "CLEW_TEST_OUTSIDE"
@@ -376,19 +377,19 @@ def folder_made(x):
 # ---- text and people -------------------------------------------------------------------------------------------------
 
 
-@program(DONE)
+@program(SHOWN)
 def print_text(x):
     print("a text")
     return x + 1
 
 
-@program(DONE)
+@program(SHOWN)
 def print_shape(x):
     print(x.shape)
     return x + 1
 
 
-@program(DONE)
+@program(SHOWN)
 def write_to_stdout(x):
     sys.stdout.write("a text\n")
     return x + 1
@@ -404,9 +405,19 @@ def read_from_stdin(x):
     return x + float(sys.stdin.readline())
 
 
-@program(DONE)
+@program(SHOWN)
 def logging_info(x):
     LOGGER.warning("a text")
+    return x + 1
+
+
+KEPT = open(os.path.join(FOLDER, "kept.txt"), "w+")  # noqa: SIM115
+
+
+@program(DONE)
+def held_file_written(x):
+    KEPT.write("done")
+    KEPT.flush()
     return x + 1
 
 

@@ -15,11 +15,16 @@ from clew.ir.source import PACKAGE_FOLDER, is_hidden, source_of_frame
 
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
 _INSTALLED = "-packages" + os.sep
+_READING_CODE = frozenset({"linecache", "tokenize", "inspect", "importlib.metadata"})
 
 
 def is_of_python(code: CodeType) -> bool:
     """Whether code is of Python's own library."""
-    file = code.co_filename
+    return is_file_of_python(code.co_filename)
+
+
+def is_file_of_python(file: str) -> bool:
+    """Whether a file of code is of Python's own library."""
     return file.startswith("<frozen") or (file.startswith(_STANDARD) and _INSTALLED not in file)
 
 
@@ -31,23 +36,34 @@ def is_of_program(frame: FrameType | None) -> bool:
 
 
 def asking(frame: FrameType | None, through: tuple[str, ...] = ()) -> FrameType | None:
-    """The innermost frame from this one on that is neither Clew's nor Python's, nor lies in the folders ``through``."""
+    """The innermost frame from this one on that is neither Python's nor Clew's, nor lies in the folders ``through``.
+
+    None if Python reads code there, as it does to tell a line of source.
+    """
     folders = (PACKAGE_FOLDER, *through)
     while frame is not None and (is_of_python(frame.f_code) or frame.f_code.co_filename.startswith(folders)):
+        if frame.f_globals.get("__name__") in _READING_CODE:
+            return None
         frame = frame.f_back
     return frame
 
 
-def line_of_program(depth: int = 2) -> str:
+def line_of_program() -> str:
     """The line of the program that runs now, whatever library it has called; empty if there is none."""
-    frame: FrameType | None = sys._getframe(depth)
+    found = frame_of_program()
+    return "" if found is None else source_of_frame(found).describe()
+
+
+def frame_of_program(frame: FrameType | None = None) -> FrameType | None:
+    """The innermost frame of the program, from this one on or that of now, or, if there is none, the innermost one that
+    is no framework's."""
+    frame = frame or sys._getframe(1)
     last: FrameType | None = None
     while frame is not None and not is_of_program(frame):
         if last is None and not is_hidden(frame.f_code):
             last = frame
         frame = frame.f_back
-    found = frame or last
-    return "" if found is None else source_of_frame(found).describe()
+    return frame or last
 
 
 def is_importing() -> bool:

@@ -40,7 +40,7 @@ DRAWS.append(clock)
 def install(patches: Patches) -> None:
     """Let clocks report to the listener."""
     for name in [name + suffix for name in _CLOCKS for suffix in ("", "_ns")]:
-        patches.in_dict(vars(time), name, noted(functools.partial(_reading, name=name)))
+        patches.in_dict(vars(time), name, noted(functools.partial(_reading, name=name), changes=True))
     patches.in_dict(vars(timeit), "default_timer", noted(functools.partial(_reading, name="perf_counter")))
     for name, place in _CALENDAR.items():
         patches.in_dict(vars(time), name, noted(functools.partial(_dating, place=place)))

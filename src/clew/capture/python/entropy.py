@@ -23,7 +23,7 @@ def install(patches: Patches) -> None:
     """Let sources of entropy report to the listener."""
     for home, name in ((os, "urandom"), (os, "getrandom"), (random, "_urandom"), (uuid, "uuid1"), (uuid, "uuid4")):
         if hasattr(home, name):
-            patches.in_dict(vars(home), name, noted(_refusing))
+            patches.in_dict(vars(home), name, noted(_refusing, changes=True))
     patches.on_class(random.Random, "__init__", _seeding)
 
 

@@ -58,8 +58,6 @@ _NOWHERE = (os.devnull, os.devnull.encode())
 _PLACES = ("stat", "lstat", "access", "readlink")
 _FOLDERS = ("listdir", "scandir")
 _MOST_BYTES = 1 << 26
-_SOURCES = frozenset({"linecache", "tokenize", "inspect", "zipfile", "importlib.metadata"})
-"""Modules of Python's that read code and not data."""
 _CODE = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
 _open, _stat, _lstat, _scandir, _getcwd = io.open, os.stat, os.lstat, os.scandir, os.getcwd
 """As they are outside of captures."""
@@ -174,8 +172,6 @@ def _absolute(path: Any) -> str:
 
 def _is_of_program(listener: Listener, frame: FrameType | None) -> bool:
     """Whether a file is read for the program: by its own code, or by a framework that it has called for that."""
-    if frame is not None and frame.f_globals.get("__name__") in _SOURCES:
-        return False
     found = asking(frame, listener.through)
     while found is not None and is_hidden(found.f_code):
         found = asking(found.f_back, listener.through)

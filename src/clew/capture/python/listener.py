@@ -18,6 +18,7 @@ from clew.capture.example.recorder import Recorder
 from clew.capture.python.callers import asking, is_importing, is_of_program, line_of_program
 from clew.capture.python.outside_reads import Question
 from clew.errors import CaptureError
+from clew.ir.source import is_hidden
 
 _CHANGES = "it gives another value at each call, which the graph would not"
 ONCE = "no call of the graph would do it again"
@@ -54,7 +55,7 @@ class Listener:
     def hears(self, frame: FrameType | None) -> bool:
         """Whether the program, or a package that it uses, acts: not the framework for its own ends."""
         found = asking(frame, self.through)
-        return self.is_asked(frame) or (found is not None and "-packages" in found.f_code.co_filename)
+        return found is not None and not is_hidden(found.f_code)
 
     def note(self, question: Question, args: tuple[Any, ...], text: str) -> None:
         """The program has asked the world outside for something that can be asked again: it is guarded."""

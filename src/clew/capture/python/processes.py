@@ -31,6 +31,7 @@ _FACTS = {
     "os.getpid": os.getpid,
     "os.getppid": os.getppid,
     "socket.gethostname": socket.gethostname,
+    "sys.argv": lambda: tuple(sys.argv),
 }
 """Questions about this process and this machine, as they are outside of captures."""
 _TYPED, _TOLD = "what people type in", "it is something else at another call"
@@ -38,7 +39,7 @@ _TYPED, _TOLD = "what people type in", "it is something else at another call"
 
 @pure
 def process_fact(name: str) -> Any:
-    """What a function without arguments tells of this process: ``os.getcwd``, say."""
+    """What Python tells of this process: ``os.getcwd`` say."""
     return _FACTS[name]()
 
 
@@ -50,7 +51,7 @@ def install(patches: Patches) -> None:
     for name in ("connect", "connect_ex", "bind"):
         make = functools.partial(refusing, what=_CONNECTING)
         patches.on_class(socket.socket, name, make, inherited=True)
-    for path in _FACTS:
+    for path in _FACTS.keys() - {"sys.argv"}:
         home = socket if path.startswith("socket.") else os
         patches.in_dict(vars(home), path.partition(".")[2], noted(functools.partial(_asking, path=path)))
     patches.in_dict(vars(builtins), "input", noted(_typing))

@@ -24,7 +24,7 @@ _NAMES = tuple(recorders())
 def install(patches: Patches) -> None:
     """Let draws from the stream behind ``random`` report to the listener."""
     for name in _NAMES:
-        patches.in_dict(vars(random), name, noted(functools.partial(_of_module, name=name)))
+        patches.in_dict(vars(random), name, noted(functools.partial(_of_module, name=name), changes=True))
 
 
 def install_in(patches: Patches, surroundings: Surroundings) -> None:

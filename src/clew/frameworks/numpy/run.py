@@ -30,7 +30,6 @@ from clew.capture.example.surroundings import functions_of
 from clew.capture.example.under_way import current
 from clew.capture.example.unused import drop_unused
 from clew.capture.python import replacements
-from clew.capture.python.listener import listening
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
@@ -209,7 +208,7 @@ class Run(ExampleRun):
                 self.findings.progress.rewrites.install(patches)
                 sites.install(patches, _current_recorder, functions)
                 self._install_reads(patches)
-                with listening(NumpyListener(self.recorder)), self.reads.watching():
+                with replacements.hearing(NumpyListener(self.recorder), self.surroundings), self.reads.watching():
                     yield
         finally:
             _running.reset(token)

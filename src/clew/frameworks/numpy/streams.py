@@ -29,7 +29,10 @@ _LEGACY = [name for name in dir(numpy.random) if callable(getattr(numpy.random, 
 _UNSEEN = frozenset(
     {"test", "get_state", "set_state", "get_bit_generator", "set_bit_generator", "default_rng", "bytes"}
 )
-_MAKERS = ("default_rng", "RandomState", "Generator")
+MAKING = ("default_rng", "RandomState", "Generator")
+"""What makes generators of random numbers."""
+DRAWING = tuple(name for name in _LEGACY if name not in _UNSEEN)
+"""The functions that draw from the stream behind ``numpy.random``, or set it."""
 
 
 class Streams:
@@ -112,11 +115,7 @@ def _stand_in(stream: Any, place: Any, recorder: Any) -> TracedStream:
     return made
 
 
-_PLACES = {
-    id(getattr(numpy.random, name)): name
-    for name in [*_LEGACY, *_MAKERS]
-    if name not in _UNSEEN or name in _MAKERS
-}
+_PLACES = {id(getattr(numpy.random, name)): name for name in (*DRAWING, *MAKING)}
 """The functions of ``numpy.random`` that are replaced, by their identity when no capture runs."""
 
 
@@ -124,7 +123,7 @@ def install(patches: Patches, current: Current, functions: Iterable[Any]) -> Non
     """Let draws, and generators that are made, report to the capture that ``current`` names, if one is recording."""
     makers: dict[int, Callable[[Any], Any]] = {}
     for identity, name in _PLACES.items():
-        makers[identity] = functools.partial(_Maker if name in _MAKERS else _drawing, current=current)
+        makers[identity] = functools.partial(_Maker if name in MAKING else _drawing, current=current)
         patches.in_dict(vars(numpy.random), name, makers[identity])
     for name in ("get_state", "set_state"):
         patches.in_dict(vars(numpy.random), name, functools.partial(_refusing, current=current))

@@ -34,7 +34,6 @@ from clew.capture.example.slots import Slot
 from clew.capture.example.under_way import current
 from clew.capture.example.unused import drop_unused
 from clew.capture.python import replacements
-from clew.capture.python.listener import listening
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
@@ -421,7 +420,7 @@ class Run(ExampleRun):
                 try:
                     with (
                         RecordingMode(self.recorder),
-                        listening(TorchListener(self.recorder)),
+                        replacements.hearing(TorchListener(self.recorder), self.surroundings),
                         self.accesses.watched(patches),
                         self.reads.watching(),
                     ):
