@@ -14,7 +14,9 @@ def main(frameworks: list[str]) -> int:
     print(f"{'':<30}" + "".join(f"{name:<12}" for name in frameworks))
     for name, program in PROGRAMS.items():
         found = [verdict(program, framework) for framework in frameworks]
-        print(f"{name:<30}" + "".join(f"{one[:5] if one.startswith('WRONG') else one:<12}" for one in found), flush=True)
+        print(
+            f"{name:<30}" + "".join(f"{one[:5] if one.startswith('WRONG') else one:<12}" for one in found), flush=True
+        )
         for framework, one in zip(frameworks, found, strict=True):
             if one.startswith("WRONG"):
                 wrong += 1

@@ -23,7 +23,18 @@ import numpy
 import clew
 from clew.errors import CaptureError, GuardError
 from tests.capture.python import outside_programs as programs
-from tests.capture.python.outside_programs import DONE, DRAWN, FOLDER, FRESH, NOW, READ, SHOWN, VARIABLE, WRITTEN, Program
+from tests.capture.python.outside_programs import (
+    DONE,
+    DRAWN,
+    FOLDER,
+    FRESH,
+    NOW,
+    READ,
+    SHOWN,
+    VARIABLE,
+    WRITTEN,
+    Program,
+)
 
 FRAMEWORKS = ("torch", "numpy", "jax", "tensorflow")
 UNSHOWN = "unshown"

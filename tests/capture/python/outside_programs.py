@@ -146,7 +146,7 @@ def clock_in_dict(x):
     return x + (CLOCKS["wall"]() - BEGIN)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _cached_now() -> float:
     return time.time() - BEGIN
 
@@ -532,7 +532,7 @@ def open_as_default(x):
     return x + 1
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _cached_environment() -> float:
     return float(os.environ[VARIABLE])
 

@@ -19,7 +19,6 @@ from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Abandon, Support
 from clew.capture.control.raising import arguments_of, is_raised, record_raise
 from clew.capture.control.regions import Progress, Regions, Rewrite
-from clew.capture.python.open_files import Acts, check_held
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured, Pins
 from clew.capture.example.contents import ACTING, contents, same_contents
@@ -38,6 +37,7 @@ from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
 from clew.capture.example.writes import Writes
+from clew.capture.python.open_files import Acts, check_held
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 

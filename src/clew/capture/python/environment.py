@@ -1,7 +1,7 @@
 """Variables of the environment: a graph checks at its entrance that those which the program has read are the same.
 
-``os.environ[name]``, ``os.environ.get``, ``os.getenv`` and ``in`` all come to one method of its class; whoever goes over
-all variables is guarded on their names.
+``os.environ[name]``, ``os.environ.get``, ``os.getenv`` and ``in`` all come to one method of its class; whoever goes
+over all variables is guarded on their names.
 """
 
 from __future__ import annotations

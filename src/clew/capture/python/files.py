@@ -3,7 +3,7 @@
 No node of a graph writes a file again, and no capture can take it back, so it is refused before it happens. The
 functions that do it are replaced for the time of a capture, in every module that holds one of them under its own name.
 A file that is read must hold the same at each call of the graph, as must the answers of the system about its files.
-(Python's audit hooks would report more, but they stay for ever, and make each ``id()`` in the process ten times as slow.)
+(Python's audit hooks would report more, but they stay for ever, and make each ``id()`` of the process much slower.)
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ _changing: dict[int, Any] = {}
 
 
 def noted(make: Make, everywhere: bool = False, changes: bool = False) -> Make:
-    """The same maker of replacements, which also notes what it has made; ``changes`` if the original gives another value
-    at each call."""
+    """The same maker of replacements, which also notes what it has made; ``changes`` if the original gives another
+    value at each call."""
 
     def make_and_note(original: Any) -> Any:
         replacement = make(original)

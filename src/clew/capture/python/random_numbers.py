@@ -1,7 +1,7 @@
 """Random numbers of Python: from the stream behind ``random``, or from a ``random.Random`` around the program.
 
-Whatever draws is handed to the listener of the run, which records the draw or refuses it. A stream that the program makes
-itself, from a seed, gives the same numbers at each call, and is left alone.
+Whatever draws is handed to the listener of the run, which records the draw or refuses it. A stream that the program
+makes itself, from a seed, gives the same numbers at each call, and is left alone.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from typing import Any
 
 import jax
 
-from clew.capture.python.caches import CachedResults
 from clew.capture.example.captured import Captured
 from clew.capture.example.contents import attributes_of, contents, follows
 from clew.capture.example.guards import Variable
@@ -31,6 +30,7 @@ from clew.capture.example.surroundings import Surroundings, functions_of, held_b
 from clew.capture.example.under_way import current
 from clew.capture.example.writes import Writes
 from clew.capture.python import replacements
+from clew.capture.python.caches import CachedResults
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.jax import caches, control  # fills the table of handlers
@@ -39,8 +39,8 @@ from clew.frameworks.jax.importer import HANDLERS, Importer
 from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.printing import Printing
 from clew.frameworks.jax.programs import check_names, rules_of
-from clew.frameworks.jax.recording import JaxNests, JaxRecorder
 from clew.frameworks.jax.python_listener import JaxListener
+from clew.frameworks.jax.recording import JaxNests, JaxRecorder
 from clew.frameworks.jax.refusals import (
     PlainNumbers,
     Raised,

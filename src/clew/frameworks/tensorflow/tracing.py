@@ -26,11 +26,11 @@ from tensorflow.python.framework import func_graph, ops, random_seed
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
-from clew.capture.python.caches import CachedResults
 from clew.capture.example.contents import follows
 from clew.capture.example.memory import Memory
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.python import replacements
+from clew.capture.python.caches import CachedResults
 from clew.capture.python.callers import frame_of_program, is_file_of_python
 from clew.capture.python.listener import Listener
 from clew.capture.symbolic.patches import Patches
@@ -320,7 +320,9 @@ def _not_converting_own(original: Any) -> Any:
 
     def is_autograph_artifact(entity: Any) -> bool:
         code = getattr(entity, "__code__", None)
-        is_own = type(entity).__module__.startswith("clew.") if code is None else code.co_filename.startswith(PACKAGE_FOLDER)
+        is_own = (
+            type(entity).__module__.startswith("clew.") if code is None else code.co_filename.startswith(PACKAGE_FOLDER)
+        )
         return is_own or original(entity)
 
     return is_autograph_artifact

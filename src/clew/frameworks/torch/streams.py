@@ -21,8 +21,8 @@ from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Scalar
 from clew.capture.python.clocks import StandingClass
 from clew.capture.python.draws import DRAWS
-from clew.capture.symbolic.patches import Patches
 from clew.capture.python.imported_names import noted
+from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.streams import make_stream
 from clew.frameworks.torch.makers import twin_of
 from clew.frameworks.torch.refusals import refusal
