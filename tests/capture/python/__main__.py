@@ -1,4 +1,4 @@
-"""Prints how captures of all frameworks deal with the world outside: `python -m tests.capture.python [framework ...]`."""
+"""Prints how captures deal with the world outside: `python -m tests.capture.python [framework ...]`."""
 
 from __future__ import annotations
 

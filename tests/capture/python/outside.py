@@ -1,8 +1,8 @@
 """The judge of programs that look outside: a capture gives what the original gives in changed surroundings, or refuses.
 
 Comes in: a program and an array of a framework. Goes out: ``right``, ``guarded`` (``GuardError`` at a call),
-``refused`` (``CaptureError`` at the capture, with the user's line), ``unshown`` or ``WRONG: why``. `python -m tests.capture.python`
-prints the table of all programs and frameworks.
+``refused`` (``CaptureError`` at the capture, with the user's line), ``unshown`` or ``WRONG: why``.
+`python -m tests.capture.python` prints the table of all programs and frameworks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Random numbers: each draw is a call of its own in the graph, from the same stream as the original's.
 
 The functions of ``numpy.random`` and the methods of generators are recorded here, those of Python's ``random`` as the
-run hears of them. A generator that the program makes from a seed is made by the graph at each call; one from outside is used where it is. A draw by
-any other means moves a stream without a node: it is noticed, and refused.
+run hears of them. A generator that the program makes from a seed is made by the graph at each call; one from outside is
+used where it is. A draw by any other means moves a stream without a node: it is noticed, and refused.
 """
 
 from __future__ import annotations
