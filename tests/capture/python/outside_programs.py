@@ -33,7 +33,8 @@ from typing import Any, NamedTuple
 import numpy
 
 NOW, DRAWN, FRESH, SEEN, DONE, SHOWN = "now", "drawn", "fresh", "seen", "done", "shown"
-FOLDER = tempfile.mkdtemp(prefix="clew_outside_")
+_KEPT_FOLDER = tempfile.TemporaryDirectory()
+FOLDER = _KEPT_FOLDER.name
 READ, WRITTEN = os.path.join(FOLDER, "read.txt"), os.path.join(FOLDER, "written.txt")
 VARIABLE = "CLEW_TEST_OUTSIDE"
 BEGIN, BEGIN_TICK, BEGIN_CPU = time.time(), time.perf_counter(), time.process_time()
