@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from clew.capture.example.contents import ACTING
-from clew.capture.python.callers import asking, is_importing, is_of_program
+from clew.capture.python.callers import asking, is_importing, is_of_program, is_of_python
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import Listener, asked_listener, current
 from clew.capture.symbolic.patches import Patches
@@ -57,6 +57,8 @@ _WRITTEN = "a file being written"
 _NOWHERE = (os.devnull, os.devnull.encode())
 _PLACES = ("stat", "lstat", "access", "readlink")
 _FOLDERS = ("listdir", "scandir")
+_KIND_ONLY = frozenset("exists isfile isdir is_file is_dir".split())
+"""Functions of Python's library that keep nothing else of what the system tells."""
 _MOST_BYTES = 1 << 26
 _CODE = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
 _open, _stat, _lstat, _scandir, _getcwd = io.open, os.stat, os.lstat, os.scandir, os.getcwd
@@ -81,6 +83,13 @@ def file_status(path: str, follows: bool = True) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_mode, found.st_size, found.st_uid, found.st_gid, found.st_mtime_ns
+
+
+@pure
+def file_kind(path: str) -> int | None:
+    """What a path leads to, a file or a folder; None if it leads nowhere."""
+    found = file_status(path)
+    return None if found is None else stat.S_IFMT(found[0])
 
 
 @pure
@@ -196,10 +205,22 @@ def _asking_for_status(original: Callable[..., Any]) -> Callable[..., Any]:
         if listener is not None and not is_importing():
             place = _absolute(path)
             follows = original.__name__ not in ("lstat", "readlink") and kwargs.get("follow_symlinks", True)
-            listener.note(file_status, (place, bool(follows)), f"the file {place} is what it was")
+            if follows and _only_asks_for_kind(sys._getframe(1)):
+                listener.note(file_kind, (place,), f"{place} is there, or not, as it was")
+            else:
+                listener.note(file_status, (place, bool(follows)), f"the file {place} is what it was")
         return original(path, *args, **kwargs)
 
     return ask
+
+
+def _only_asks_for_kind(frame: FrameType | None) -> bool:
+    """Whether Python's library asks only whether a path leads to a file, or a folder."""
+    while frame is not None and is_of_python(frame.f_code):
+        if frame.f_code.co_name in _KIND_ONLY:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _asking_for_entries(original: Callable[..., Any]) -> Callable[..., Any]:

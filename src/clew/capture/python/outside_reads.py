@@ -13,6 +13,10 @@ from clew.capture.example.guards import require
 from clew.ir.graph import Graph
 
 Question = Callable[..., Any]
+OUTSIDE = (
+    "environment", "environment_names", "file_contents", "file_status", "file_kind", "folder_contents", "process_fact",
+)  # fmt: skip
+"""The names of the questions that can be asked again."""
 
 
 class OutsideReads:
