@@ -203,6 +203,8 @@ def _asking_for_status(original: Callable[..., Any]) -> Callable[..., Any]:
     def ask(path: Any, *args: Any, **kwargs: Any) -> Any:
         listener = None if isinstance(path, int) else asked_listener()
         if listener is not None and not is_importing():
+            if kwargs.get("dir_fd") is not None:
+                raise listener.refusal(f"os.{original.__name__} of a file in a folder that is open")
             place = _absolute(path)
             follows = original.__name__ not in ("lstat", "readlink") and kwargs.get("follow_symlinks", True)
             if follows and _only_asks_for_kind(sys._getframe(1)):

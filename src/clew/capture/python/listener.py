@@ -20,7 +20,7 @@ from clew.capture.python.outside_reads import Question
 from clew.errors import CaptureError
 from clew.ir.source import is_hidden
 
-_CHANGES = "it gives another value at each call, which the graph would not"
+CHANGES = "it gives another value at each call, which the graph would not"
 ONCE = "no call of the graph would do it again"
 
 
@@ -67,11 +67,11 @@ class Listener:
 
     def clock(self, name: str, value: Any) -> Any:
         """The program reads the clock of this name in ``time``."""
-        raise self.refusal(f"reading a clock, time.{name}(),", _CHANGES)
+        raise self.refusal(f"reading a clock, time.{name}(),", CHANGES)
 
     def draw(self, name: str, stream: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """The program draws from a stream, or from that behind ``random`` if it is None, by the method ``name``."""
-        raise self.refusal(f"random.{name}" if stream is None else f"{name} of a random.Random", _CHANGES)
+        raise self.refusal(f"random.{name}" if stream is None else f"{name} of a random.Random", CHANGES)
 
     def has_stream(self, stream: Any) -> bool:
         """Whether draws from a ``random.Random`` count: it is one from around the program."""
@@ -82,7 +82,7 @@ class Listener:
         if self.hears(frame) and not is_importing():
             raise self.refusal(what, ONCE, CaptureError)
 
-    def refusal(self, what: str, why: str = _CHANGES, kind: type[CaptureError] | None = None) -> CaptureError:
+    def refusal(self, what: str, why: str = CHANGES, kind: type[CaptureError] | None = None) -> CaptureError:
         """The error for something that the graph could not do, with the line of the program."""
         return (kind or self.kind)(f"{what} cannot be captured", where=line_of_program(), why=why, fixes=self.fixes)
 

@@ -59,7 +59,8 @@ def install(patches: Patches) -> None:
 
 def install_for_people(patches: Patches) -> None:
     """Let reads of what is typed in report to the listener; where it comes from is another object now and then."""
-    patches.in_dict(vars(sys), "stdin", noted(_Keyboard))
+    if sys.stdin is not None:
+        patches.in_dict(vars(sys), "stdin", noted(_keyboard))
 
 
 def _asking(original: Callable[[], Any], path: str) -> Callable[[], Any]:
@@ -82,6 +83,12 @@ def _typing(original: Callable[..., str]) -> Callable[..., str]:
         return original(*args)
 
     return ask
+
+
+@functools.lru_cache(maxsize=8)
+def _keyboard(original: Any) -> _Keyboard:
+    """What stands for ``sys.stdin``, the same for each capture."""
+    return _Keyboard(original)
 
 
 class _Keyboard:

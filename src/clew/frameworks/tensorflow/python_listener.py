@@ -14,7 +14,7 @@ from tensorflow.python import autograph
 
 from clew.capture.example.surroundings import Surroundings
 from clew.capture.python.callers import is_of_program
-from clew.capture.python.listener import Listener
+from clew.capture.python.listener import CHANGES, Listener
 from clew.errors import CaptureError
 from clew.frameworks.numpy.libraries import NUMPY_FOLDER
 from clew.frameworks.tensorflow.entering import TensorRecorder
@@ -51,6 +51,6 @@ class TensorflowListener(Listener):
         """Whether a stream is one from around the program."""
         return any(stream is own for own in self._surroundings.python_streams())
 
-    def refusal(self, what: str, why: str = "", kind: type[CaptureError] | None = None) -> CaptureError:
+    def refusal(self, what: str, why: str = CHANGES, kind: type[CaptureError] | None = None) -> CaptureError:
         """The error, which the tracing keeps: the program may catch it."""
         return self._tracing.refuse(f"{what} cannot be captured", why, *self.fixes)
