@@ -19,7 +19,6 @@ from clew.capture.control.paths import Paths
 from clew.capture.control.pieces import Support
 from clew.capture.control.raising import arguments_of, is_raised, record_raise
 from clew.capture.control.regions import Progress, Regions
-from clew.capture.example.acts import Acts, check_held
 from clew.capture.example.bodies import Bodies
 from clew.capture.example.captured import Captured, Pins
 from clew.capture.example.contents import ACTING, contents, same_contents
@@ -38,6 +37,7 @@ from clew.capture.example.slots import Slot
 from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
 from clew.capture.example.writes import Writes
+from clew.capture.python.open_files import Acts, check_held
 from clew.capture.restart import Restart
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
@@ -278,6 +278,7 @@ class ExampleRun:
             self.ways.finish()
         for run in runs[1:]:
             self.recorder.executed |= run.recorder.executed
+            self.recorder.outside_reads.add(run.recorder.outside_reads)
             self.state.learn_from(run.state)
 
 

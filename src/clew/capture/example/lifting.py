@@ -18,6 +18,7 @@ from typing import Any
 from clew.capture.example import guards
 from clew.capture.example.dependence import Dependence
 from clew.capture.example.unused import is_own, may_raise
+from clew.capture.python.outside_reads import OUTSIDE
 from clew.ir.control import Branch, control_of, is_control
 from clew.ir.effects import effect_of, is_impure, sets_state
 from clew.ir.graph import Graph
@@ -408,7 +409,7 @@ _KIND_OF_WORD = {
     **dict.fromkeys(("dtype", "device", "layout", "requires_grad", "is_leaf", "is_nested", "names", "type"), "type"),
     **dict.fromkeys(("kind_of", "number_kind", "fits", "is_mask"), "type"),
     **dict.fromkeys(("training", "is_grad_enabled", "level_of", "defaults", "settings"), "mode"),
-    **dict.fromkeys(("read_variable", "environment", "are_as_they_were", "settings_of"), "variable"),
+    **dict.fromkeys(("read_variable", "are_as_they_were", "settings_of", *OUTSIDE), "variable"),
     **dict.fromkeys(("is_", "are_distinct"), "structure"),
 }
 

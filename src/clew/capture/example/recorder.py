@@ -32,6 +32,7 @@ from clew.capture.example.operators import Form, as_written
 from clew.capture.example.sites import Site
 from clew.capture.example.standing import Standing, look_out
 from clew.capture.example.variables import variable_for
+from clew.capture.python.outside_reads import OutsideReads
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.graph import Graph
@@ -133,6 +134,7 @@ class Recorder:
         """Why the loop or branch in a line of a file is no node; empty where nothing is known."""
         self.caller = 0  # identifies the frame that has asked for the capture, which is none of the program's
         self.check_piece: Callable[[Node, str], None] = _anywhere
+        self.outside_reads = OutsideReads()  # what the program has learnt of the world outside
         self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
         self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._attribute_nodes: dict[str, Node] = {}

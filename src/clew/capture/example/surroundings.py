@@ -28,6 +28,7 @@ from clew.capture.example.guards import Variable
 from clew.capture.example.known import look, may_change, names_stored
 from clew.capture.example.reach import attribute_names, is_chosen, is_installed
 from clew.errors import CaptureError
+from clew.ir.source import SourceLine, is_hidden
 
 AnswerT = TypeVar("AnswerT")
 
@@ -176,7 +177,7 @@ class Surroundings:
     def _add_stream(self, name: str, stream: Any, is_near: bool) -> None:
         """What hands out another value at each use: one that cannot be set back is refused before it is used."""
         if is_near and hasattr(type(stream), "__next__"):
-            raise _stream_refused(name, stream)
+            raise _stream_refused(name, stream, self.line_naming(name))
         self._streams.append((name, stream, _position(stream)))
 
     def watch_streams(self, found: Iterable[tuple[str, Any]]) -> None:
@@ -186,7 +187,7 @@ class Surroundings:
         for name, stream in found:
             if hasattr(type(stream), "__next__"):
                 if any(name in function.__code__.co_freevars or name in _names(function) for function in self._near):
-                    raise _stream_refused(name, stream)
+                    raise _stream_refused(name, stream, self.line_naming(name))
             elif id(stream) not in known and not type(stream).__module__.startswith("torch"):
                 self._streams.append((name, stream, _position(stream)))
 
@@ -201,7 +202,16 @@ class Surroundings:
         known = {id(stream) for stream in followed}
         for name, stream, before in self._streams:
             if id(stream) not in known and not _is_at(stream, before):
-                raise _stream_refused(name, stream)
+                raise _stream_refused(name, stream, self.line_naming(name))
+
+    def line_naming(self, name: str) -> str:
+        """Where the first function of the program is that names a variable or attribute, for errors."""
+        words = set(name.split("."))
+        for function in self.functions:
+            code = function.__code__
+            if not words.isdisjoint((*code.co_names, *code.co_freevars)) and not is_hidden(code):
+                return SourceLine(code.co_filename, code.co_firstlineno, code.co_name).describe()
+        return ""
 
     def put_back_streams(self) -> None:
         """Let generators of random numbers stand where they stood."""
@@ -356,11 +366,12 @@ def _set_position(stream: Any, position: Any) -> None:
         stream.set_state(position)
 
 
-def _stream_refused(name: str, stream: Any) -> CaptureError:
+def _stream_refused(name: str, stream: Any, where: str) -> CaptureError:
     return CaptureError(
         f"the program uses {name!r}, a {type(stream).__name__} outside of it",
+        where=where,
         why="it gives another value at each use, which the graph would not",
-        fixes=("pass its values as arguments", "use torch's random numbers"),
+        fixes=("pass its values as arguments", "draw them by the framework's own functions"),
     )
 
 

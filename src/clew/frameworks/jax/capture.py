@@ -15,7 +15,6 @@ from typing import Any
 
 import jax
 
-from clew.capture.example.cached import CachedResults
 from clew.capture.example.captured import Captured
 from clew.capture.example.contents import attributes_of, contents, follows
 from clew.capture.example.guards import Variable
@@ -30,6 +29,8 @@ from clew.capture.example.state import State
 from clew.capture.example.surroundings import Surroundings, functions_of, held_by
 from clew.capture.example.under_way import current
 from clew.capture.example.writes import Writes
+from clew.capture.python import replacements
+from clew.capture.python.caches import CachedResults
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
 from clew.frameworks.jax import caches, control  # fills the table of handlers
@@ -38,6 +39,7 @@ from clew.frameworks.jax.importer import HANDLERS, Importer
 from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.printing import Printing
 from clew.frameworks.jax.programs import check_names, rules_of
+from clew.frameworks.jax.python_listener import JaxListener
 from clew.frameworks.jax.recording import JaxNests, JaxRecorder
 from clew.frameworks.jax.refusals import (
     PlainNumbers,
@@ -50,6 +52,7 @@ from clew.frameworks.jax.refusals import (
 )
 from clew.frameworks.jax.scalars import Standing, teach_jax
 from clew.frameworks.jax.staging import this_trace, whole_calls
+from clew.frameworks.numpy import foreign_draws
 from clew.ir.guards import attribute_paths
 from clew.ir.interpreter import Interpreter
 
@@ -234,13 +237,24 @@ class _Capture:
             watch_errors(patches, failure)
             self.printing.install(patches)
             self.state.install(patches)
+            replacements.install(patches)
+            replacements.install_in(patches, self.surroundings, self._attributes())
+            foreign_draws.install(patches, self.surroundings.functions)
             caches.install(patches, self, self.surroundings.functions, self.surroundings.classes())
             token = current.set(self.state)
             try:
-                with no_random_numbers():
+                listener = JaxListener(self.recorder, self.surroundings)
+                with no_random_numbers(), replacements.hearing(listener, self.surroundings):
                     return jax.make_jaxpr(program)(*arrays, *standing.values())
             finally:
                 current.reset(token)
+
+    def _attributes(self) -> Iterator[dict[str, Any]]:
+        """The attributes of the objects behind the program."""
+        for owner in self.owners:
+            held = getattr(owner, "__dict__", None)
+            if isinstance(held, dict) and not isinstance(owner, type) and not _is_jax(owner):
+                yield held
 
     def _tracers_left(self) -> Iterator[Any]:
         """The tracers in the result and in all that the program has left in its state, each once."""

@@ -77,6 +77,7 @@ class EntryGuards:
         says which of those on variables."""
         with self.graph.inserting_before(after._next):
             self._settings()
+            self.recorder.outside_reads.write(self.graph)
             self._values()
             self._objects()
             if wanted != "none":

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
 import jax
 
-from clew.capture.example.reach import attribute_names, variables
+from clew.capture.example.reach import attribute_names
 from clew.errors import CaptureError
-
-_ENTROPY = {
-    "time": "time perf_counter monotonic process_time thread_time time_ns perf_counter_ns monotonic_ns",
-    "os": "urandom getpid getrandom",
-    "uuid": "uuid1 uuid4",
-    "secrets": "token_bytes token_hex randbelow randbits choice",
-    "datetime": "datetime date",
-}
-"""Functions of Python that give another value at each call."""
 
 
 def rules_of(value: Any) -> list[FunctionType]:
@@ -33,20 +23,11 @@ def _is_custom(value: Any) -> bool:
 
 
 def check_names(functions: Iterable[FunctionType]) -> None:
-    """Raise if a program asks whether it is being traced, or for what differs at each call."""
+    """Raise if a program asks whether it is being traced."""
     for function in functions:
         names = attribute_names(function.__code__)
         if "Tracer" in names:
             raise _refusal(function, "asks whether its values are tracers", "during the capture they are, later not")
-        for _, name, value in variables(function):
-            known = _ENTROPY.get(getattr(value, "__name__", ""), "").split()
-            asked = sorted(names.intersection(known)) if inspect.ismodule(value) else []
-            home = _ENTROPY.get(str(getattr(value, "__module__", "")), "").split()
-            if asked or (callable(value) and getattr(value, "__name__", name) in home):
-                what = f"{value.__name__}.{asked[0]}" if asked else name
-                raise _refusal(
-                    function, f"uses {what}", "it gives another value at each call, which the graph would not"
-                )
 
 
 def _refusal(function: FunctionType, what: str, why: str) -> CaptureError:

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy
 
-from clew.capture.example import cached
 from clew.capture.example.attempts import attempt
 from clew.capture.example.guards import CHECKS
+from clew.capture.python import caches as cached
+from clew.capture.python.draws import DRAWS
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.traced import is_traced
 from clew.ir.arguments import leaves
@@ -41,8 +42,10 @@ def past(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, 
         result = function.__wrapped__(*args, **kwargs)
     node = last._next
     while node is not recorder.graph._root:
-        if node.op == "get_attr" or not _only_computes(node):
-            raise cached.refusal(function, "its body draws random numbers, writes, or reads arrays that may change")
+        if node.op == "get_attr" or node.target in DRAWS or not _only_computes(node):
+            raise cached.refusal(
+                function, "its body reads clocks, draws random numbers, writes, or reads arrays that may change"
+            )
         node = node._next
     recorder.cached.remember(function, result)
     arrays = [leaf.plain for leaf in leaves(result) if is_traced(leaf) and type(leaf.plain) is numpy.ndarray]

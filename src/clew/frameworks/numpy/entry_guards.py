@@ -55,6 +55,7 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
         with self.graph.inserting_before(after._next):
             for value, place in self.nests.arrays:
                 array_guards(self.graph, value, self.recorder.resolve(place), reliance)
+            self.recorder.outside_reads.write(self.graph)
             self._same_objects()
             if self.recorder.compares_objects:
                 self._different_objects()

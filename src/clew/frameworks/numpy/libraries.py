@@ -8,11 +8,16 @@ does with an array is its own affair: a call of one of its functions stays one c
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy
+
+NUMPY_FOLDER = os.path.dirname(numpy.__file__) + os.sep
+"""NumPy reads and writes files for whoever calls it."""
 _LOOKED_THROUGH = ("einops", "array_api_compat", "array_api_extra")
 _OWN_WAYS = frozenset({"numpy", "clew", "torch", "jax", "tensorflow", "keras", *_LOOKED_THROUGH})
 

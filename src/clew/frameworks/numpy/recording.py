@@ -19,7 +19,6 @@ from typing import Any
 import numpy
 
 from clew.capture.control.runtime import before_guard
-from clew.capture.example.cached import CachedResults, refusal
 from clew.capture.example.collected import Collected
 from clew.capture.example.folding import Folding
 from clew.capture.example.given import changed_one, copies_of
@@ -27,6 +26,7 @@ from clew.capture.example.islands import CannotFollow
 from clew.capture.example.operators import Form
 from clew.capture.example.recorder import Pending, Recorder
 from clew.capture.example.territory import Territory, WholeCall
+from clew.capture.python.caches import CachedResults, refusal
 from clew.errors import CaptureError
 from clew.frameworks.numpy import facts
 from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, computes, with_named_out

@@ -29,6 +29,7 @@ from clew.capture.example.slots import Slot
 from clew.capture.example.surroundings import functions_of
 from clew.capture.example.under_way import current
 from clew.capture.example.unused import drop_unused
+from clew.capture.python import replacements
 from clew.capture.symbolic.patches import Patches
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
@@ -38,6 +39,7 @@ from clew.frameworks.numpy.general import Reliance, may_catch, may_see_classes
 from clew.frameworks.numpy.islands import cannot_follow
 from clew.frameworks.numpy.pieces import NumpySupport
 from clew.frameworks.numpy.places import Places
+from clew.frameworks.numpy.python_listener import NumpyListener
 from clew.frameworks.numpy.recording import NumpyRecorder
 from clew.frameworks.numpy.rollback import Rollback
 from clew.frameworks.numpy.streams import Streams
@@ -122,7 +124,9 @@ class Run(ExampleRun):
                 self.state.watch_variable(Variable(kind, name))
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
+        self._watch_outside()
         self.surroundings.watch_streams(self.state.streams)
+        self.streams.own = self.surroundings.python_streams()
 
     def _enter(self, lifted: Iterable[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards, and the arrays around the program."""
@@ -147,8 +151,9 @@ class Run(ExampleRun):
                 fixes=("pass the random value as an argument", "use numpy.random or a Generator"),
             )
         self.rollback.check_unseen()
+        self.acts.check()
         self.recorder.cached.check()
-        self.surroundings.check_streams(self.streams.followed_ones)
+        self.surroundings.check_streams([*self.streams.followed_ones, *self.streams.own])
         self.state.check_entered()
 
     def _leave(self, stays: bool) -> None:
@@ -161,6 +166,7 @@ class Run(ExampleRun):
             return
         self.nests.put_back()
         self.state.put_back()
+        self.acts.put_back()
         self.rollback.put_back()
         self.surroundings.put_back_streams()
 
@@ -192,6 +198,8 @@ class Run(ExampleRun):
                 install(patches)
                 islands.install(patches, self.islands, own)
                 self.state.install(patches)
+                replacements.install(patches)
+                replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
                 makers.install(patches, _current_recorder, functions)
                 streams.install(patches, _current_recorder, functions)
                 numbers.install(patches, functions)
@@ -199,7 +207,7 @@ class Run(ExampleRun):
                 self.findings.progress.rewrites.install(patches)
                 sites.install(patches, _current_recorder, functions)
                 self._install_reads(patches)
-                with self.reads.watching():
+                with replacements.hearing(NumpyListener(self.recorder), self.surroundings), self.reads.watching():
                     yield
         finally:
             _running.reset(token)

@@ -1,8 +1,8 @@
 """Random numbers: each draw is a call of its own in the graph, from the same stream as the original's.
 
-The functions of ``numpy.random`` and of Python's ``random``, and the methods of generators, are recorded. A generator
-that the program makes from a seed is made by the graph at each call; one from outside is used where it is. A draw by
-any other means moves a stream without a node: it is noticed, and refused.
+The functions of ``numpy.random`` and the methods of generators are recorded here, those of Python's ``random`` as the
+run hears of them. A generator that the program makes from a seed is made by the graph at each call; one from outside is
+used where it is. A draw by any other means moves a stream without a node: it is noticed, and refused.
 """
 
 from __future__ import annotations
@@ -17,26 +17,22 @@ from typing import Any
 
 import numpy
 
+from clew.capture.python.draws import SHARED
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.islands import cannot_follow
 from clew.frameworks.numpy.traced import Traced
 from clew.ir.types import ObjectType
 
 Current = Callable[[], Any]
+_getstate = random.Random.getstate  # as it is outside of captures
 _LEGACY = [name for name in dir(numpy.random) if callable(getattr(numpy.random, name)) and name[0].islower()]
 _UNSEEN = frozenset(
     {"test", "get_state", "set_state", "get_bit_generator", "set_bit_generator", "default_rng", "bytes"}
 )
-_PYTHON = (
-    "random uniform triangular randint randrange gauss normalvariate lognormvariate expovariate vonmisesvariate "
-    "gammavariate betavariate paretovariate weibullvariate getrandbits seed"
-).split()
-_MAKERS = ("default_rng", "RandomState", "Generator")
-
-
-def draw(name: str, *args: Any, **kwargs: Any) -> Any:
-    """A draw from Python's own stream by the function of this name in ``random``."""
-    return getattr(random, name)(*args, **kwargs)
+MAKING = ("default_rng", "RandomState", "Generator")
+"""What makes generators of random numbers."""
+DRAWING = tuple(name for name in _LEGACY if name not in _UNSEEN)
+"""The functions that draw from the stream behind ``numpy.random``, or set it."""
 
 
 class Streams:
@@ -47,6 +43,8 @@ class Streams:
         self.recorder = recorder
         self.expected = self._states()
         self.followed_ones: list[Any] = []
+        self.own: list[random.Random] = []
+        """Streams of Python's random numbers around the program, whose draws are recorded too."""
         self.known: list[Any] = []
         """The generators that the program uses, those that it made itself too."""
 
@@ -54,7 +52,7 @@ class Streams:
         """Where the streams stand; NumPy makes arrays to tell, which are none of the program's."""
         with self.recorder.paused():
             state: Any = numpy.random.get_state(legacy=True)
-            return random.getstate(), (state[1].tobytes(), *state[2:])
+            return _getstate(SHARED), (state[1].tobytes(), *state[2:])
 
     def moved_unseen(self) -> bool:
         """Whether something else than a recorded draw has moved a stream."""
@@ -67,6 +65,11 @@ class Streams:
         yield
         if known:
             self.expected = self._states()
+
+    def record(self, recorder: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a draw of Python's and record it."""
+        with self.followed():
+            return recorder.call(target, args, kwargs)
 
     def stand_in(self, recorder: Any, stream: Any, place: Any) -> Any:
         """The stand-in of a generator from outside."""
@@ -112,36 +115,18 @@ def _stand_in(stream: Any, place: Any, recorder: Any) -> TracedStream:
     return made
 
 
-_NAMES = ((numpy.random, [*_LEGACY, *_MAKERS]), (random, _PYTHON))
-_PLACES = {
-    id(getattr(home, name)): (home, name)
-    for home, names in _NAMES
-    for name in names
-    if name not in _UNSEEN or name in _MAKERS
-}
-"""Where the functions are that are replaced, by their identity when no capture runs."""
+_PLACES = {id(getattr(numpy.random, name)): name for name in (*DRAWING, *MAKING)}
+"""The functions of ``numpy.random`` that are replaced, by their identity when no capture runs."""
 
 
-def install(patches: Patches, current: Current, functions: Iterable[Any], without: Any = None) -> None:
-    """Let draws, and generators that are made, report to the capture that ``current`` names, if one is recording; not
-    those of the module ``without``."""
+def install(patches: Patches, current: Current, functions: Iterable[Any]) -> None:
+    """Let draws, and generators that are made, report to the capture that ``current`` names, if one is recording."""
     makers: dict[int, Callable[[Any], Any]] = {}
-    for identity, (home, name) in _PLACES.items():
-        if home is without:
-            continue
-        if home is random:
-            makers[identity] = functools.partial(_drawing_python, name=name, current=current)
-        else:
-            makers[identity] = functools.partial(_Maker if name in _MAKERS else _drawing, current=current)
-        patches.in_dict(vars(home), name, makers[identity])
-    for home, name in (
-        (random, "getstate"),
-        (random, "setstate"),
-        (numpy.random, "get_state"),
-        (numpy.random, "set_state"),
-    ):
-        if home is not without:
-            patches.in_dict(vars(home), name, functools.partial(_refusing, current=current))
+    for identity, name in _PLACES.items():
+        makers[identity] = functools.partial(_Maker if name in MAKING else _drawing, current=current)
+        patches.in_dict(vars(numpy.random), name, makers[identity])
+    for name in ("get_state", "set_state"):
+        patches.in_dict(vars(numpy.random), name, functools.partial(_refusing, current=current))
     for names in {id(function.__globals__): function.__globals__ for function in functions}.values():
         for own in [own for own, value in names.items() if id(value) in makers]:
             patches.in_dict(names, own, makers[id(names[own])])
@@ -169,18 +154,6 @@ def _drawing(original: Callable[..., Any], current: Current) -> Callable[..., An
             return recorder.call(original, args, kwargs)
 
     return draw
-
-
-def _drawing_python(original: Callable[..., Any], name: str, current: Current) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def drawn(*args: Any, **kwargs: Any) -> Any:
-        recorder = current()
-        if recorder is None:
-            return original(*args, **kwargs)
-        with recorder.streams.followed():
-            return recorder.call(draw, (name, *args), kwargs)
-
-    return drawn
 
 
 class _Maker:

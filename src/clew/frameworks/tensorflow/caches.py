@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from clew import tree
-from clew.capture.example import cached
+from clew.capture.python import caches as cached
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.tensorflow.programs import is_part
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import tensorflow as tf
@@ -42,6 +42,7 @@ from clew.frameworks.tensorflow.programs import (
     parts_of,
     signature_of,
 )
+from clew.frameworks.tensorflow.python_listener import TensorflowListener
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
 from clew.ir.control import is_control
@@ -130,7 +131,7 @@ class _Capture:
     def build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A layer makes its variables when it is first called: it is traced once for that."""
         tracing = Tracing("build", builds=True)
-        with self._refusing(tracing), tracing.running(self.layers):
+        with self._refusing(tracing), self._running(tracing):
             given_args, given_kwargs = tf.nest.map_structure(_placeholder, (args, kwargs))
             tracing.call(self.fn, given_args, given_kwargs, is_converted=not is_layer(self.fn))
 
@@ -142,7 +143,7 @@ class _Capture:
         tracing.knows_sizes = self.is_function or sizes.asks_for_none(self.surroundings.functions)
         self._watch()
         try:
-            with self._refusing(tracing), tracing.running(self.layers, self.surroundings.functions):
+            with self._refusing(tracing), self._running(tracing):
                 given = bind(self.nests, signature_of(self.fn), args, kwargs)
                 self.nests.write_checks()
                 result = self._call(tracing, *given)
@@ -151,6 +152,10 @@ class _Capture:
         finally:
             self.nests.put_back()
             self.state.put_back()
+
+    def _running(self, tracing: Tracing) -> AbstractContextManager[None]:
+        listener = TensorflowListener(self.recorder, self.surroundings, tracing)
+        return tracing.running(self.layers, self.surroundings, listener)
 
     def _call(self, tracing: Tracing, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(self.fn, Function):
@@ -226,6 +231,7 @@ class _Capture:
 
     def _finish(self, graph: Any, tracing: Tracing, result: Any, opaque: str) -> tuple[Any, Root]:
         wanted = [leaf.name for leaf in tensors_in(result) if hasattr(leaf, "graph")]
+        self.recorder.outside_reads.write(graph)
         self._guards(EntryGuards(graph, self.root))
         importer = self.recorder.importer = Importer(tracing.graph, graph, self.root, tracing.notes, wanted)
         for symbol, place in self.nests.symbols:

@@ -28,7 +28,6 @@ _EAGERNESS = frozenset(
     "executing_eagerly inside_function is_symbolic_tensor executing_eagerly_outside_functions set_seed set_random_seed "
     "run_functions_eagerly functions_run_eagerly".split()
 )
-_CALENDAR = frozenset({"now", "utcnow", "today"})
 
 
 def layer_class() -> type | None:
@@ -106,7 +105,7 @@ def check_names(functions: Iterable[FunctionType]) -> None:
     """Raise if the program asks what a graph cannot answer, or catches errors."""
     for function in functions:
         names = attribute_names(function.__code__)
-        asked = sorted(names & _EAGERNESS) + (sorted(names & _CALENDAR) if "datetime" in names else [])
+        asked = sorted(names & _EAGERNESS)
         if asked:
             raise _refused(function, f"the program uses {asked[0]}", "the graph would not do or answer that again")
         if any(map(_catches, _codes(function.__code__))):

@@ -13,7 +13,6 @@ import functools
 import os
 import random
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,18 +26,22 @@ from tensorflow.python.framework import func_graph, ops, random_seed
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
-from clew.capture.example.cached import CachedResults
 from clew.capture.example.contents import follows
 from clew.capture.example.memory import Memory
+from clew.capture.example.surroundings import Surroundings
+from clew.capture.python import replacements
+from clew.capture.python.caches import CachedResults
+from clew.capture.python.callers import frame_of_program, is_file_of_python
+from clew.capture.python.listener import Listener
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
+from clew.frameworks.numpy import foreign_draws
 from clew.frameworks.tensorflow import caches, sizes, staging
 from clew.frameworks.tensorflow.importer import Notes, Region
 from clew.frameworks.tensorflow.randoms import MARK
-from clew.ir.source import SourceLine, is_hidden, user_source
+from clew.ir.source import PACKAGE_FOLDER, SourceLine, is_hidden, is_hidden_file, source_of_frame
 
 _BODIES = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
-_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "time_ns", "perf_counter_ns", "monotonic_ns")
 _ASKING = frozenset({"numpy", "_numpy", "__array__", "__bool__", "device", "_handle", "gpu", "cpu"})
 _AUTOGRAPH = os.path.join("tensorflow", "python", "autograph") + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
@@ -59,16 +62,16 @@ class Tracing:
 
     def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
         """The error for something that cannot be captured; kept, since the program may catch it."""
-        source = _original_line(user_source(2))
+        source = _line_of_program()
         error = CaptureError(what, where="" if source is None else source.describe(), why=why, fixes=fixes)
         self.refusal = self.refusal or error
         return error
 
     @contextmanager
-    def running(self, layers: Iterable[type] = (), functions: Iterable[Any] = ()) -> Iterator[None]:
+    def running(self, layers: Iterable[type], surroundings: Surroundings, listener: Listener) -> Iterator[None]:
         """Let operations go into the graph, and watch what else happens; AutoGraph enters layers of these classes.
 
-        Functions with a cache that ``functions`` name give constants.
+        Functions with a cache that those of the program name give constants; ``listener`` hears of plain Python.
         """
         token = _current.set(self)
         streams = random.getstate(), numpy.random.get_state()
@@ -78,8 +81,13 @@ class Tracing:
                 for kind in layers:
                     if not kind.__module__.startswith(("keras.", "tensorflow.")):
                         patches.on_class(kind, "call", self._converting)
+                replacements.install(patches)
+                replacements.install_in(patches, surroundings)
+                foreign_draws.install(patches, surroundings.functions)
+                functions = () if self.builds else surroundings.functions
                 caches.install(patches, self.cached, lambda: _current.get() is self, functions, layers)
-                yield
+                with replacements.hearing(listener, surroundings):
+                    yield
             self.cached.check()
             drawn = random.getstate() != streams[0] or repr(numpy.random.get_state()) != repr(streams[1])
             if drawn:
@@ -130,6 +138,16 @@ class Tracing:
         return graph is self.graph
 
 
+def _line_of_program() -> SourceLine | None:
+    """The line of the program that runs now; AutoGraph converts what Python's library and Clew do for it, too."""
+    frame = frame_of_program()
+    source = None if frame is None else _original_line(source_of_frame(frame))
+    while source is not None and (is_file_of_python(source.filename) or is_hidden_file(source.filename)):
+        frame = None if frame is None or frame.f_back is None else frame_of_program(frame.f_back)
+        source = None if frame is None else _original_line(source_of_frame(frame))
+    return source
+
+
 def _original_line(source: SourceLine | None) -> SourceLine | None:
     """The user's own line where AutoGraph has written another: AutoGraph's frames know the way back."""
     frame: Any = sys._getframe(1)
@@ -151,13 +169,11 @@ def _install(patches: Patches) -> None:
     patches.on_class(tensor_module.Tensor, "__iter__", _iterating)
     staging.install(patches, _current_notes)
     sizes.install(patches, _unknown_size)
-    patches.in_dict(vars(builtins), "print", lambda original: _refusing(original, "prints", always=True))
-    patches.in_dict(vars(numpy.random), "default_rng", _seeded)
-    for name in _CLOCKS:
-        patches.in_dict(vars(time), name, lambda original: _refusing(original, "reads a clock", always=False))
+    patches.in_dict(vars(builtins), "print", _refusing_prints)
+    patches.in_dict(vars(autograph), "is_autograph_artifact", _not_converting_own)
     for name in ("int", "float", "sorted", "any", "all"):
         patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, name, _refusing_tensors)
-    patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, "print", lambda original: _refusing(original, "prints", True))
+    patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, "print", _refusing_prints)
 
 
 def _current_notes() -> Notes | None:
@@ -274,20 +290,17 @@ def _iterating(original: Any) -> Any:
     return __iter__
 
 
-def _refusing(original: Any, what: str, always: bool) -> Any:
-    """What is done by the user's own code as it runs, and would be done once only."""
+def _refusing_prints(original: Any) -> Any:
+    """What is printed as the program is traced would be printed once only."""
 
-    @tf.autograph.experimental.do_not_convert
     @functools.wraps(original)
-    def replaced(*args: Any, **kwargs: Any) -> Any:
+    def printed(*args: Any, **kwargs: Any) -> Any:
         tracing = _current.get()
-        if tracing is None or not (always or _is_asked_by_user()):
+        if tracing is None:
             return original(*args, **kwargs)
-        raise tracing.refuse(
-            f"the program {what}", "it would do so once, in the capture", "use tf.print, tf.timestamp and the like"
-        )
+        raise tracing.refuse("the program prints", "it would do so once, in the capture", "use tf.print")
 
-    return replaced
+    return printed
 
 
 def _is_asked_by_user(depth: int = 2) -> bool:
@@ -302,15 +315,17 @@ def _is_asked_by_user(depth: int = 2) -> bool:
     return bool(name) and not (is_hidden(frame.f_code) or "-packages" in name or name.startswith((_STANDARD, "<")))
 
 
-def _seeded(original: Any) -> Any:
-    @tf.autograph.experimental.do_not_convert
-    def default_rng(seed: Any = None) -> Any:
-        tracing = _current.get()
-        if tracing is not None and seed is None:
-            raise tracing.refuse("the program makes a generator of NumPy without a seed", "", "use tf.random")
-        return original(seed)
+def _not_converting_own(original: Any) -> Any:
+    """What Clew has put in the place of Python's functions runs as it is."""
 
-    return default_rng
+    def is_autograph_artifact(entity: Any) -> bool:
+        code = getattr(entity, "__code__", None)
+        is_own = (
+            type(entity).__module__.startswith("clew.") if code is None else code.co_filename.startswith(PACKAGE_FOLDER)
+        )
+        return is_own or original(entity)
+
+    return is_autograph_artifact
 
 
 def _refusing_tensors(original: Any) -> Any:

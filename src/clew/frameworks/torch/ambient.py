@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import functools
 import json
-import os
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
@@ -81,7 +80,6 @@ def install(patches: Patches, current: Current) -> None:
     patches.on_class(json.JSONEncoder, "default", _plain_in_json)
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
     contexts.install(patches, current)
-    patches.on_class(type(os.environ), "__getitem__", lambda original: _environment(original, current))
     patches.on_method(torch.nn.Module, "to", lambda original: _staying(original, current))
 
 
@@ -213,19 +211,6 @@ def _with_plain_flags(original: Callable[..., Any], current: Current) -> Callabl
         return original(*args, **kwargs)
 
     return attend
-
-
-def _environment(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    """A variable of the environment is looked up, by ``get`` too: its value is guarded at the entrance."""
-
-    def __getitem__(self: Any, key: str) -> str:
-        recorder = current()
-        if recorder is not None and self is os.environ and recorder.running:
-            recorder.environment.add(key)
-        found: str = original(self, key)
-        return found
-
-    return __getitem__
 
 
 def _staying(original: Callable[..., Any], current: Current) -> Callable[..., Any]:

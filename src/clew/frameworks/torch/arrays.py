@@ -19,9 +19,10 @@ from typing import Any
 import numpy
 import torch
 
-from clew.capture.example.cached import CachedResults
 from clew.capture.example.reach import package_of
 from clew.capture.example.recorder import Scalar
+from clew.capture.python.caches import CachedResults
+from clew.capture.python.imported_names import noted
 from clew.capture.symbolic.patches import Patches
 from clew.errors import ClewError
 from clew.frameworks.numpy import rollback, streams
@@ -31,7 +32,6 @@ from clew.frameworks.numpy.kinds import guard_kind
 from clew.frameworks.numpy.places import Places
 from clew.frameworks.numpy.recording import STREAMS, NumpyRecorder
 from clew.frameworks.numpy.traced import TracedArray, TracedPython, is_traced
-from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.memory import bytes_of, overlap
 from clew.frameworks.torch.numpy_numbers import class_for
 from clew.frameworks.torch.scalars import TracedBool, is_decided

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from clew.capture.python.imported_names import noted
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import (
     Current,
     RecordedBody,

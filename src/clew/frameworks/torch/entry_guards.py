@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import os
 import traceback
 from collections.abc import Iterable
 from types import BuiltinFunctionType, FunctionType
@@ -94,12 +93,6 @@ def _in_order(attributes: dict[str, Any]) -> tuple[tuple[str, str, Any], ...]:
 
 
 @pure
-def environment(name: str) -> str | None:
-    """A variable of the environment."""
-    return os.environ.get(name)
-
-
-@pure
 def level_of(logger: logging.Logger) -> int:
     """The level from which on a logger writes."""
     return logger.getEffectiveLevel()
@@ -135,7 +128,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 self._classes(ran, names)
                 self._owners(names)
             self._levels()
-            self._environment()
+            self.recorder.outside_reads.write(self.graph)
             self._modules_around(names)
             self._trainers(names)
             self._carried_around()
@@ -233,11 +226,6 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             if isinstance(logger, logging.Logger):
                 level = self.graph.call_function(level_of, (logger,))
                 self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
-
-    def _environment(self) -> None:
-        for key in sorted(self.recorder.environment):
-            found = self.graph.call_function(environment, (key,))
-            self._require(found, os.environ.get(key), f"os.environ.get({key!r}) == {os.environ.get(key)!r}")
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
         """A variable must be what it was, and hold what it held."""

@@ -26,8 +26,8 @@ from clew.capture.example.bytecode import instructions_of
 from clew.capture.example.reach import compares_objects
 from clew.capture.example.recorder import Pending, Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
+from clew.capture.python.imported_names import noted
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.scalars import traced
 from clew.ir.arguments import leaves
 from clew.ir.effects import pure

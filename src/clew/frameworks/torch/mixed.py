@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import random
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
@@ -65,7 +64,7 @@ def install(patches: Patches, current: Current, of_torch: Current, functions: li
     that ``of_torch`` names."""
     functions = [*functions, *libraries.functions()]
     makers.install(patches, current, functions)
-    streams.install(patches, current, functions, without=random)
+    streams.install(patches, current, functions)
     sites.install(patches, current, functions, _substitutes(of_torch))
     for name in ("__getitem__", "__setitem__"):
         method = getattr(torch.Tensor, name)

@@ -18,8 +18,8 @@ import torch
 from clew.capture.example.bytecode import instructions_of
 from clew.capture.example.reach import asks_for_identity, attribute_names
 from clew.capture.example.recorder import Pending, Recorder
+from clew.capture.python.imported_names import noted
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.scalars import MODE, TracedBool, traced
 from clew.ir.node import Node
 from clew.ir.source import is_hidden

@@ -24,9 +24,9 @@ from clew.capture.example.call_sites import original_of, redirected
 from clew.capture.example.collected import Collected
 from clew.capture.example.reach import attribute_names
 from clew.capture.example.recorder import Scalar
+from clew.capture.python.imported_names import noted
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.traced import Traced
-from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.packages import called_at
 from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute, traced
 

@@ -84,7 +84,6 @@ class TorchRecorder(Recorder):
         self.watch_constant: Any = None
         self.save_generator: Any = None
         self.folding = Folding(caches=True, bakes=False)
-        self.environment: set[str] = set()
         self.surroundings: Any = None
         self.state: Any = None
         self.finishing = False

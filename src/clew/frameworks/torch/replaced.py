@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
 from clew.capture.example.surroundings import Surroundings
+from clew.capture.python import imported_names, replacements
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.frameworks.torch import (
     ambient,
     arrays,
-    by_name,
     caches,
     carriers,
-    clocks,
     control_flow,
     facts,
     makers,
     modes,
     numbers,
-    outside,
-    python_random,
+    python_listener,
     reporting,
     streams,
     tracers,
@@ -39,12 +37,13 @@ Current = Callable[[], Any]
 
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
-    around = (ambient, clocks, outside, streams, python_random)
+    around = (ambient, streams)
     parts = (reporting, carriers, training, transforms, control_flow, makers, facts, modes, tracers, arrays)
     for part in (*around, *parts):
         part.install(patches, current)
+    python_listener.install(patches)
     numbers.install(patches)
-    by_name.replace_in_importers(patches)
+    imported_names.replace_in_importers(patches)
 
 
 @functools.cache
@@ -63,19 +62,6 @@ def _stock_for(current: Current) -> Callable[[Iterable[FunctionType]], Stock]:
     return stock_of
 
 
-_FUNCTIONS = (BuiltinFunctionType, MethodType)
-
-
-def _with_functions_as_defaults(functions: Iterable[FunctionType]) -> list[FunctionType]:
-    """The functions that have others, not written in Python, or bound methods, as default values."""
-    found = []
-    for one in functions:
-        kinds = set(map(type, (*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values())))
-        if not kinds.isdisjoint(_FUNCTIONS):
-            found.append(one)
-    return found
-
-
 def install_in(
     patches: Patches,
     current: Current,
@@ -87,14 +73,11 @@ def install_in(
     """Replace what the modules and functions of a program hold; ``parts`` are the modules of torch it consists of,
     ``met`` the caches of other packages that an earlier run came to, ``ends`` other objects that it reaches."""
     attributes = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
-    by_name.replace_in(patches, [*surroundings.namespaces.values(), *attributes], surroundings.closures())
-    by_name.replace_in_defaults(patches, surroundings.derived(_with_functions_as_defaults))
-    by_name.replace_in_classes(patches, surroundings.builtins_in_classes())
+    replacements.install_in(patches, surroundings, attributes)
     stock = surroundings.derived(_stock_for(current))
     if numbers.are_builtins(surroundings.namespaces.values()):
         patches.from_stock(stock)
     else:
         stock.find(patches)
-    python_random.install_in(patches, current, surroundings)
     training.install_in(patches, current, surroundings, ends)
     caches.install_in(patches, current, surroundings, parts, met)

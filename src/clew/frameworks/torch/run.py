@@ -33,6 +33,7 @@ from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.slots import Slot
 from clew.capture.example.under_way import current
 from clew.capture.example.unused import drop_unused
+from clew.capture.python import replacements
 from clew.capture.restart import Restart
 from clew.capture.symbolic.patches import Patches, Stock
 from clew.capture.symbolic.wrap import handle_call, install
@@ -63,6 +64,7 @@ from clew.frameworks.torch.programs import (
     hooks,
     signature_of,
 )
+from clew.frameworks.torch.python_listener import TorchListener
 from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.scalars import MODE, traced
@@ -400,6 +402,7 @@ class Run(ExampleRun):
                 self.findings.progress.rewrites.install(patches)
                 install(patches)
                 install_islands(patches, self.islands, reached)
+                replacements.install(patches)
                 patches.from_stock(_stock)
                 if self.findings.unseen or self.surroundings.derived(makers.call_tensor):
                     makers.install_unseen(patches, _current_recorder)
@@ -412,7 +415,12 @@ class Run(ExampleRun):
                 numbers.install_in(patches, _current_recorder, self.findings.met.functions)
                 regions = current_regions.set(self.regions)
                 try:
-                    with RecordingMode(self.recorder), self.accesses.watched(patches), self.reads.watching():
+                    with (
+                        RecordingMode(self.recorder),
+                        replacements.hearing(TorchListener(self.recorder), self.surroundings),
+                        self.accesses.watched(patches),
+                        self.reads.watching(),
+                    ):
                         yield
                 finally:
                     current_regions.reset(regions)
@@ -451,7 +459,6 @@ class Run(ExampleRun):
         self._join(runs)
         for run in runs[1:]:
             self.recorder.relied = run.recorder.relied | self.recorder.relied
-            self.recorder.environment |= run.recorder.environment
             self.recorder.hashed |= run.recorder.hashed
             self.recorder.carriers.asked |= run.recorder.carriers.asked
         self.accesses.loosen(self.nests, graph)

@@ -21,6 +21,7 @@ from clew.capture.example.attempts import ARITHMETIC
 from clew.capture.example.dependence import Dependence
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
+from clew.capture.python.draws import DRAWS
 from clew.frameworks.torch.tracers import is_tracer
 from clew.ir.nested import bodies_of
 from clew.ir.node import Node
@@ -257,10 +258,6 @@ def _is_fact(node: Node) -> bool:
     if node.target is getattr:
         return node.args[1] in FACT_PROPERTIES
     return _name_of(node) in _FACT_CALLS and not isinstance(node.value_type, ArrayType)
-
-
-DRAWS: list[Any] = []
-"""Functions of a graph that give another number at each call: those of random streams and of clocks."""
 
 
 def _is_drawn(node: Node) -> bool:

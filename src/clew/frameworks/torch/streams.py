@@ -19,11 +19,13 @@ import torch
 
 from clew.capture.example.islands import CannotFollow
 from clew.capture.example.recorder import Scalar
+from clew.capture.python.clocks import StandingClass
+from clew.capture.python.draws import DRAWS
+from clew.capture.python.imported_names import noted
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.by_name import noted
+from clew.frameworks.numpy.streams import make_stream
 from clew.frameworks.torch.makers import twin_of
 from clew.frameworks.torch.refusals import refusal
-from clew.frameworks.torch.scalars import DRAWS
 from clew.ir.arguments import leaves
 
 Current = Callable[[], Any]
@@ -140,8 +142,28 @@ def install(patches: Patches, current: Current) -> None:
         patches.in_dict(vars(numpy.random), name, noted(make))
     for name in ("SeedSequence", "PCG64", "MT19937", "Philox", "SFC64", "PCG64DXSM"):
         patches.in_dict(vars(numpy.random), name, functools.partial(_Seeding, current=current))
+    making = functools.partial(_making, current=current)
+    patches.in_dict(vars(numpy.random), "default_rng", noted(making))
+    patches.in_dict(vars(numpy.random), "RandomState", lambda original: StandingClass(original, {}, making(original)))
     for name in ("get_state", "set_state"):
         patches.in_dict(vars(numpy.random), name, noted(functools.partial(_standing_still, current=current)))
+
+
+def _making(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """What makes a generator of NumPy's: refused without a seed, recorded where arrays are followed."""
+
+    @functools.wraps(original)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        has_seed = (args or tuple(kwargs.values()) or (None,))[0] is not None
+        recorder = current()
+        if recorder is not None and not has_seed:
+            why = "it gives another value at each call, which the graph would not"
+            raise refusal("a generator of NumPy without a seed", why, CannotFollow)
+        if recorder is not None and recorder.arrays is not None:
+            return make_stream(recorder.arrays, original, args, kwargs)
+        return original(*args, **kwargs)
+
+    return make
 
 
 class _Seeding:

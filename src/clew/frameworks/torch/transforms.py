@@ -19,8 +19,8 @@ from torch.autograd import functional
 
 from clew.capture.example.attempts import PASSING
 from clew.capture.example.islands import CannotFollow
+from clew.capture.python.imported_names import noted
 from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.by_name import noted
 from clew.frameworks.torch.higher_order import Current, call_with, record, transform_with
 from clew.frameworks.torch.refusals import refusal
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.frameworks.numpy.hard import arguments, branches, flow_branches, flow_loops, results, state, writes
+from tests.frameworks.numpy.hard import arguments, branches, flow_branches, flow_loops, outside, results, state, writes
 from tests.frameworks.numpy.hard.ledger import PROGRAMS, Program
 
-__all__ = ["PROGRAMS", "Program", "arguments", "branches", "flow_branches", "flow_loops", "results", "state", "writes"]
+__all__ = [
+    "PROGRAMS",
+    "Program",
+    "arguments",
+    "branches",
+    "flow_branches",
+    "flow_loops",
+    "outside",
+    "results",
+    "state",
+    "writes",
+]

@@ -1,7 +1,7 @@
-"""Random numbers of Python in a torch program: from the stream behind ``random``, or from a ``random.Random``.
+"""Random numbers of Python as calls of a graph: how each way to draw is recorded by a recorder that follows streams.
 
 Each draw is a call of the graph, from the same stream, so that a graph draws afresh at each call. Where an object is
-drawn (a function, a layer, a tensor), its place is drawn and the program goes one way for each place. A stream that the
+drawn (a function, a layer, an array), its place is drawn and the program goes one way for each place. A stream that the
 program makes itself, from a seed, gives the same numbers at each call, and is left alone.
 """
 
@@ -10,24 +10,21 @@ from __future__ import annotations
 import functools
 import operator
 import random
-from collections.abc import Callable
 from typing import Any
 
 from clew.capture.example.recorder import Scalar
-from clew.capture.example.surroundings import Surroundings
-from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch.by_name import noted
-from clew.frameworks.torch.refusals import refusal
-from clew.frameworks.torch.scalars import DRAWS
+from clew.capture.python.callers import line_of_program
+from clew.errors import CaptureError
 
-Current = Callable[[], Any]
+DRAWS: list[Any] = []
+"""Functions of a graph that give another number at each call: those of random streams and of clocks."""
 
 _NAMES = (
     "random uniform triangular randint randrange gauss normalvariate lognormvariate expovariate vonmisesvariate "
     "gammavariate betavariate paretovariate weibullvariate getrandbits seed"
 ).split()
 _NUMBERS = (int, float, bool)
-_SHARED = random._inst  # type: ignore[attr-defined]
+SHARED = random._inst  # type: ignore[attr-defined]
 """The stream behind the functions of ``random``."""
 
 
@@ -41,7 +38,7 @@ def draw_from(stream: random.Random, name: str, *args: Any, **kwargs: Any) -> An
     return getattr(stream, name)(*args, **kwargs)
 
 
-def shuffled(items: list[Any], stream: random.Random = _SHARED) -> list[Any]:
+def shuffled(items: list[Any], stream: random.Random = SHARED) -> list[Any]:
     """The items in another order, drawn from a stream."""
     order = list(items)
     stream.shuffle(order)
@@ -59,7 +56,7 @@ class Standing(tuple[Any, ...]):
 
     def _look(self) -> None:
         if self.recorder.open and not self.recorder.depth:
-            raise refusal("a look into the state of a stream of random numbers")
+            raise _refusal("a look into the state of a stream of random numbers")
 
     def __getitem__(self, place: Any) -> Any:
         self._look()
@@ -68,52 +65,6 @@ class Standing(tuple[Any, ...]):
     def __iter__(self) -> Any:
         self._look()
         return super().__iter__()
-
-
-def install(patches: Patches, current: Current) -> None:
-    """Let draws report to the capture that ``current`` names, if one is recording."""
-    for name, record in _recorded().items():
-        patches.in_dict(vars(random), name, noted(functools.partial(_of_module, record=record, current=current)))
-
-
-def install_in(patches: Patches, current: Current, surroundings: Surroundings) -> None:
-    """Let draws from the streams of a program report too, if it has any."""
-    for name, record in _recorded().items() if surroundings.python_streams() else ():
-        make = functools.partial(_of_stream, record=record, current=current)
-        patches.on_class(random.Random, name, make, inherited=True)
-
-
-def _recorded() -> dict[str, Any]:
-    """What records each way to draw."""
-    recorded: dict[str, Any] = {name: functools.partial(_draw, name) for name in _NAMES}
-    recorded |= {"choice": _choice, "choices": _choices, "sample": _sample, "shuffle": _shuffle}
-    return recorded | {"getstate": _getstate, "setstate": _setstate}
-
-
-def _of_module(original: Callable[..., Any], record: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    """What stands for a function of ``random``."""
-
-    @functools.wraps(original)
-    def function(*args: Any, **kwargs: Any) -> Any:
-        recorder = current()
-        if recorder is None or not recorder.running:
-            return original(*args, **kwargs)
-        return record(recorder, None, original, args, kwargs)
-
-    return function
-
-
-def _of_stream(original: Callable[..., Any], record: Callable[..., Any], current: Current) -> Callable[..., Any]:
-    """What stands for a method of ``random.Random``."""
-
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = None if self is _SHARED else current()
-        if recorder is None or not recorder.running or not any(self is own for own in recorder.streams.own):
-            return original(self, *args, **kwargs)
-        return record(recorder, self, functools.partial(original, self), args, kwargs)
-
-    return method
 
 
 def _is_number(value: Any) -> bool:
@@ -197,9 +148,22 @@ def _getstate(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], 
 def _setstate(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     state = (*args, *kwargs.values())[0]
     if type(state) is not Standing or state.recorder is not recorder:
-        raise refusal("setstate of a stream of random numbers to a state that is not from this call")
+        raise _refusal("setstate of a stream of random numbers to a state that is not from this call")
     target, given = (draw, ()) if stream is None else (draw_from, (recorder.argument(stream),))
     with recorder.streams.followed():
         recorder._perform(original, (tuple.__getitem__(state, slice(None)),), {})
     recorder.create(target, (*given, "setstate", state.node))
     return None
+
+
+def recorders() -> dict[str, Any]:
+    """What records each way to draw, by the name of the function."""
+    recorded: dict[str, Any] = {name: functools.partial(_draw, name) for name in _NAMES}
+    recorded |= {"choice": _choice, "choices": _choices, "sample": _sample, "shuffle": _shuffle}
+    return recorded | {"getstate": _getstate, "setstate": _setstate}
+
+
+def _refusal(what: str) -> CaptureError:
+    fix = 'keep the function that does it as one call: clew.wrap("its_name") at module level'
+    why = "the capture cannot follow it, and guessing could be wrong"
+    return CaptureError(f"{what} cannot be captured", where=line_of_program(), why=why, fixes=(fix,))

@@ -21,17 +21,29 @@ _standing: dict[int, tuple[Any, Any]] = {}
 _everywhere: dict[str, Any] = {}
 
 
-def noted(make: Make, everywhere: bool = False) -> Make:
-    """The same maker of replacements, which also notes what it has made."""
+_changing: dict[int, Any] = {}
+"""Functions that give another value at each call, by their identities."""
+
+
+def noted(make: Make, everywhere: bool = False, changes: bool = False) -> Make:
+    """The same maker of replacements, which also notes what it has made; ``changes`` if the original gives another
+    value at each call."""
 
     def make_and_note(original: Any) -> Any:
         replacement = make(original)
         _standing[id(original)] = _standing[id(replacement)] = (original, replacement)
+        if changes:
+            _changing[id(original)] = original
         if everywhere:
             _everywhere[original.__name__] = original
         return replacement
 
     return make_and_note
+
+
+def gives_another(value: Any) -> bool:
+    """Whether a function is one that gives another value at each call."""
+    return _changing.get(id(value)) is value
 
 
 def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]], cells: Iterable[CellType]) -> None:

@@ -1,0 +1,239 @@
+"""Files and folders: what a program does to them is refused, what it reads of them is guarded.
+
+No node of a graph writes a file again, and no capture can take it back, so it is refused before it happens. The
+functions that do it are replaced for the time of a capture, in every module that holds one of them under its own name.
+A file that is read must hold the same at each call of the graph, as must the answers of the system about its files.
+(Python's audit hooks would report more, but they stay for ever, and make each ``id()`` of the process much slower.)
+"""
+
+from __future__ import annotations
+
+import _io
+import builtins
+import functools
+import hashlib
+import io
+import os
+import stat
+import sys
+import sysconfig
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from clew.capture.example.contents import ACTING
+from clew.capture.python.callers import asking, is_importing, is_of_program, is_of_python
+from clew.capture.python.imported_names import noted
+from clew.capture.python.listener import Listener, asked_listener, current
+from clew.capture.symbolic.patches import Patches
+from clew.ir.effects import pure
+from clew.ir.source import is_hidden
+
+_ACTS = {
+    "putenv": "a change of the environment",
+    "unsetenv": "a change of the environment",
+    "remove": "the removal of a file",
+    "unlink": "the removal of a file",
+    "rename": "a file getting another name",
+    "replace": "a file getting another name",
+    "mkdir": "a folder being made",
+    "rmdir": "the removal of a folder",
+    "truncate": "a file being cut",
+    "ftruncate": "a file being cut",
+    "link": "a file getting another name",
+    "symlink": "a file getting another name",
+    "chdir": "a change of the working folder",
+    "fchdir": "a change of the working folder",
+    "umask": "a change of the rights of new files",
+    "chmod": "a change of the rights of a file",
+    "chown": "a change of the owner of a file",
+    "utime": "a file being written",
+    "mkfifo": "a pipe being made",
+}
+ACTING.update(getattr(os, name) for name in _ACTS if hasattr(os, name))
+ACTING.update((builtins.open, os.open, sys.setrecursionlimit))
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
+_WRITTEN = "a file being written"
+_NOWHERE = (os.devnull, os.devnull.encode())
+_PLACES = ("stat", "lstat", "access", "readlink")
+_FOLDERS = ("listdir", "scandir")
+_KIND_ONLY = frozenset("exists isfile isdir is_file is_dir".split())
+"""Functions of Python's library that keep nothing else of what the system tells."""
+_MOST_BYTES = 1 << 26
+_CODE = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
+_open, _stat, _lstat, _scandir, _getcwd = io.open, os.stat, os.lstat, os.scandir, os.getcwd
+"""As they are outside of captures."""
+
+
+@pure
+def file_contents(path: str) -> str | None:
+    """A mark of what a file holds; None if there is none that could be read."""
+    try:
+        with _open(path, "rb") as file:
+            return hashlib.sha1(file.read()).hexdigest()
+    except OSError:
+        return None
+
+
+@pure
+def file_status(path: str, follows: bool = True) -> tuple[int, ...] | None:
+    """Kind and rights, size, owner and time of the last change of a file; None if there is none."""
+    try:
+        found = _stat(path) if follows else _lstat(path)
+    except OSError:
+        return None
+    return found.st_mode, found.st_size, found.st_uid, found.st_gid, found.st_mtime_ns
+
+
+@pure
+def file_kind(path: str) -> int | None:
+    """What a path leads to, a file or a folder; None if it leads nowhere."""
+    found = file_status(path)
+    return None if found is None else stat.S_IFMT(found[0])
+
+
+@pure
+def folder_contents(path: str) -> tuple[Any, ...] | None:
+    """The entries of a folder, with what the system tells of each; None if there is no such folder."""
+    try:
+        with _scandir(path) as entries:
+            names = [entry.name for entry in entries]
+    except OSError:
+        return None
+    return tuple((name, file_status(os.path.join(path, name))) for name in names)
+
+
+def install(patches: Patches) -> None:
+    """Let what is done with files report to the listener."""
+    for name in [name for name in _ACTS if hasattr(os, name)]:
+        patches.in_dict(vars(os), name, noted(functools.partial(refusing, what=_ACTS[name]), True))
+    for home in (builtins, io, _io):
+        patches.in_dict(vars(home), "open", noted(_opening, True))
+        patches.in_dict(vars(home), "FileIO", _file_class)
+    patches.in_dict(vars(os), "open", noted(_opening, True))
+    for name in _PLACES:
+        patches.in_dict(vars(os), name, noted(_asking_for_status))
+    for name in _FOLDERS:
+        patches.in_dict(vars(os), name, noted(_asking_for_entries))
+
+
+def refusing(original: Callable[..., Any], what: str) -> Callable[..., Any]:
+    """The same function, refused where a program calls it."""
+
+    @functools.wraps(original)
+    def act(*args: Any, **kwargs: Any) -> Any:
+        listener = current()
+        if listener is not None:
+            listener.refuse_act(what, sys._getframe(1))
+        return original(*args, **kwargs)
+
+    return act
+
+
+@functools.cache
+def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that opens a file: refused if the file can be written to, guarded on what it holds otherwise."""
+
+    @functools.wraps(original)
+    def open(file: Any, *args: Any, **kwargs: Any) -> Any:
+        listener = current()
+        if listener is not None:
+            if _is_writing(file, args[0] if args else kwargs.get("mode", kwargs.get("flags", "r"))):
+                listener.refuse_act(_WRITTEN, sys._getframe(1))
+            elif _is_data(file) and _is_of_program(listener, sys._getframe(1)) and not is_importing():
+                _note_contents(listener, _absolute(file))
+        return original(file, *args, **kwargs)
+
+    return open
+
+
+@functools.cache
+def _file_class(original: Any) -> Any:
+    """What stands for ``io.FileIO``: opens files like the function, and is the class otherwise."""
+
+    class Standing(type(original)):  # type: ignore[misc]
+        def __instancecheck__(cls, value: Any) -> bool:
+            return isinstance(value, original)
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            return _opening(original)(*args, **kwargs)
+
+    return Standing("FileIO", (original,), {})
+
+
+def _is_writing(file: Any, mode: Any) -> bool:
+    """Whether an opened file can be written to; what has no name in a folder, a pipe say, counts as none."""
+    if isinstance(file, int) or (isinstance(file, (str, bytes, os.PathLike)) and os.fspath(file) in _NOWHERE):
+        return False
+    return not set("wax+").isdisjoint(mode) if isinstance(mode, str) else bool((mode or 0) & _WRITING)
+
+
+def _is_data(file: Any) -> bool:
+    """Whether a file is named that may hold data: neither code, nor one that is open already."""
+    return not isinstance(file, int) and os.fspath(file) not in _NOWHERE and not _absolute(file).startswith(_CODE)
+
+
+def _absolute(path: Any) -> str:
+    """A path from the root on; that of the working folder is asked for past its replacement."""
+    given = os.fsdecode(path)
+    return os.path.normpath(given if os.path.isabs(given) else os.path.join(_getcwd(), given))
+
+
+def _is_of_program(listener: Listener, frame: FrameType | None) -> bool:
+    """Whether a file is read for the program: by its own code, or by a framework that it has called for that."""
+    found = asking(frame, listener.through)
+    while found is not None and is_hidden(found.f_code):
+        found = asking(found.f_back, listener.through)
+    return is_of_program(found)
+
+
+def _note_contents(listener: Listener, path: str) -> None:
+    """Guard what a file holds; of what is no plain file, or too large, nobody can tell whether it is the same."""
+    status = file_status(path)
+    is_plain = status is None or (stat.S_ISREG(status[0]) and not path.startswith(("/proc/", "/sys/")))
+    if not is_plain or (status is not None and status[1] > _MOST_BYTES):
+        raise listener.refusal(f"reading {path}", "it may give something else at another call")
+    listener.note(file_contents, (path,), f"the file {path} holds what it held")
+
+
+def _asking_for_status(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A question of the system about one file."""
+
+    @functools.wraps(original)
+    def ask(path: Any, *args: Any, **kwargs: Any) -> Any:
+        listener = None if isinstance(path, int) else asked_listener()
+        if listener is not None and not is_importing():
+            if kwargs.get("dir_fd") is not None:
+                raise listener.refusal(f"os.{original.__name__} of a file in a folder that is open")
+            place = _absolute(path)
+            follows = original.__name__ not in ("lstat", "readlink") and kwargs.get("follow_symlinks", True)
+            if follows and _only_asks_for_kind(sys._getframe(1)):
+                listener.note(file_kind, (place,), f"{place} is there, or not, as it was")
+            else:
+                listener.note(file_status, (place, bool(follows)), f"the file {place} is what it was")
+        return original(path, *args, **kwargs)
+
+    return ask
+
+
+def _only_asks_for_kind(frame: FrameType | None) -> bool:
+    """Whether Python's library asks only whether a path leads to a file, or a folder."""
+    while frame is not None and is_of_python(frame.f_code):
+        if frame.f_code.co_name in _KIND_ONLY:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _asking_for_entries(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A question of the system about all files of a folder."""
+
+    @functools.wraps(original)
+    def ask(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
+        listener = None if isinstance(path, int) else asked_listener()
+        if listener is not None and not is_importing():
+            place = _absolute("." if path is None else path)
+            listener.note(folder_contents, (place,), f"the folder {place} holds what it held")
+        return original(path, *args, **kwargs)
+
+    return ask

@@ -1,0 +1,87 @@
+"""All that is replaced in plain Python for the time of a capture, whatever the framework.
+
+Comes in: the patches of a run and the surroundings of its program. In Python's own modules the replacements are the
+same for every program, and worked out once; in the modules of a program they are looked for at each capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from clew.capture.example.surroundings import Surroundings
+from clew.capture.python import clocks, entropy, environment, files, imported_names, processes, random_numbers
+from clew.capture.python.listener import Listener, listening
+from clew.capture.symbolic.patches import Patches, Stock
+from clew.errors import CaptureError
+
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+_MOST_ITEMS = 1000
+_FUNCTIONS = (BuiltinFunctionType, MethodType)
+
+
+def _replace_in_python(patches: Patches) -> None:
+    for part in (clocks, entropy, environment, files, processes, random_numbers):
+        part.install(patches)
+    imported_names.replace_in_importers(patches)
+
+
+_stock = Stock(_replace_in_python)
+
+
+def install(patches: Patches) -> None:
+    """Replace what is the same for every program."""
+    patches.from_stock(_stock)
+    processes.install_for_people(patches)
+
+
+def install_in(patches: Patches, surroundings: Surroundings, attributes: Iterable[dict[str, Any]] = ()) -> None:
+    """Replace what the modules, classes and functions of a program hold, and these dicts of attributes."""
+    namespaces = [*surroundings.namespaces.values(), *attributes]
+    imported_names.replace_in(patches, namespaces, surroundings.closures())
+    imported_names.replace_in_defaults(patches, surroundings.derived(_with_functions_as_defaults))
+    imported_names.replace_in_classes(patches, surroundings.builtins_in_classes())
+    random_numbers.install_in(patches, surroundings)
+
+
+@contextmanager
+def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
+    """Let a listener hear what happens inside; what could not be heard is refused, or guarded as it is now."""
+    _check_held(surroundings)
+    if surroundings.derived(_ask_for_arguments):
+        listener.note(processes.process_fact, ("sys.argv",), "sys.argv is what it was")
+    with listening(listener):
+        yield
+
+
+def _ask_for_arguments(functions: Iterable[FunctionType]) -> bool:
+    """Whether code of a program names the arguments of the process, which it finds in a variable."""
+    names = [one.__code__.co_names for one in functions if "-packages" not in one.__code__.co_filename]
+    return any("argv" in found for found in names)
+
+
+def _check_held(surroundings: Surroundings) -> None:
+    """Clocks and draws are replaced by name, which does not reach one that stands in a container."""
+    for holder, name, value in surroundings.found:
+        if type(value) not in _CONTAINERS or len(value) > _MOST_ITEMS or surroundings.is_of_library(holder, name):
+            continue
+        for one in value.values() if type(value) is dict else value:
+            if type(one) in _FUNCTIONS and imported_names.gives_another(one):
+                raise CaptureError(
+                    f"the program holds {one.__qualname__}, which gives another value at each call, in {name!r}",
+                    where=surroundings.line_naming(name),
+                    why="the capture could neither record nor refuse a call of it",
+                    fixes=(f"call {one.__qualname__} by its name",),
+                )
+
+
+def _with_functions_as_defaults(functions: Iterable[FunctionType]) -> list[FunctionType]:
+    """The functions that have others, not written in Python, or bound methods, as default values."""
+    found = []
+    for one in functions:
+        kinds = set(map(type, (*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values())))
+        if not kinds.isdisjoint(_FUNCTIONS):
+            found.append(one)
+    return found

@@ -1,0 +1,1 @@
+"""What captures make of plain Python: clocks, random numbers, the environment, files, printed text."""

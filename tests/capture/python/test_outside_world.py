@@ -1,0 +1,42 @@
+"""No program that looks at the world outside is silently different when it is captured, in any framework."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from tests.capture.python.outside import FRAMEWORKS, UNSHOWN, verdict
+from tests.capture.python.outside_programs import PROGRAMS, SHOWN
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_right_or_guarded_or_refused(name: str, framework: str) -> None:
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    program = PROGRAMS[name]
+    fair = ("right", "guarded", "refused", *([UNSHOWN] if program.judged == SHOWN else []))
+    assert verdict(program, framework) in fair
+
+
+@pytest.mark.parametrize("framework", ("torch", "numpy"))
+@pytest.mark.parametrize("name", ["time_time", "imported_perf_counter", "random_random", "random_instance_of_seed"])
+def test_clocks_and_draws_are_calls_of_the_graph(name: str, framework: str) -> None:
+    assert verdict(PROGRAMS[name], framework) == "right"
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("name", ["environ_item", "os_getenv", "open_for_reading", "path_read_text", "folder_listed"])
+def test_what_can_be_asked_again_is_guarded(name: str, framework: str) -> None:
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    assert verdict(PROGRAMS[name], framework) == "guarded"
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("name", ["open_for_writing", "path_write_text", "environ_set", "read_from_input", "os_system"])
+def test_acts_are_refused_with_the_line(name: str, framework: str) -> None:
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    assert verdict(PROGRAMS[name], framework) == "refused"

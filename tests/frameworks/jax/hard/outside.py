@@ -1,0 +1,102 @@
+"""Programs that ask the world outside of Python for something, or act on it: the environment, files, entropy."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import tempfile
+import time
+import uuid
+from time import perf_counter
+
+import numpy
+
+from tests.frameworks.jax.hard.ledger import X, made, program
+
+VARIABLE = "CLEW_HARD_VARIABLE"
+_KEPT_FOLDER = tempfile.TemporaryDirectory()
+FOLDER = pathlib.Path(_KEPT_FOLDER.name)
+READ, WRITTEN = FOLDER / "read.txt", FOLDER / "written.txt"
+STREAM, GENERATOR = random.Random(3), numpy.random.default_rng(3)
+
+
+def _is(number):
+    """The world of a number."""
+
+    def change(world):
+        os.environ[VARIABLE] = str(number)
+        READ.write_text(str(number))
+
+    return change
+
+
+@made((X,), _is(2), (X,), _is(1), (X,))
+def variable_of_the_environment(world):
+    _is(1)(world)
+    return lambda x: x * float(os.environ[VARIABLE])
+
+
+@made((X,), _is(2), (X,), _is(1), (X,))
+def variable_of_the_environment_asked_for(world):
+    _is(1)(world)
+    return lambda x: x * float(os.getenv(VARIABLE, "3"))
+
+
+@made((X,), _is(2), (X,), _is(1), (X,))
+def file_read(world):
+    _is(1)(world)
+
+    def step(x):
+        with open(READ) as file:
+            return x * float(file.read())
+
+    return step
+
+
+@made((X,), _is(22), (X,), _is(1), (X,))
+def size_of_a_file(world):
+    _is(1)(world)
+    return lambda x: x * READ.stat().st_size
+
+
+@program((X,), refused="a file is written once by a trace")
+def file_written(x):
+    with open(WRITTEN, "w") as file:
+        file.write("called")
+    return x
+
+
+@program((X,), refused="a file is written once by a trace")
+def file_written_by_its_path(x):
+    WRITTEN.write_text("called")
+    return x
+
+
+@program((X,), refused="a clock is read once by a trace")
+def clock_under_its_own_name(x):
+    return x * (perf_counter() > 0)
+
+
+def _elapsed(read=time.monotonic):
+    return read()
+
+
+@program((X,), refused="a clock is read once by a trace")
+def clock_as_a_default(x):
+    return x * (_elapsed() > 0)
+
+
+@program((X,), refused="entropy is read once by a trace")
+def identifier_of_entropy(x):
+    return x * (uuid.uuid4().int >= 0)
+
+
+@program((X,), refused="random numbers of Python are drawn once by a trace")
+def stream_of_its_own(x):
+    return x * STREAM.random()
+
+
+@program((X,), refused="random numbers of NumPy are drawn once by a trace")
+def generator_of_numpy(x):
+    return x * float(GENERATOR.random())
