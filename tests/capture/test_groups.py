@@ -29,7 +29,7 @@ def positions(x, types, grids):
                 at += max(grid[0], grid[1]) // 2
         found[place] = torch.cat(parts)
         lengths.append(found[place].max() - len(row))
-    return found, torch.stack(lengths)
+    return found, torch.tensor(lengths)
 
 
 def tokens(batch, before, inside, after):

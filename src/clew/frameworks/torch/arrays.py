@@ -9,16 +9,19 @@ If anything goes wrong with a stand-in, the capture starts over without any, and
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy
 import torch
 
+from clew.capture.example.operators import operation_at
 from clew.capture.example.reach import package_of
 from clew.capture.example.recorder import Scalar
 from clew.capture.python.caches import CachedResults
@@ -79,6 +82,12 @@ class ArrayStreams(streams.Streams):
         """Draws inside belong to a call of the graph, which draws them again."""
         with self.recorder.owner.streams.followed():
             yield
+
+
+def _is_indexing(frame: FrameType) -> bool:
+    """Whether a frame stands at ``x[...]``, to read or to write."""
+    found = operation_at(frame.f_code, frame.f_lasti)
+    return found is not None and found.function in (operator.getitem, operator.setitem)
 
 
 class ArrayRecorder(NumpyRecorder):
@@ -192,7 +201,12 @@ class ArrayRecorder(NumpyRecorder):
         return super().result(value, place)
 
     def forced(self, function: Callable[..., Any], traced: Any) -> Any:
-        """Python wants a plain number: in a package its builtins may keep the number traced, if they are replaced."""
+        """Python wants a plain number: in a package its builtins may keep the number traced, if they are replaced.
+
+        torch asks an index for its length, to walk it if it is a short list; what has none it takes as it is.
+        """
+        if function is len and _is_indexing(sys._getframe(2)):
+            raise TypeError("an array that is an index is no list of indices")
         if self.open and self.owner.running and self.owner.packages is not None:
             self.owner.packages.check_number(sys._getframe(2), is_numpy=True)
         return super().forced(function, traced)

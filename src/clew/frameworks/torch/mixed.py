@@ -15,7 +15,6 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
-from torch.overrides import _get_current_function_mode, _pop_mode_temporarily
 
 from clew.capture.example.guards import Variable
 from clew.capture.example.reach import attribute_names, global_names
@@ -25,11 +24,8 @@ from clew.frameworks.numpy.islands import cannot_follow
 from clew.frameworks.numpy.numbers import BUILTINS
 from clew.frameworks.numpy.traced import is_traced
 from clew.frameworks.torch.arrays import ARRAYS, OF_NUMPY
-from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.numbers import FOR_PYTHON, builtins_for
 from clew.frameworks.torch.places import OWN
-from clew.frameworks.torch.recording import RecordingMode
-from clew.frameworks.torch.traits import traits_of
 
 Current = Callable[[], Any]
 
@@ -66,24 +62,6 @@ def install(patches: Patches, current: Current, of_torch: Current, functions: li
     makers.install(patches, current, functions)
     streams.install(patches, current, functions)
     sites.install(patches, current, functions, _substitutes(of_torch))
-    for name in ("__getitem__", "__setitem__"):
-        method = getattr(torch.Tensor, name)
-        traits_of(method), function_effect(method, (None, 0), {})  # which remember torch's methods, as they are now
-        patches.on_class(torch.Tensor, name, functools.partial(_indexing, of_torch=of_torch), inherited=True)
-
-
-def _indexing(original: Callable[..., Any], of_torch: Current) -> Callable[..., Any]:
-    """An index of a tensor, recorded before torch sees it: it would walk the stand-ins of arrays as it walks lists."""
-
-    @functools.wraps(original)
-    def index(*args: Any) -> Any:
-        recorder = of_torch()
-        if recorder is None or type(_get_current_function_mode()) is not RecordingMode:
-            return original(*args)
-        with _pop_mode_temporarily():  # as it is off wherever torch itself hands over a call
-            return recorder.call(original, args, {})
-
-    return index
 
 
 def enter_arrays(run: Any, parts: Iterable[Any]) -> None:
