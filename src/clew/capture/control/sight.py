@@ -2,12 +2,14 @@
 
 In comes a function's definition; out come the expressions and variables of which that is sure, because the source says
 so. Such a list may be of any length in the graph, and nobody can tell the object that stands for it from a list: it
-never leaves the function, and no question about its type or its length in the example is asked.
+never leaves the function and those of the same file that it is handed to, and no question about its type or its length
+in the example is asked.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,10 +23,56 @@ _LATER = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 """What may read the variable of a comprehension after its round, or sets one of the function's."""
 
 
-class Sight:
-    """The lists of one function that stay in sight."""
+class Functions:
+    """The functions and methods that a file defines, each name once or in several classes."""
 
-    def __init__(self, body: list[Any]) -> None:
+    def __init__(self, tree: ast.Module | None) -> None:
+        self._functions: dict[tuple[str, bool], list[ast.FunctionDef]] = {}
+        self._keeping: dict[tuple[ast.FunctionDef, str], bool] = {}
+        for statement in [] if tree is None else tree.body:
+            is_class = isinstance(statement, ast.ClassDef)
+            for one in statement.body if isinstance(statement, ast.ClassDef) else [statement]:
+                if isinstance(one, ast.FunctionDef):
+                    self._functions.setdefault((one.name, is_class), []).append(one)
+
+    def keep(self, call: ast.Call, argument: ast.AST) -> bool:
+        """Whether a list that is an argument of a call stays in sight in the function that is called, whichever of
+        that name it is."""
+        function = call.func
+        is_method = isinstance(function, ast.Attribute)
+        if isinstance(function, ast.Attribute):
+            name = function.attr if isinstance(function.value, ast.Name) and function.value.id == "self" else ""
+        else:
+            name = function.id if isinstance(function, ast.Name) else ""
+        found = self._functions.get((name, is_method), [])
+        return bool(found) and all(self._keeps(one, _parameter(one, call, argument, is_method)) for one in found)
+
+    def _keeps(self, definition: ast.FunctionDef, parameter: str) -> bool:
+        key = definition, parameter
+        if not parameter or definition.decorator_list:
+            return False
+        if key not in self._keeping:
+            self._keeping[key] = True  # of a function that calls itself
+            self._keeping[key] = Sight(definition.body, self).keeps_parameter(parameter)
+        return self._keeping[key]
+
+
+def _parameter(definition: ast.FunctionDef, call: ast.Call, argument: ast.AST, is_method: bool) -> str:
+    """The parameter that an argument of a call goes into; nothing if that cannot be told."""
+    if isinstance(argument, ast.keyword):
+        return argument.arg or ""
+    if any(isinstance(one, ast.Starred) for one in call.args):
+        return ""
+    parameters = [one.arg for one in (*definition.args.posonlyargs, *definition.args.args)][is_method:]
+    place = call.args.index(argument)  # type: ignore[arg-type]
+    return parameters[place] if place < len(parameters) else ""
+
+
+class Sight:
+    """The lists of one function that stay in sight; ``functions`` are those of its file."""
+
+    def __init__(self, body: list[Any], functions: Functions | None = None) -> None:
+        self._functions = functions or Functions(None)
         self._parents: dict[ast.AST, ast.AST] = {}
         self._names: dict[str, list[ast.Name]] = {}
         self._lost: set[str] = set()
@@ -32,20 +80,43 @@ class Sight:
         self._statements: dict[ast.AST, int] = {}
         for place, statement in enumerate(body):
             self._look(statement, place)
-        nodes = list(self._parents)
-        loops = [node for node in [*body, *nodes] if isinstance(node, ast.For)]
-        self.names = {loop: {name for name in self._names if self._is_kept(name, loop, frozenset())} for loop in loops}
+
+    @functools.cached_property
+    def names(self) -> dict[ast.For, set[str]]:
         """For each loop the variables whose lists stay in sight from there on."""
-        self.chains = {
-            loop: {name for name in names if self._is_chain(name, loop)} for loop, names in self.names.items()
-        }
+        loops = [node for node in [*self._body, *self._parents] if isinstance(node, ast.For)]
+        return {loop: {name for name in self._names if self._is_kept(name, loop, frozenset())} for loop in loops}
+
+    @functools.cached_property
+    def chains(self) -> dict[ast.For, set[str]]:
         """Those of them whose lists are looked at, or made longer by more than one item, in the loop."""
-        self.lists = {node for node in nodes if is_list_of_array(node) and self._keeps(node)}
+        return {loop: {name for name in names if self._is_chain(name, loop)} for loop, names in self.names.items()}
+
+    @functools.cached_property
+    def lists(self) -> set[ast.AST]:
         """Calls of ``tolist`` whose lists do."""
-        self.unpacked = {node for node in self.lists if self._is_unpacked(self._target(node))}
+        return {node for node in self._parents if is_list_of_array(node) and self._keeps(node)}
+
+    @functools.cached_property
+    def unpacked(self) -> set[ast.AST]:
         """Those of them whose items are taken apart at once, each into variables."""
-        self.comprehensions = {node for node in nodes if _is_plain(node) and self._is_taken(node)}
+        return {node for node in self.lists if self._is_unpacked(self._target(node))}
+
+    @functools.cached_property
+    def comprehensions(self) -> set[ast.AST]:
         """List comprehensions whose lists do, and what ``max`` or ``min`` takes all items out of at once."""
+        return {node for node in self._parents if _is_plain(node) and self._is_taken(node)}
+
+    def keeps_parameter(self, name: str) -> bool:
+        """Whether a list that is given to the function as this parameter stays in sight."""
+        asked = frozenset({(name, None)})
+        uses = [node for node in self._names.get(name, []) if not self._is_set_before(node)]
+        return name not in self._lost and all(self._is_harmless(node, asked) for node in uses)
+
+    def _is_set_before(self, node: ast.Name) -> bool:
+        """Whether a statement of the function's own has set a variable anew by then."""
+        before = self._body[: self._statements[node]]
+        return any(isinstance(one, ast.Assign) and _is_set(node.id, one) for one in before)
 
     def _look(self, node: ast.AST, place: int) -> None:
         """Note what stands in what, and in which statement; what functions inside read is out of sight."""
@@ -160,6 +231,8 @@ class Sight:
         """Whether a list that is an argument of a call stays in sight."""
         if not isinstance(call, ast.Call) or argument is call.func:
             return False
+        if not isinstance(argument, ast.Starred) and self._functions.keep(call, argument):
+            return True
         function = call.func
         if isinstance(function, ast.Name) and not isinstance(argument, ast.keyword):
             is_reduced = function.id in _REDUCING and not isinstance(argument, ast.Starred)

@@ -18,6 +18,7 @@ import torch
 
 from clew.capture.control.runtime import before_fact
 from clew.capture.example.attempts import ARITHMETIC
+from clew.capture.example.collected import Collected
 from clew.capture.example.dependence import Dependence
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
@@ -81,6 +82,27 @@ def _binary(function: Callable[..., Any], reflected: bool) -> Callable[[Any, Any
         return compute(self.recorder, function, left, right)
 
     return method
+
+
+def _times(reflected: bool) -> Callable[[Any, Any], Any]:
+    """A product; a list of numbers as often as a number says has a length that stays free."""
+    product = _binary(operator.mul, reflected)
+
+    def method(self: Any, other: Any) -> Any:
+        recorder = self.recorder
+        if type(other) is not list or not recorder.open or recorder.depth or not all(map(_is_repeatable, other)):
+            return product(self, other)
+        factors = (other, self) if reflected else (self, other)
+        node = recorder.create(operator.mul, tuple(map(recorder.argument, factors)))
+        return Collected(other * self.plain, node, recorder, number=self)
+
+    return method
+
+
+def _is_repeatable(item: Any) -> bool:
+    """Whether an item is a number, or a tuple of numbers, which nobody can change."""
+    items = item if type(item) is tuple else (item,)
+    return all(_is_number(one) and one.__class__ is not bool for one in items)
 
 
 def _power(self: Any, other: Any, *modulo: Any) -> Any:
@@ -450,6 +472,8 @@ TracedInt = type(
     (torch.SymInt, Scalar),
     {
         **_class_members(int),
+        "__mul__": _times(reflected=False),
+        "__rmul__": _times(reflected=True),
         "node": NODE,
         "bit_length": _unary(int.bit_length),
         "is_integer": lambda self: True,
