@@ -154,7 +154,7 @@ class _Lifter:
             subject = self._computed(node.args[0])
             is_known = subject is not None and self._still_says_the_same(subject)
             lifted = _lifted(node, subject) if is_known else None
-            may_leave = node.graph in free and type(node.args[1]) is not int  # the rounds of a loop are asked there alone
+            may_leave = node.graph in free and type(node.args[1]) is not int  # rounds of a loop are asked there alone
             if lifted is None or not (_always_holds(node, subject) or self._is_checked(lifted) or may_leave):
                 _settle(node)
                 continue
