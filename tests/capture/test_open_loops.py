@@ -92,7 +92,8 @@ def steps(x: Tensor) -> Tensor:
 
 
 def repeated(x: Tensor) -> Tensor:
-    sizes, kinds = [(x.shape[1] + 1, 3)] * x.shape[0], len(x) * [0, 7]
+    sizes = [(x.shape[1] + 1, 3)] * x.shape[0]
+    kinds = [0, 7] * len(x)
     rows = [row[: size[0] // 2] * size[1] for row, size in zip(x, sizes)]  # noqa: B905
     return torch.stack(rows) + torch.tensor(kinds[: len(rows)])[:, None]
 
@@ -149,12 +150,14 @@ def stacked(rows: list[Tensor]) -> Tensor:
     return torch.stack(list(map(torch.neg, rows)))
 
 
-def counted(x: Tensor) -> Tensor:
+def repeated_and_asked(x: Tensor) -> Tensor:
     places = [2, 3] * x.shape[0]
-    return x[:2] * sum(places) + (places == [2, 3, 2, 3, 2, 3])
+    return x[:2] * (2 if type(places) is list else 3) + len(places)
 
 
-@pytest.mark.parametrize("program", [given_back, asked_for_its_type, handed_on, counted], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "program", [given_back, asked_for_its_type, handed_on, repeated_and_asked], ids=lambda one: one.__name__
+)
 def test_a_list_out_of_sight_keeps_its_length(program: Callable[..., Any]) -> None:
     captured = clew.trace(program, args=ROWS[0])
     other = ROWS[0][0] * 3

@@ -322,6 +322,12 @@ class BodyWriter(ast.NodeTransformer):
             node.args = [_load("__class__"), _load(self.first)]
         return node
 
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """A list that is repeated, and stays in sight, may have any length."""
+        in_sight = node in self.sight.repeated
+        self.generic_visit(node)
+        return ast.copy_location(_runtime("repeated", node.left, node.right), node) if in_sight else node
+
     def visit_ListComp(self, node: Any) -> Any:
         """A comprehension whose list stays in sight is a loop that appends."""
         if node not in self.sight.comprehensions:

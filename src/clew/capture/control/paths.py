@@ -386,6 +386,7 @@ class Paths:
         """Whether a library asks for tracers, and a way that follows was not recorded."""
         asked = [question for question in questions(self._first) if question.is_of_tracers]
         return any(len(question.recorded()) < 2 for question in asked)
+
     def is_from_outside(self, node: Node) -> bool:
         """Whether a node is a parameter that stands for a value which was there before the piece."""
         bodies = [self.body, *(side.body for question in questions(self._first) for side in question.sides.values())]

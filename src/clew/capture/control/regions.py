@@ -359,6 +359,10 @@ class Regions:
         ]
         return self.support.plain_range(*given) if function is range else function(*given, **kwargs)
 
+    def repeated(self, items: Any, number: Any) -> Any:
+        """A list that is repeated, which may have any length; None if it may not."""
+        return self.support.repeated(items, number) if self._is_on() else None
+
     def listed(self, array: Any, unpacks: bool) -> Any:
         """A list out of an array that may have any length; None if it may not."""
         return self.support.as_list(array, unpacks) if self._is_on() and self.support.is_array(array) else None

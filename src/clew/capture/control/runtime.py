@@ -140,6 +140,13 @@ class Runtime:
         return array.tolist() if found is None else found
 
     @staticmethod
+    def repeated(items: Any, number: Any) -> Any:
+        """``items * number``, a list that stays in sight."""
+        regions = current.get()
+        found = None if regions is None else regions.repeated(items, number)
+        return items * number if found is None else found
+
+    @staticmethod
     def text(pieces: tuple[str, ...], *values: Any) -> str:
         """What an error says: a text in pieces, each with a field for one of the values, and what follows them."""
         regions = current.get()

@@ -107,6 +107,11 @@ class Sight:
         """List comprehensions whose lists do, and what ``max`` or ``min`` takes all items out of at once."""
         return {node for node in self._parents if _is_plain(node) and self._is_taken(node)}
 
+    @functools.cached_property
+    def repeated(self) -> set[ast.AST]:
+        """Lists that are written out and repeated, ``[0] * n``, and stay in sight."""
+        return {node for node in self._parents if _is_repetition(node) and self._keeps(node)}
+
     def keeps_parameter(self, name: str) -> bool:
         """Whether a list that is given to the function as this parameter stays in sight."""
         asked = frozenset({(name, None)})
@@ -224,7 +229,11 @@ class Sight:
             call = self._parents.get(parent)
             return parent.attr in _GROWING and isinstance(call, ast.Call) and call.func is parent
         if isinstance(parent, ast.Subscript):
-            return node is parent.value and isinstance(parent.ctx, ast.Load) and _is_end(parent.slice)
+            is_part = isinstance(parent.slice, ast.Slice) and self._keeps(parent, asked)
+            is_read = node is parent.value and isinstance(parent.ctx, ast.Load)
+            return is_read and (is_part or _is_end(parent.slice))
+        if isinstance(parent, ast.Compare):
+            return _asks_for_none(parent)
         return isinstance(parent, ast.Expr)
 
     def _is_given(self, call: Any, argument: ast.AST, asked: frozenset[Any]) -> bool:
@@ -252,6 +261,16 @@ class Sight:
 
 def _is_set(name: str, statement: ast.Assign) -> bool:
     return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
+
+
+def _is_repetition(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List)
+
+
+def _asks_for_none(node: ast.Compare) -> bool:
+    """Whether a comparison is ``value is None``, or ``is not``."""
+    is_none = [isinstance(one, ast.Constant) and one.value is None for one in node.comparators]
+    return is_none == [True] and isinstance(node.ops[0], (ast.Is, ast.IsNot))
 
 
 def _is_end(index: ast.expr) -> bool:
@@ -290,7 +309,7 @@ def _sets_variables(target: ast.expr) -> bool:
 
 def opening_lines(body: list[Any], sight: Sight) -> Iterator[int]:
     """The lines on which a loop begins that may be of any length, or a list is made that may be."""
-    nodes = [*sight.lists, *sight.comprehensions, *(node.iter for node in _loops(body))]
+    nodes = [*sight.lists, *sight.comprehensions, *sight.repeated, *(node.iter for node in _loops(body))]
     for node in nodes:
         yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
 

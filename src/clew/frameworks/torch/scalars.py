@@ -84,19 +84,13 @@ def _binary(function: Callable[..., Any], reflected: bool) -> Callable[[Any, Any
     return method
 
 
-def _times(reflected: bool) -> Callable[[Any, Any], Any]:
-    """A product; a list of numbers as often as a number says has a length that stays free."""
-    product = _binary(operator.mul, reflected)
-
-    def method(self: Any, other: Any) -> Any:
-        recorder = self.recorder
-        if type(other) is not list or not recorder.open or recorder.depth or not all(map(_is_repeatable, other)):
-            return product(self, other)
-        factors = (other, self) if reflected else (self, other)
-        node = recorder.create(operator.mul, tuple(map(recorder.argument, factors)))
-        return Collected(other * self.plain, node, recorder, number=self)
-
-    return method
+def repeated(items: Any, number: Any) -> Any:
+    """A list of numbers as often as a traced number says, of whatever length; None if it is anything else."""
+    if type(items) is not list or type(number) is not TracedInt or not all(map(_is_repeatable, items)):
+        return None
+    recorder = number.recorder
+    node = recorder.create(operator.mul, (recorder.argument(items), recorder.argument(number)))
+    return Collected(items * number.plain, node, recorder, True, number=number)
 
 
 def _is_repeatable(item: Any) -> bool:
@@ -472,8 +466,6 @@ TracedInt = type(
     (torch.SymInt, Scalar),
     {
         **_class_members(int),
-        "__mul__": _times(reflected=False),
-        "__rmul__": _times(reflected=True),
         "node": NODE,
         "bit_length": _unary(int.bit_length),
         "is_integer": lambda self: True,
