@@ -86,7 +86,8 @@ def _binary(function: Callable[..., Any], reflected: bool) -> Callable[[Any, Any
 
 def repeated(items: Any, number: Any) -> Any:
     """A list of numbers as often as a traced number says, of whatever length; None if it is anything else."""
-    if type(items) is not list or type(number) is not TracedInt or not all(map(_is_repeatable, items)):
+    is_count = type(number) is TracedInt
+    if type(items) is not list or not is_count or not all(map(_is_repeatable, items)):
         return None
     recorder = number.recorder
     node = recorder.create(operator.mul, (recorder.argument(items), recorder.argument(number)))
