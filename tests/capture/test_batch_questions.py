@@ -98,6 +98,14 @@ class Unrunnable(Base):
         return self.layers(x)
 
 
+class Noisy(Base):
+    def forward(self, x):
+        if self.training:
+            counts = dict.fromkeys([float(place) for place in range(x.shape[0])], 1)
+            x = x + torch.tensor(list(counts))[:, None, None]
+        return self.layers(x)
+
+
 class Calculated(Base):
     def forward(self, x, mask):
         count = int(mask[0].sum()) if mask.all() else int(mask[1].sum() * 3)
@@ -160,6 +168,18 @@ def test_a_way_that_the_example_cannot_go_is_guarded(library: ModuleType) -> Non
     agree(captured, model, torch.randn(3, 5, 8))
     with pytest.raises(GuardError, match=r"shape\[0\] == 1"):
         captured(torch.randn(1, 5, 8))
+
+
+def test_sizes_that_training_relies_on_are_free_in_evaluation(library: ModuleType) -> None:
+    model = library.Noisy().eval()
+    captured = clew.trace(model, (torch.randn(2, 5, 8),))
+    for rows in (1, 2, 4):
+        agree(captured, model, torch.randn(rows, 5, 8))
+    model.train()
+    captured.train()
+    agree(captured, model, torch.randn(2, 7, 8))
+    with pytest.raises(GuardError, match=r"shape\[0\] == 2"):
+        captured(torch.randn(4, 5, 8))
 
 
 def test_questions_of_the_user_stay_guards() -> None:

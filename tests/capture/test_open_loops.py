@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import clew
-from clew.capture.control.sight import Sight
+from clew.capture.control.sight import Functions, Sight
 from clew.errors import GuardError
 
 Calls = list[tuple[Tensor, ...]]
@@ -91,10 +91,31 @@ def steps(x: Tensor) -> Tensor:
     return torch.stack(found) * len(found)
 
 
+def repeated(x: Tensor) -> Tensor:
+    sizes = [(x.shape[1] + 1, 3)] * x.shape[0]
+    kinds = [0, 7] * len(x)
+    rows = [row[: size[0] // 2] * size[1] for row, size in zip(x, sizes)]  # noqa: B905
+    return torch.stack(rows) + torch.tensor(kinds[: len(rows)])[:, None]
+
+
+def handed_to_functions(x: Tensor) -> Tensor:
+    rows = [row * 2 for row in x]
+    return _joined(rows, factor=[row.sum() for row in rows])
+
+
+def _joined(rows: list[Tensor], factor: list[Tensor]) -> Tensor:
+    found = []
+    for row, one in zip(rows, factor, strict=False):
+        scaled: Tensor = row * one
+        found.append(scaled)
+    rows = torch.stack(found) * len(rows)
+    return rows + rows.sum()
+
+
 OPEN = [
     *((program, GRIDS) for program in (places, windows, rows_by_their_parts)),
     *((program, PARTS) for program in (pairs_of_parts, parts_in_a_loop)),
-    *((program, ROWS) for program in (padded_rows, tuples_of_rows, steps)),
+    *((program, ROWS) for program in (padded_rows, tuples_of_rows, steps, repeated, handed_to_functions)),
 ]
 
 
@@ -126,10 +147,17 @@ def handed_on(x: Tensor) -> Tensor:
 
 
 def stacked(rows: list[Tensor]) -> Tensor:
-    return torch.stack(rows)
+    return torch.stack(list(map(torch.neg, rows)))
 
 
-@pytest.mark.parametrize("program", [given_back, asked_for_its_type, handed_on], ids=lambda one: one.__name__)
+def repeated_and_asked(x: Tensor) -> Tensor:
+    places = [2, 3] * x.shape[0]
+    return x[:2] * (2 if type(places) is list else 3) + len(places)
+
+
+@pytest.mark.parametrize(
+    "program", [given_back, asked_for_its_type, handed_on, repeated_and_asked], ids=lambda one: one.__name__
+)
 def test_a_list_out_of_sight_keeps_its_length(program: Callable[..., Any]) -> None:
     captured = clew.trace(program, args=ROWS[0])
     other = ROWS[0][0] * 3
@@ -161,11 +189,17 @@ def test_guards_alone_unroll() -> None:
         ("out = []\nfor x in xs: out.append(x)\ny = out[1]", set()),
         ("add = out.append\nfor x in xs: add(x)\ny = len(out)", {"out"}),
         ("for x in xs: out.append(x)\nother = out\nprint(other)", set()),
+        ("for x in xs: out.append(x)\nreturn counting(1, out)", {"out"}),
+        ("for x in xs: out.append(x)\nreturn counting(out, 1)", set()),
+        ("for x in xs: out.append(x)\nreturn counting(*ys, out)", set()),
+        ("for x in xs: out.append(x)\nreturn counting(0, rows=out)", {"out"}),
+        ("for x in xs: out.append(x)\nreturn other.counting(1, out)", set()),
     ],
 )
 def test_what_stays_in_sight(source: str, names: set[str]) -> None:
     tree = ast.parse(f"def f():\n{''.join(f'  {line}{chr(10)}' for line in source.splitlines())}")
+    around = ast.parse("def counting(first, rows):\n  print(first)\n  return counting(len(rows), rows)")
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
     (loop,) = [node for node in ast.walk(definition) if isinstance(node, ast.For)]
-    assert Sight(definition.body).names[loop] & {"out"} == names
+    assert Sight(definition.body, Functions(around)).names[loop] & {"out"} == names

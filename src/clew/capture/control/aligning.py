@@ -426,9 +426,14 @@ def inline(graph: Graph, body: OpenBody) -> None:
 
 
 def _checks_of_sizes(recording: _Recording) -> set[Node]:
-    """The guards that only one recording has, on sizes of what both have, with the nodes that compute these."""
+    """The guards that only one recording has, on sizes of what both have, with the nodes that compute these.
+
+    Where there is a branch anyway, they stay in it.
+    """
+    own = [node for node in recording.nodes if node not in recording.shared]
+    branches = {recording.row(node) for node in own if not only_asks(node)}
     found: set[Node] = set()
-    for check in [node for node in recording.nodes if is_check(node) and node not in recording.shared]:
+    for check in [node for node in own if is_check(node) and recording.row(node) not in branches]:
         needed, waiting = {check}, list(check.all_input_nodes)
         while waiting:
             node = waiting.pop()

@@ -8,6 +8,7 @@ become what the body returns. The definition itself is not changed.
 from __future__ import annotations
 
 import ast
+import copy
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +26,7 @@ from clew.capture.control.scopes import (
     without_continues,
     without_inner_returns,
 )
-from clew.capture.control.sight import Sight
+from clew.capture.control.sight import Functions, Sight
 
 RUNTIME = "the runtime of clew's control flow"
 """A constant in the new code, for which the runtime itself is put."""
@@ -66,8 +67,9 @@ def _texts(names: set[str]) -> ast.Tuple:
 class BodyWriter(ast.NodeTransformer):
     """Writes the new body of one function."""
 
-    def __init__(self, definition: Any) -> None:
+    def __init__(self, definition: Any, functions: Functions) -> None:
         self.count = 0
+        self.functions = functions
         self.inside = ""  # of which kind of body the statement at hand is a part: "", "loop" or "branch"
         body = [definition.body] if isinstance(definition, ast.Lambda) else definition.body
         self.variables = Variables(body)
@@ -82,7 +84,7 @@ class BodyWriter(ast.NodeTransformer):
         """The new body: all variables that some inner body sets are set in the function itself too."""
         if isinstance(definition, ast.Lambda):
             parts: list[Any] = [copy_of(definition.body)]
-            self.sight = Sight([ast.Return(parts[0])])
+            self.sight = Sight([ast.Return(parts[0])], self.functions)
             body: list[ast.stmt] = [ast.Return(self.visit(parts[0]), lineno=definition.lineno)]
         else:
             parts = [copy_of(one) for one in definition.body]
@@ -93,7 +95,7 @@ class BodyWriter(ast.NodeTransformer):
             flag, value = (next(name for name in _names(word) if name not in taken) for word in ("left", "result"))
             parts = without_inner_returns(parts, flag, value)
             self.liveness = Liveness(parts)
-            self.sight = Sight(parts)
+            self.sight = Sight(parts, self.functions)
             body = self._block(parts, is_whole=True)
         body = [*self.rounds, *body]
         own = sorted(self.shared - self.variables.outer.keys())
@@ -444,10 +446,12 @@ def _binds(node: ast.AST) -> bool:
 
 
 def copy_of(node: Any) -> Any:
-    """A copy of a piece of source that may be changed; variables are set in it without a word about their types, which
-    is not allowed where they are ``nonlocal``."""
-    if isinstance(node, ast.AnnAssign) and node.value is not None:
-        node = ast.copy_location(ast.Assign([node.target], node.value), node)
+    """A copy of a piece of source that may be changed; variables have no annotations in it, which nobody evaluates and
+    which a ``nonlocal`` variable must not have."""
+    if isinstance(node, ast.ClassDef):
+        return copy.deepcopy(node)
+    if isinstance(node, ast.AnnAssign) and node.simple and node.value is not None:
+        return ast.copy_location(ast.Assign([copy_of(node.target)], copy_of(node.value)), node)
     if isinstance(node, ast.AST):
         twin = type(node)(**{name: copy_of(part) for name, part in ast.iter_fields(node)})
         return ast.copy_location(twin, node) if hasattr(node, "lineno") else twin

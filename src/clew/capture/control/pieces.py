@@ -118,6 +118,10 @@ class Support:
     def listed(self, arrays: Sequence[Any]) -> None:
         """The items of these arrays are taken out before they are walked: the arrays must not change meanwhile."""
 
+    def repeated(self, items: Any, number: Any) -> Any:
+        """``items * number`` as a list of any length; None if it cannot be one."""
+        return None
+
     def as_list(self, array: Any, unpacks: bool) -> Any:
         """``array.tolist()`` as a list of any length; None if it cannot be one.
 

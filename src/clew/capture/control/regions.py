@@ -395,11 +395,8 @@ class Regions:
         ]
 
     def repeated(self, items: list[Any], count: Any) -> Any:
-        """``items * count`` of a traced number, as a list of any length."""
-        if not self._is_on() or not self._is_walked(count) or type(self.recorder.concrete(count)) is not int:
-            return None
-        node = self.recorder.create(operator.mul, (self.recorder.argument(items), self.recorder.argument(count)))
-        return Collected(items * self.recorder.concrete(count), node, self.recorder, True)
+        """A list that is repeated, which may have any length; None if it may not."""
+        return self.support.repeated(items, count) if self._is_on() else None
 
     def walk(self, function: Any, values: Any) -> Any:
         """An iterator over an array or a list of any length, whose position is state that a piece may change."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from clew.capture.control.bodies_written import OWN, RUNTIME, BodyWriter, bare, copy_of
 from clew.capture.control.origins import is_made_of
-from clew.capture.control.sight import Sight, opening_lines
+from clew.capture.control.sight import Functions, Sight, opening_lines
 from clew.capture.example.call_sites import original_of
 
 _BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
@@ -31,7 +31,7 @@ def rewritten(code: CodeType, runtime: Any) -> CodeType | None:
     definition = None if code.co_flags & _GENERATORS else _definition_of(code)
     if definition is None or not _BLIND.isdisjoint(code.co_names):
         return None
-    writer = BodyWriter(definition)
+    writer = BodyWriter(definition, _functions(_tree(code.co_filename)))
     body = writer.body_of(definition)
     compiled = _compiled(definition, body, code) if writer.count else None
     if compiled is None or compiled.co_freevars != code.co_freevars:
@@ -52,7 +52,7 @@ def lines_of_loops(code: CodeType) -> frozenset[int]:
     definition = None if code.co_flags & _GENERATORS else _definition_of(code)
     body = [] if definition is None else [definition.body] if isinstance(definition, ast.Lambda) else definition.body
     body = copy_of(body)
-    return frozenset(opening_lines(body, Sight(body)))
+    return frozenset(opening_lines(body, Sight(body, _functions(_tree(code.co_filename)))))
 
 
 def replaced_inside(code: CodeType, changes: dict[CodeType, CodeType]) -> CodeType:
@@ -86,6 +86,12 @@ def _parsed(source: str) -> ast.Module | None:
         return ast.parse(source)
     except (SyntaxError, ValueError):
         return None
+
+
+@functools.lru_cache(maxsize=64)
+def _functions(tree: ast.Module | None) -> Functions:
+    """The functions that a source defines."""
+    return Functions(tree)
 
 
 def _block(filename: str, line: int) -> ast.Module | None:

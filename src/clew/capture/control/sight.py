@@ -2,12 +2,14 @@
 
 In comes a function's definition; out come the expressions and variables of which that is sure, because the source says
 so. Such a list may be of any length in the graph, and nobody can tell the object that stands for it from a list: it
-never leaves the function, and no question about its type or its length in the example is asked.
+never leaves the function and those of the same file that it is handed to, and no question about its type or its length
+in the example is asked.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,10 +23,56 @@ _LATER = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 """What may read the variable of a comprehension after its round, or sets one of the function's."""
 
 
-class Sight:
-    """The lists of one function that stay in sight."""
+class Functions:
+    """The functions and methods that a file defines, each name once or in several classes."""
 
-    def __init__(self, body: list[Any]) -> None:
+    def __init__(self, tree: ast.Module | None) -> None:
+        self._functions: dict[tuple[str, bool], list[ast.FunctionDef]] = {}
+        self._keeping: dict[tuple[ast.FunctionDef, str], bool] = {}
+        for statement in [] if tree is None else tree.body:
+            is_class = isinstance(statement, ast.ClassDef)
+            for one in statement.body if isinstance(statement, ast.ClassDef) else [statement]:
+                if isinstance(one, ast.FunctionDef):
+                    self._functions.setdefault((one.name, is_class), []).append(one)
+
+    def keep(self, call: ast.Call, argument: ast.AST) -> bool:
+        """Whether a list that is an argument of a call stays in sight in the function that is called, whichever of
+        that name it is."""
+        function = call.func
+        is_method = isinstance(function, ast.Attribute)
+        if isinstance(function, ast.Attribute):
+            name = function.attr if isinstance(function.value, ast.Name) and function.value.id == "self" else ""
+        else:
+            name = function.id if isinstance(function, ast.Name) else ""
+        found = self._functions.get((name, is_method), [])
+        return bool(found) and all(self._keeps(one, _parameter(one, call, argument, is_method)) for one in found)
+
+    def _keeps(self, definition: ast.FunctionDef, parameter: str) -> bool:
+        key = definition, parameter
+        if not parameter or definition.decorator_list:
+            return False
+        if key not in self._keeping:
+            self._keeping[key] = True  # of a function that calls itself
+            self._keeping[key] = Sight(definition.body, self).keeps_parameter(parameter)
+        return self._keeping[key]
+
+
+def _parameter(definition: ast.FunctionDef, call: ast.Call, argument: ast.AST, is_method: bool) -> str:
+    """The parameter that an argument of a call goes into; nothing if that cannot be told."""
+    if isinstance(argument, ast.keyword):
+        return argument.arg or ""
+    if any(isinstance(one, ast.Starred) for one in call.args):
+        return ""
+    parameters = [one.arg for one in (*definition.args.posonlyargs, *definition.args.args)][is_method:]
+    place = call.args.index(argument)  # type: ignore[arg-type]
+    return parameters[place] if place < len(parameters) else ""
+
+
+class Sight:
+    """The lists of one function that stay in sight; ``functions`` are those of its file."""
+
+    def __init__(self, body: list[Any], functions: Functions | None = None) -> None:
+        self._functions = functions or Functions(None)
         self._parents: dict[ast.AST, ast.AST] = {}
         self._names: dict[str, list[ast.Name]] = {}
         self._lost: set[str] = set()
@@ -33,33 +81,76 @@ class Sight:
         self._statements: dict[ast.AST, int] = {}
         for place, statement in enumerate(body):
             self._look(statement, place)
-        nodes = list(self._parents)
-        loops = [node for node in [*body, *nodes] if isinstance(node, ast.For)]
-        self.names = {loop: {name for name in self._names if self._is_kept(name, loop, frozenset())} for loop in loops}
+
+    @functools.cached_property
+    def names(self) -> dict[ast.For, set[str]]:
         """For each loop the variables whose lists stay in sight from there on."""
-        self.chains = {
-            loop: {name for name in names if self._is_chain(name, loop)} for loop, names in self.names.items()
-        }
+        kept = {loop: {name for name in self._names if self._is_kept(name, loop, frozenset())} for loop in self._loops}
+        return kept
+
+    @functools.cached_property
+    def chains(self) -> dict[ast.For, set[str]]:
         """Those of them whose lists are looked at, or made longer by more than one item, in the loop."""
-        self.lists = {node for node in nodes if is_list_of_array(node) and self._keeps(node)}
+        return {loop: {name for name in names if self._is_chain(name, loop)} for loop, names in self.names.items()}
+
+    @functools.cached_property
+    def lists(self) -> set[ast.AST]:
         """Calls of ``tolist`` whose lists do."""
-        self._gives_parts = True
-        others = {node for node in nodes if is_list_of_array(node)} - self.lists
-        self.parted = {node for node in others if self._keeps(node)}
+        return {node for node in self._parents if is_list_of_array(node) and self._keeps(node)}
+
+    @functools.cached_property
+    def parted(self) -> set[ast.AST]:
         """Calls of ``tolist`` whose lists do, but for what torch takes apart by them."""
+        others = {node for node in self._parents if is_list_of_array(node)} - self.lists
+        self._gives_parts = True
+        found = {node for node in others if self._keeps(node)}
         self._gives_parts = False
-        self.unpacked = {node for node in self.lists if self._is_unpacked(self._target(node))}
+        return found
+
+    @functools.cached_property
+    def unpacked(self) -> set[ast.AST]:
         """Those of them whose items are taken apart at once, each into variables."""
-        self.comprehensions = {node for node in nodes if _is_plain(node) and self._is_taken(node)}
+        return {node for node in self.lists if self._is_unpacked(self._target(node))}
+
+    @functools.cached_property
+    def comprehensions(self) -> set[ast.AST]:
         """List comprehensions whose lists do, and what ``max`` or ``min`` takes all items out of at once."""
-        self.walks = {node for node in nodes if _is_call(node, "iter") and self._is_advanced(node)}
+        return {node for node in self._parents if _is_plain(node) and self._is_taken(node)}
+
+    @functools.cached_property
+    def walks(self) -> set[ast.AST]:
         """Calls of ``iter`` of whose iterators only the next item is asked for."""
-        self.repeats = {node for node in nodes if _is_repeat(node) and (self._keeps(node) or self._is_walk(node))}
+        return {node for node in self._parents if _is_call(node, "iter") and self._is_advanced(node)}
+
+    @functools.cached_property
+    def repeats(self) -> set[ast.AST]:
         """Lists that are repeated, ``[1] * n``, and stay in sight."""
-        self.groups = {node.iter: key_place(node.iter) for node in loops if _lists_groups(node)}
+        return {node for node in self._parents if _is_repeat(node) and (self._keeps(node) or self._is_walk(node))}
+
+    @functools.cached_property
+    def groups(self) -> dict[ast.AST, int | None]:
         """Calls of ``groupby`` whose groups are made lists at once, each with the index of the key in an item."""
-        self.copied = {node.body[0].value for node in loops if node.iter in self.groups}  # type: ignore[attr-defined]
+        return {loop.iter: key_place(loop.iter) for loop in self._loops if _lists_groups(loop)}
+
+    @functools.cached_property
+    def copied(self) -> set[ast.AST]:
         """The calls of ``list`` that do so."""
+        return {loop.body[0].value for loop in self._loops if loop.iter in self.groups}  # type: ignore[attr-defined]
+
+    @functools.cached_property
+    def _loops(self) -> list[ast.For]:
+        return [node for node in [*self._body, *self._parents] if isinstance(node, ast.For)]
+
+    def keeps_parameter(self, name: str) -> bool:
+        """Whether a list that is given to the function as this parameter stays in sight."""
+        asked = frozenset({(name, None)})
+        uses = [node for node in self._names.get(name, []) if not self._is_set_before(node)]
+        return name not in self._lost and all(self._is_harmless(node, asked) for node in uses)
+
+    def _is_set_before(self, node: ast.Name) -> bool:
+        """Whether a statement of the function's own has set a variable anew by then."""
+        before = self._body[: self._statements[node]]
+        return any(isinstance(one, ast.Assign) and _is_set(node.id, one) for one in before)
 
     def _look(self, node: ast.AST, place: int) -> None:
         """Note what stands in what, and in which statement; what functions inside read is out of sight."""
@@ -196,13 +287,19 @@ class Sight:
             call = self._parents.get(parent)
             return parent.attr in _GROWING and isinstance(call, ast.Call) and call.func is parent
         if isinstance(parent, ast.Subscript):
-            return node is parent.value and isinstance(parent.ctx, ast.Load) and _is_end(parent.slice)
+            is_part = isinstance(parent.slice, ast.Slice) and self._keeps(parent, asked)
+            is_read = node is parent.value and isinstance(parent.ctx, ast.Load)
+            return is_read and (is_part or _is_end(parent.slice))
+        if isinstance(parent, ast.Compare):
+            return _asks_for_none(parent)
         return isinstance(parent, ast.Expr)
 
     def _is_given(self, call: Any, argument: ast.AST, asked: frozenset[Any]) -> bool:
         """Whether a list that is an argument of a call stays in sight."""
         if not isinstance(call, ast.Call) or argument is call.func:
             return False
+        if not isinstance(argument, ast.Starred) and self._functions.keep(call, argument):
+            return True
         function = call.func
         loop = self._parents.get(call)
         if isinstance(loop, ast.For) and loop.iter is call and call.args[:1] == [argument] and _lists_groups(loop):
@@ -273,6 +370,12 @@ def _is_set(name: str, statement: ast.Assign) -> bool:
     return any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
 
 
+def _asks_for_none(node: ast.Compare) -> bool:
+    """Whether a comparison is ``value is None``, or ``is not``."""
+    is_none = [isinstance(one, ast.Constant) and one.value is None for one in node.comparators]
+    return is_none == [True] and isinstance(node.ops[0], (ast.Is, ast.IsNot))
+
+
 def _is_end(index: ast.expr) -> bool:
     """Whether an index is that of the first item or the last."""
     return _is_number(index) and ast.literal_eval(index) in (0, -1)
@@ -309,7 +412,7 @@ def _sets_variables(target: ast.expr) -> bool:
 
 def opening_lines(body: list[Any], sight: Sight) -> Iterator[int]:
     """The lines on which a loop begins that may be of any length, or a list is made that may be."""
-    nodes = [*sight.lists, *sight.parted, *sight.comprehensions, *(node.iter for node in _loops(body))]
+    nodes = [*sight.lists, *sight.parted, *sight.comprehensions, *sight.repeats, *(node.iter for node in _loops(body))]
     for node in nodes:
         yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
 

@@ -101,14 +101,16 @@ class Collected(list[Any]):
         return Collected([*list.__iter__(first), *list.__iter__(second)], node, recorder)
 
     def __getitem__(self, index: Any) -> Any:
-        found = list.__getitem__(self, index)
         if not self.is_whole:
-            return found
-        if isinstance(index, slice) and all(type(part) in _LITERAL for part in (index.start, index.stop, index.step)):
-            node = self.recorder.create(operator.getitem, (self.recorder.resolve(self.place), index))
-            return Collected(found, node, self.recorder, self.in_sight)
-        if index == 0 or index == -1:
-            return self._tied(found, index)
+            return list.__getitem__(self, index)
+        recorder = self.recorder
+        bounds = recorder.concrete((index.start, index.stop, index.step)) if isinstance(index, slice) else (index,)
+        if isinstance(index, slice) and all(type(bound) in _LITERAL for bound in bounds):
+            plain = slice(*bounds)
+            node = recorder.create(operator.getitem, (recorder.resolve(self.place), recorder.argument(index)))
+            return Collected(list.__getitem__(self, plain), node, recorder, self.in_sight)
+        if type(index) is int and index in (0, -1):
+            return self._tied(list.__getitem__(self, index), index)
         self.settle()
         return list.__getitem__(self, index)
 

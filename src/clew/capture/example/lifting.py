@@ -5,7 +5,7 @@ changed in place: a guard that reads nothing but inputs, attributes of the root 
 ``graph.guards``, because it says the same before the program as at its place; a guard on a value that the program
 computes, or on something that it has changed by then, stays a node, ``guard(value)``, with its reason in ``meta``. So
 does one in a body of a branch or loop, which is asked only there; unless it always holds, or is checked anyway, or no
-data decides whether the body runs.
+data decides whether the body runs and it pins no number.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ class _Lifter:
             subject = self._computed(node.args[0])
             is_known = subject is not None and self._still_says_the_same(subject)
             lifted = _lifted(node, subject) if is_known else None
-            if lifted is None or not (_always_holds(node, subject) or self._is_checked(lifted) or node.graph in free):
+            may_leave = node.graph in free and type(node.args[1]) is not int  # rounds of a loop are asked there alone
+            if lifted is None or not (_always_holds(node, subject) or self._is_checked(lifted) or may_leave):
                 _settle(node)
                 continue
             if not _always_holds(node, subject):

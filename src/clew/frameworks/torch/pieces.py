@@ -22,7 +22,7 @@ from clew.frameworks.numpy.traced import TracedArray, is_traced
 from clew.frameworks.torch import numbers
 from clew.frameworks.torch.facts import TracedDtype
 from clew.frameworks.torch.higher_order import PlainNumbers
-from clew.frameworks.torch.scalars import is_data, is_free, is_out_of_reach
+from clew.frameworks.torch.scalars import is_data, is_free, is_out_of_reach, repeated
 from clew.ir.graph import Graph
 
 _READING = (object.__getattribute__, torch.nn.Module.__getattribute__)
@@ -160,6 +160,10 @@ class TorchSupport(Support):
                 operator.index(size)  # which guards it
             value = array.tolist()
         return Collected(value, recorder._create("call_method", "tolist", (node,), {}, is_result=True), recorder, True)
+
+    def repeated(self, items: Any, number: Any) -> Any:
+        """A list of numbers as often as a size says."""
+        return repeated(items, number) if self._is_own(number) else None
 
     def is_node_of_data(self, node: Any) -> bool:
         """Whether the value of a node depends on what tensors hold, or changes from round to round."""

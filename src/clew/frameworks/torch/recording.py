@@ -56,6 +56,7 @@ from clew.frameworks.torch.traits import (
     traits_of,
 )
 from clew.frameworks.torch.types import tensor_type
+from clew.frameworks.torch.unranked import is_only_repeated, names_each_dimension
 from clew.frameworks.torch.whole_calls import ENDS, guard_switches, make_whole
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
@@ -248,6 +249,9 @@ class TorchRecorder(Recorder):
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
         if kwargs.get("generator") is not None:
             self._use_generator(kwargs["generator"])
+        unranked = self.sizes.unranked.get(node_args[0]) if name == "repeat" and type(node_args[0]) is Node else None
+        if unranked is not None and not names_each_dimension((args[1:], kwargs), unranked[1]):
+            self._guard_equal(unranked[0], 1)
         traits = traits_of(func)
         writes = traits.writes or kwargs.get("out") is not None
         if not writes and may_switch(args, kwargs):
@@ -334,6 +338,8 @@ class TorchRecorder(Recorder):
         sizes = self.sizes.squeezed(node) if name == "squeeze" and "rank" in self.relied else None
         if sizes is None:
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
+        elif sizes and self.sizes.example(sizes[0]) != 1 and is_only_repeated(node):
+            self.sizes.unranked[node] = sizes.pop(0), len(sizes) + 1
         for size in sizes or ():
             self._guard_equal(size, 1)
 

@@ -18,6 +18,7 @@ import torch
 
 from clew.capture.control.runtime import before_fact
 from clew.capture.example.attempts import ARITHMETIC
+from clew.capture.example.collected import Collected
 from clew.capture.example.dependence import Dependence
 from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
@@ -82,6 +83,22 @@ def _binary(function: Callable[..., Any], reflected: bool) -> Callable[[Any, Any
         return compute(self.recorder, function, left, right)
 
     return method
+
+
+def repeated(items: Any, number: Any) -> Any:
+    """A list of numbers as often as a traced number says, of whatever length; None if it is anything else."""
+    is_count = type(number) is TracedInt
+    if type(items) is not list or not is_count or not all(map(_is_repeatable, items)):
+        return None
+    recorder = number.recorder
+    node = recorder.create(operator.mul, (recorder.argument(items), recorder.argument(number)))
+    return Collected(items * number.plain, node, recorder, True, number=number)
+
+
+def _is_repeatable(item: Any) -> bool:
+    """Whether an item is a number, or a tuple of numbers, which nobody can change."""
+    items = item if type(item) is tuple else (item,)
+    return all(_is_number(one) and one.__class__ is not bool for one in items)
 
 
 def _power(self: Any, other: Any, *modulo: Any) -> Any:

@@ -400,6 +400,8 @@ def expand_rule(call: Call) -> Answer:
 
 
 def repeat_rule(call: Call) -> Answer:
+    if call.get(0, "input") in call.sizes.unranked:
+        return None
     shape, times = list(call.shape(call.get(0, "input"))), call.list_of(1, "repeats")
     head: list[Size] = [1] * (len(times) - len(shape))
     return [multiply(size, count) for size, count in zip([*head, *shape], times, strict=True)]

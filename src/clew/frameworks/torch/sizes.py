@@ -108,6 +108,8 @@ class Sizes:
         self._relied: set[Node] = set()
         self._assumed: set[Node] = set()
         self._asked: list[Node] = []
+        self.unranked: dict[Node, tuple[Size, int]] = {}
+        """Tensors that are repeated and nothing else: the size that decides their rank, and the most that it may be."""
         self.is_assuming = False
         """Whether the rule that is being applied holds only because the call would raise otherwise."""
 

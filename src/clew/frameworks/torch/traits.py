@@ -56,7 +56,7 @@ class Traits:
         self.target: Any = name if self.is_method else func
         self.form: Form | None = FORMS.get(name) if self.is_method else None
         self.writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS
-        special = self.writes or name in UNUSUAL or name in RANKED or name in VARYING or name == "tensor"
+        special = self.writes or name in UNUSUAL or name in RANKED or name in VARYING or name in ("tensor", "repeat")
         self.is_usual = type(func) in _COMPILED and not special
 
 
