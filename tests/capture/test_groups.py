@@ -119,3 +119,16 @@ def test_whoever_looks_at_parts_relies_on_how_many_there_are():
     assert total == 15 and count == 3 and type(parts) is tuple and [len(part) for part in parts] == [4, 1, 1]
     with pytest.raises(clew.GuardError, match="len"):
         captured(torch.arange(6.0), torch.tensor([3, 3]))
+
+
+def of_exact_class(x):
+    numbers, sizes = list(range(x.shape[0])), tuple(x.shape)
+    found = (lambda value: type(value) is list)(numbers), type(numbers) is list, numbers.__class__ is list
+    return x + sum(found) + 8 * (lambda value: type(value) is int)(sizes[0])
+
+
+def test_lists_of_any_length_are_lists_to_whoever_asks() -> None:
+    x, longer = torch.ones(3, 2), torch.ones(5, 2)
+    captured = clew.trace(of_exact_class, args=(x,))
+    assert torch.equal(captured(x), x + 11)
+    assert torch.equal(captured(longer), longer + 11)

@@ -31,6 +31,10 @@ class Collected(list[Any]):
         self.recorder = recorder
         self.is_settled = False
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return list
+
     @property
     def is_whole(self) -> bool:
         """Whether the list is still the value of its node."""
@@ -147,6 +151,10 @@ class Parts(tuple[Any, ...]):
         made = cls(items)
         made.place, made.recorder, made.settled = place, recorder, None
         return made
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return tuple
 
     @property
     def plain(self) -> tuple[Any, ...]:

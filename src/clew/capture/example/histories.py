@@ -21,6 +21,10 @@ class History(list[Any]):
         self.original = original
         self.seen = False
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return list
+
 
 _APPENDING = frozenset({"append", "extend", "__iadd__"})
 _OBJECT = frozenset({"__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__",

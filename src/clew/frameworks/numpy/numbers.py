@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
-from clew.capture.example.collected import Collected
+from clew.capture.example.collected import Collected, Parts
+from clew.capture.example.histories import History
 from clew.capture.example.reach import attribute_names
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.numpy.islands import cannot_follow
@@ -70,7 +71,8 @@ def _length(value: Any) -> Any:
 
 
 def _class_of(*args: Any) -> Any:
-    return args[0].__class__ if len(args) == 1 and is_traced(args[0]) else type(*args)
+    is_stand_in = len(args) == 1 and (is_traced(args[0]) or isinstance(args[0], (History, Collected, Parts)))
+    return args[0].__class__ if is_stand_in else type(*args)
 
 
 def _choosing(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,8 +18,10 @@ from torch.autograd import forward_ad
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from clew.capture.example.collected import Collected, Parts
 from clew.capture.example.histories import History
 from clew.capture.example.islands import CannotFollow
+from clew.capture.example.reach import global_names
 from clew.capture.example.recorder import Scalar
 from clew.capture.symbolic.patches import Patches
 from clew.errors import CaptureError
@@ -36,10 +38,8 @@ class TypeQuestion:
     """Stands for ``type`` in the globals of a traced function."""
 
     def __call__(self, *args: Any) -> Any:
-        if len(args) == 1 and issubclass(builtins.type(args[0]), (Scalar, TracedSize)):
+        if len(args) == 1 and issubclass(builtins.type(args[0]), (Scalar, TracedSize, History, Collected, Parts)):
             return args[0].__class__
-        if len(args) == 1 and builtins.type(args[0]) is History:
-            return list
         return builtins.type(*args)
 
     def __instancecheck__(self, value: Any) -> bool:
@@ -91,8 +91,8 @@ def install_in(patches: Patches, namespaces: Iterable[dict[str, Any]]) -> None:
 
 
 def asking_for_types(functions: Iterable[FunctionType]) -> list[dict[str, Any]]:
-    """The globals of those functions that name ``type``."""
-    asking = [function for function in functions if "type" in function.__code__.co_names]
+    """The globals of those functions that name ``type``, or have functions inside that do."""
+    asking = [function for function in functions if "type" in global_names(function.__code__)]
     return list({id(function.__globals__): function.__globals__ for function in asking}.values())
 
 
