@@ -27,7 +27,7 @@ QUESTIONS = {
     "a torch call becomes a node": "watched(lambda: clew.trace(call, args=(x,)))",
     "a guard comes about": "watched(lambda: clew.trace(guarded, args=(x,)))",
     "a data-dependent if becomes a branch": "watched(lambda: clew.trace(branching, args=(x,), control_flow='capture'))",
-    "a line of code is written": "captured = clew.trace(call, args=(x,)); watched(lambda: captured.graph.python_code('self'))",
+    "a line of code is written": "made = clew.trace(call, args=(x,)); watched(lambda: made.graph.python_code('self'))",
 }
 PROGRAMS = '''
 import torch
@@ -51,7 +51,7 @@ package = str(pathlib.Path(clew.__file__).parent)
 x = torch.ones(3)
 
 def watched(action):
-    """Prints the files of Clew in which a function runs during an action; what runs because a file is imported is none."""
+    """Prints the files of Clew in which a function runs during an action, but not what runs for an import."""
     found, imports = set(), []
     def note(frame, event, argument):
         if event == "call" and frame.f_code.co_name == "<module>":

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import clew
-from clew.ir.collector import CollectorPaused
+from clew.ir.gc_pause import CollectorPaused
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ import pytest
 
 import clew
 from clew.errors import BodyMismatch, GraphError
-from clew.ir.control import Branch, Loop, closing_branch, control_of
-from clew.ir.nested import nested_graphs
+from clew.ir.arguments import nested_graphs
+from clew.ir.control_flow import Branch, Loop, closing_branch, control_of
 from clew.ir.source import SourceLine
 
 # ---- called with plain functions -------------------------------------------------------------------------------------

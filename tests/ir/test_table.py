@@ -6,8 +6,8 @@ import operator
 
 import pytest
 
+from clew.ir.format import table
 from clew.ir.graph import Graph
-from clew.ir.table import table
 from clew.ir.types import ArrayType
 
 

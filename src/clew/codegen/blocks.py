@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.ir.control import Branch, closing_branch, control_of, inputs_of, output_of
-from clew.ir.nested import bodies_of
+from clew.ir.arguments import bodies_of
+from clew.ir.control_flow import Branch, closing_branch, control_of, inputs_of, output_of
 from clew.ir.node import Node
 
 DEEPEST = 15

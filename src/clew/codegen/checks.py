@@ -16,9 +16,20 @@ from clew.codegen.conditions import WRITERS, Condition, Subject, by_equality
 from clew.codegen.inline import is_item_of_control
 from clew.codegen.scope import Scope
 from clew.codegen.statements import COMPARING, expression, is_operator
-from clew.ir.deferred import Waiting, is_deferring
 from clew.ir.graph import Graph
-from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, detached, guard, guard_of, is_guard
+from clew.ir.guards import (
+    TESTS,
+    Attribute,
+    Call,
+    Expression,
+    Guard,
+    Waiting,
+    detached,
+    guard,
+    guard_of,
+    is_deferring,
+    is_guard,
+)
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
 

@@ -20,7 +20,7 @@ from clew.codegen.raises import is_raise, raises, texts_inside
 from clew.codegen.scope import Scope
 from clew.codegen.statements import operand
 from clew.ir.arguments import references
-from clew.ir.control import closing_branch, control_of, output_of, returned
+from clew.ir.control_flow import closing_branch, control_of, output_of, returned
 from clew.ir.node import Node
 
 

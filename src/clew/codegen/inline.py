@@ -12,9 +12,8 @@ from typing import Any
 
 from clew.codegen.scope import Scope
 from clew.codegen.statements import expression, is_operator, makes_statement
-from clew.ir.arguments import leaves
-from clew.ir.control import is_control
-from clew.ir.nested import bodies_of
+from clew.ir.arguments import bodies_of, leaves
+from clew.ir.control_flow import is_control
 from clew.ir.node import Node
 
 _MOST = 6

@@ -17,10 +17,9 @@ from clew.codegen.lifetimes import Lifetimes
 from clew.codegen.locals import needs_name
 from clew.codegen.plan import Block, BranchLayout, Context
 from clew.codegen.variables import ControlPlanner, wanted_values
-from clew.ir.arguments import Body, leaves
-from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of
+from clew.ir.arguments import Body, leaves, with_bodies
+from clew.ir.control_flow import Branch, Loop, closing_branch, control_of, ends_of, inputs_of
 from clew.ir.interpreter import last_uses
-from clew.ir.nested import with_bodies
 from clew.ir.node import Node
 
 _MOST_INDENTED = 80

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.ir.arguments import map_arg, references
-from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, returned
+from clew.ir.control_flow import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, returned
 from clew.ir.node import Node
 
 

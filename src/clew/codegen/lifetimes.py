@@ -11,7 +11,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from clew.ir.control import Branch, Loop, ends_of
+from clew.ir.control_flow import Branch, Loop, ends_of
 from clew.ir.node import Node
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from clew.codegen.inline import tree_before, write_inside
 from clew.codegen.plan import BranchLayout, Plan
 from clew.codegen.scope import Scope
-from clew.ir.control import output_of, returned
+from clew.ir.control_flow import output_of, returned
 from clew.ir.node import Node
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from clew.codegen.blocks import Blocks
 from clew.codegen.finish import Finish, NextRound
 from clew.codegen.lifetimes import Lifetimes
-from clew.ir.control import Branch, Loop
+from clew.ir.control_flow import Branch, Loop
 from clew.ir.node import Node
 
 

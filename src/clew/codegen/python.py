@@ -26,10 +26,9 @@ from clew.codegen.locals import Locals
 from clew.codegen.plan import Plan
 from clew.codegen.scope import VARIABLES, Scope
 from clew.codegen.writer import Writer
-from clew.ir.collector import CollectorPaused
-from clew.ir.deferred import can_wait
+from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
-from clew.ir.guards import guard, is_guard
+from clew.ir.guards import can_wait, guard, is_guard
 from clew.ir.guests import present
 from clew.ir.names import Namespace
 from clew.ir.node import Node

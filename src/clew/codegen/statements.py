@@ -17,7 +17,7 @@ from clew.codegen.raises import can_raise, raising
 from clew.codegen.scope import Scope, can_stand_bare, quoted
 from clew.codegen.subscripts import subscript
 from clew.errors import CodegenError
-from clew.ir.control import choose
+from clew.ir.control_flow import choose
 from clew.ir.node import Node
 
 ValueT = TypeVar("ValueT")

@@ -18,7 +18,7 @@ from clew.codegen.lifetimes import parts_of_item
 from clew.codegen.locals import Locals
 from clew.codegen.plan import Block, BranchLayout, Context, LoopLayout, Plan, Side
 from clew.ir.arguments import is_leaf, leaves, references
-from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, output_of, returned
+from clew.ir.control_flow import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, output_of, returned
 from clew.ir.node import Node
 
 

@@ -22,7 +22,7 @@ from clew.codegen.raises import is_raise
 from clew.codegen.reading import inlined_for_reading, renamed_for_reading, wrapped
 from clew.codegen.statements import expression, statement
 from clew.errors import CodegenError
-from clew.ir.nested import bodies_of
+from clew.ir.arguments import bodies_of
 from clew.ir.node import Node
 
 

@@ -34,8 +34,7 @@ from clew.io.torch_trees import codegen_from_torch, codegen_to_torch
 from clew.ir.arguments import leaves, map_aggregate
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, Input, attached, detached, evaluate, leaves_of, referred_paths
-from clew.ir.node import Node
-from clew.ir.opcodes import check_opcode
+from clew.ir.node import Node, check_opcode
 from clew.ir.source import SourceLine
 from clew.ir.types import Type, type_of
 from clew.runtime.captured import CapturedModule, Live

@@ -17,8 +17,8 @@ from clew.io.torch_state import share_registers
 from clew.io.torchscript_blocks import Blocks
 from clew.io.torchscript_types import spec_of
 from clew.io.torchscript_values import as_declared, require_tensor
+from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
-from clew.ir.nested import all_nodes
 from clew.runtime.function import GraphFunction
 from clew.runtime.module import GraphModule
 

@@ -26,7 +26,7 @@ from clew.io.torchscript_facts import (
 )
 from clew.io.torchscript_ops import call_of, unknown
 from clew.ir.arguments import leaves
-from clew.ir.control import cond, for_loop, while_loop
+from clew.ir.control_flow import cond, for_loop, while_loop
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import types
 import typing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.ir.arguments import Reference
 from clew.ir.guests import guest_of, package_of
+
+if TYPE_CHECKING:
+    from clew.ir.graph import Graph
+    from clew.ir.node import Node
+
 
 _PUBLIC_MODULES = {"_operator": "operator", "_functools": "functools"}
 
@@ -90,3 +95,28 @@ def format_node(node: Any) -> str:
     if node.op == "get_attr":
         return head
     return f"{head}(args = {format_argument(node.args)}, kwargs = {format_argument(node.kwargs)})"
+
+
+COLUMNS = ("opcode", "name", "target", "args", "kwargs")
+
+
+def row(node: Node) -> tuple[str, ...]:
+    """The five cells of a node."""
+    args = format_argument(node.args).replace("%", "")
+    kwargs = format_argument(node.kwargs).replace("%", "")
+    return node.op, node.name, format_target(node.target), args, kwargs
+
+
+def table(graph: Graph) -> str:
+    """All nodes, aligned, under a header."""
+    nodes = list(graph.nodes)
+    typed = any(node.value_type is not None for node in nodes)
+    header = (*COLUMNS, "type") if typed else COLUMNS
+    rows = [(*row(node), str(node.value_type or "")) if typed else row(node) for node in nodes]
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+    rule = tuple("-" * width for width in widths)
+    return "\n".join(_aligned(cells, widths) for cells in (header, rule, *rows))
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()

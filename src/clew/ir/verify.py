@@ -24,12 +24,11 @@ from clew.errors import (
     OutputCount,
     UseBeforeDefinition,
 )
-from clew.ir.control_rules import check_control
+from clew.ir.arguments import with_bodies
+from clew.ir.control_flow import check_control
 from clew.ir.guests import guest_of
-from clew.ir.nested import with_bodies
-from clew.ir.node import Node
-from clew.ir.opcodes import check_opcode
-from clew.ir.order import order_of
+from clew.ir.node import Node, check_opcode
+from clew.ir.node_list import order_of
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from clew.ir.arguments import FLAT
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect
-from clew.ir.nested import FLAT
 from clew.ir.node import Node
 
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from clew.capture.example.guards import CHECKS
 from clew.capture.example.outputs import rebuild, rebuild_mapping
-from clew.ir.control import is_control
+from clew.ir.arguments import all_nodes, bodies_of
+from clew.ir.control_flow import is_control
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
-from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
 from clew.passes.effects import KnownEffects

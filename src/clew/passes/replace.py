@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 
 from clew.capture.symbolic.tracer import Tracer
 from clew.errors import PatternError, ReplacementMismatch
-from clew.ir.arguments import is_leaf, leaves, map_arg
-from clew.ir.collector import CollectorPaused
+from clew.ir.arguments import is_leaf, leaves, map_arg, nested_graphs
+from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
-from clew.ir.nested import nested_graphs
 from clew.ir.node import Node
 from clew.passes.adopt import Adopter, forget_modules
 from clew.passes.gather import Gatherer

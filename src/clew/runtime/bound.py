@@ -20,10 +20,10 @@ from clew.capture.example.guards import CHECKS
 from clew.capture.symbolic.wrap import is_wrapped
 from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.leaf_calls import Spelling, spelling_of
+from clew.ir.arguments import all_nodes
 from clew.ir.effects import effect_of, is_declared, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
-from clew.ir.nested import all_nodes
 from clew.runtime.direct import Body, compiled
 from clew.runtime.loads import read_once
 from clew.runtime.numbers import Numbers

@@ -19,9 +19,8 @@ from clew.capture.example.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
 from clew.frameworks.torch.closures import ClosedOver
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
-from clew.ir.deferred import confirm
 from clew.ir.graph import Graph
-from clew.ir.guards import referred_paths
+from clew.ir.guards import confirm, referred_paths
 from clew.runtime.bound import Bound, bind, body_of, may_bind
 from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepared
 from clew.runtime.direct import Body

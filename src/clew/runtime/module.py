@@ -21,10 +21,9 @@ from torch.nn.modules.module import _global_module_registration_hooks as _regist
 from clew.capture.example.under_way import LOCK
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
-from clew.ir.editing import Watchers
-from clew.ir.graph import Graph
+from clew.ir.arguments import all_nodes
+from clew.ir.graph import Graph, Watchers
 from clew.ir.guards import referred_paths
-from clew.ir.nested import all_nodes
 from clew.ir.pickling import check_found
 from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of, may_bind
 from clew.runtime.build import compile_function

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from clew.errors import CodegenError
+from clew.ir.arguments import all_nodes
 from clew.ir.guards import attribute_paths
-from clew.ir.nested import all_nodes
 from clew.runtime.parts import HOLDERS, CapturedPart
 
 _HOOKS = (

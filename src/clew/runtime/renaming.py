@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from clew.errors import CaptureError
+from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import attribute_paths, rename_attributes
-from clew.ir.nested import all_nodes
 
 _KINDS = ("_modules", "_parameters", "_buffers")
 

@@ -20,12 +20,12 @@ from clew.capture.example.guards import CHECKS
 from clew.capture.example.named import static_names
 from clew.capture.example.options import LEFT_OUT, Options, check_callable, given
 from clew.errors import ClewError
-from clew.ir.control import is_control
+from clew.ir.arguments import all_nodes
+from clew.ir.control_flow import is_control
 from clew.ir.effects import effect_of, resolve
 from clew.ir.format import format_target
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
-from clew.ir.nested import all_nodes
 from clew.ir.node import Node
 from clew.ir.source import SourceLine, is_hidden
 from clew.ir.types import type_of

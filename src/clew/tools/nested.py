@@ -19,10 +19,9 @@ import torch
 from clew.errors import GraphError, a_or_an
 from clew.frameworks.torch.places import OWN
 from clew.frameworks.torch.protection import Plan, plan_of, writes_late
-from clew.ir.editing import Watchers
+from clew.ir.arguments import all_nodes
 from clew.ir.effects import resolve
-from clew.ir.graph import Graph
-from clew.ir.nested import all_nodes
+from clew.ir.graph import Graph, Watchers
 from clew.passes.flatten import flatten
 from clew.passes.nest import Chain, Nest, nest
 from clew.runtime.captured import CapturedModule
