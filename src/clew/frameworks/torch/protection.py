@@ -19,7 +19,7 @@ from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.guards import CHECKS, Variable, read_variable
 from clew.capture.example.memory import Memory
 from clew.capture.example.writes import FIRST_WRITE, refused
-from clew.codegen.blocks import blocks_of
+from clew.codegen.with_blocks import blocks_of
 from clew.errors import ClewError, GuardError, StateError
 from clew.frameworks.numpy.protection import Kept as KeptArrays
 from clew.frameworks.torch.modules import written_now
