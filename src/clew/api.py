@@ -27,9 +27,9 @@ from clew.frameworks import PACKAGES
 from clew.ir.guests import Guest
 from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_lazy, make_methods
 from clew.runtime.example import Example
-from clew.runtime.native import NativeFunction
+from clew.runtime.fast.module_fingerprint import Standing
+from clew.runtime.framework_compilers import NativeFunction
 from clew.runtime.python_module import copy_with
-from clew.runtime.standing import Standing
 
 
 def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:

@@ -25,8 +25,7 @@ from clew.errors import GuardError
 from clew.frameworks.jax.kinds import kind_of
 from clew.frameworks.jax.layers import Layers
 from clew.ir.types import ArrayType
-from clew.tools.calls import SEED, Call, calls_from, gone, named
-from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
+from clew.tools.cases import EQUAL, GUARDED, SEED, WRONG, Call, Case, calls_from, gone, named
 
 
 def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:

@@ -19,8 +19,7 @@ import numpy
 from clew import tree
 from clew.errors import GuardError, a_or_an
 from clew.ir.types import ArrayType
-from clew.tools.calls import SEED, Call, calls_from, gone, named
-from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
+from clew.tools.cases import EQUAL, GUARDED, SEED, WRONG, Call, Case, calls_from, gone, named
 
 
 def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:

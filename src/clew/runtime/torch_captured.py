@@ -1,37 +1,151 @@
-"""From a capture to a callable: a module for a module, a function for a function, with the original's signature.
+"""Parts of a user's module that bear a name which a captured module needs for itself, ``graph`` or ``code`` for one.
 
-Both list the assumptions of the capture as ``guards``. A guard that fails leaves no mark: where the graph acts before
-its last guard, what it had done is undone before the error is raised.
+A module and the graph of its capture come in; such parts get another name in the captured module, in the graph's
+targets too, while its state dict keeps the names of the original. An attribute that is no part (a number, or state that
+the program sets) cannot be renamed, and is refused.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Container, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType
 from typing import Any
 
 import torch
 
+from clew.capture.example.captured import Captured
 from clew.capture.example.contents import contents, follows, refill
+from clew.capture.example.slots import ROOT
 from clew.capture.example.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
+from clew.errors import CaptureError
 from clew.frameworks.torch.closures import ClosedOver
 from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
+from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
-from clew.ir.guards import confirm, referred_paths
-from clew.runtime.bound import Bound, bind, body_of, may_bind
-from clew.runtime.compiler import ALIVE, Way, is_compiling, look, outside, prepared
-from clew.runtime.direct import Body
+from clew.ir.guards import attribute_paths, confirm, referred_paths, rename_attributes
+from clew.runtime.fast.bound import Bound, bind, body_of, may_bind
+from clew.runtime.fast.direct import Body
+from clew.runtime.fast.module_fingerprint import Standing
 from clew.runtime.function import STEPS, GraphFunction, Protection
-from clew.runtime.module import OWN_ATTRIBUTES, GraphModule
-from clew.runtime.parts import Part, check_assignment, mark_parts
-from clew.runtime.renaming import add_parts, keep_state_names, renamed
-from clew.runtime.saved_parts import saved_parts
-from clew.runtime.standing import Standing
-from clew.runtime.switched import switch_others
-from clew.runtime.whole_state import complete
+from clew.runtime.module import OWN_ATTRIBUTES, GraphModule, take_over
+from clew.runtime.parts import Part, check_assignment, mark_parts, saved_parts, switch_others
+from clew.runtime.torch_compile import ALIVE, Way, is_compiling, look, outside, prepared
+
+_KINDS = ("_modules", "_parameters", "_buffers")
+
+
+def renamed(source: torch.nn.Module, graph: Graph, state: Iterable[str], taken: frozenset[str]) -> dict[str, str]:
+    """Give parts of ``source`` whose names are ``taken`` other ones in the graph; the new names by the old."""
+    named = [node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")]
+    first = {path.partition(".")[0] for path in (*named, *attribute_paths(graph.guards.entry))}
+    wanted = taken & (first | {path.partition(".")[0] for path in state})
+    if not wanted:
+        return {}
+    names = {name: _free_name(source, name, taken) for name in sorted(wanted)}
+    parts = {name for kind in _KINDS for name in vars(source)[kind]}
+    for name in wanted.difference(parts).union(taken & {path.partition(".")[0] for path in state}):
+        raise CaptureError(
+            f"{type(source).__name__} has an attribute {name!r}, which a captured module needs for itself",
+            fixes=[f"give the attribute another name, {names[name]!r} say"],
+        )
+    rename_attributes(graph, functools.partial(_with_new_head, names))
+    return names
+
+
+def _with_new_head(names: dict[str, str], path: str) -> str:
+    head, dot, rest = path.partition(".")
+    return f"{names.get(head, head)}{dot}{rest}"
+
+
+def _free_name(source: torch.nn.Module, name: str, taken: frozenset[str]) -> str:
+    found = f"{name}_"
+    while found in taken or hasattr(source, found):
+        found += "_"
+    return found
+
+
+def add_parts(source: torch.nn.Module, names: dict[str, str]) -> None:
+    """Let a module hold its parts under their new names too."""
+    for old, new in names.items():
+        for kind in _KINDS:
+            if old in vars(source)[kind]:
+                vars(source)[kind] = {**vars(source)[kind], new: vars(source)[kind][old]}
+        if old in source._non_persistent_buffers_set:
+            vars(source)["_non_persistent_buffers_set"] = {*source._non_persistent_buffers_set, new}
+
+
+def keep_state_names(module: torch.nn.Module, names: dict[str, str]) -> None:
+    """Let the state dict of a captured module have the names of the original."""
+    if names:
+        module.register_state_dict_post_hook(functools.partial(_name_back, names))
+        module.register_load_state_dict_pre_hook(functools.partial(_name_anew, names))
+
+
+def _name_back(names: dict[str, str], module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
+    back = {f"{prefix}{new}": f"{prefix}{old}" for old, new in names.items()}
+    _rename(state, back)
+
+
+def _name_anew(names: dict[str, str], module: Any, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+    _rename(state, {f"{prefix}{old}": f"{prefix}{new}" for old, new in names.items()})
+
+
+def _rename(state: dict[str, Any], names: dict[str, str]) -> None:
+    """Rename the keys of a state dict that begin with these names, in place, and in the order that they have."""
+    for key, value in list(state.items()):
+        head = next((head for head in names if key == head or key.startswith(f"{head}.")), None)
+        del state[key]
+        state[key if head is None else names[head] + key[len(head) :]] = value
+
+
+def complete(source: torch.nn.Module, module: torch.nn.Module, taken: Container[str] = (), names: Any = None) -> None:
+    """Let ``module`` hold what ``source`` does; names that are ``taken`` are left out, others may be changed ones."""
+    _complete(source, module, taken, names or {})
+
+
+def _complete(source: torch.nn.Module, module: torch.nn.Module, taken: Container[str], names: dict[str, str]) -> None:
+    ours, theirs = vars(module), vars(source)
+    for kind in ("_parameters", "_buffers"):
+        if theirs[kind] and not _are_alike(ours[kind], theirs[kind]):
+            _merge(ours, theirs, kind, taken, names)
+            if kind == "_buffers":
+                passing = theirs["_non_persistent_buffers_set"]
+                ours["_non_persistent_buffers_set"].update(names.get(one, one) for one in passing & ours[kind].keys())
+    children = theirs["_modules"]
+    if not _are_alike(ours["_modules"], children):
+        _merge(ours, theirs, "_modules", taken, names)
+    for name, child in children.items():
+        twin = ours["_modules"].get(names.get(name, name))
+        if twin is not child and twin is not None and child is not None:
+            _complete(child, twin, (), {})
+
+
+def _are_alike(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    return len(ours) == len(theirs) and [*ours] == [*theirs]
+
+
+def _merge(ours: Any, theirs: Any, kind: str, taken: Container[str], names: dict[str, str]) -> None:
+    """Put what is missing into one of the tables of a module, and all of it into the order of the original's."""
+    table = ours[kind]
+    found = {}
+    for old, value in theirs[kind].items():
+        name = names.get(old, old)
+        if name in table:
+            found[name] = table[name]
+        elif name not in taken and name not in ours and not _is_elsewhere(ours, name):
+            found[name] = value
+    rest = {name: value for name, value in table.items() if name not in found}
+    table.clear()
+    table.update(found)
+    table.update(rest)
+
+
+def _is_elsewhere(ours: Any, name: str) -> bool:
+    return any(name in ours[kind] for kind in ("_parameters", "_buffers", "_modules"))
 
 
 class Guarded:
@@ -257,3 +371,73 @@ def copied(value: Any, copies: dict[int, Any]) -> Any:
     twin = copies[id(value)] = copy.copy(value)
     refill(twin, {key: copied(part, copies) for key, part in contents(value).items()})
     return twin
+
+
+class CapturedMethods(torch.nn.Module):
+    """A module whose methods were captured from examples. ``methods`` lists them by name."""
+
+    def __init__(self, source: torch.nn.Module, graphs: dict[str, Graph], constants: dict[str, Any]) -> None:
+        super().__init__()
+        self.training = source.training
+        paths = dict.fromkeys(path for graph in graphs.values() for path in referred_paths(graph))
+        vars(self).update({path: constants[path] for path in paths if path in constants})
+        taken = [path for path in paths if path not in constants and path not in (ROOT, "training")]
+        take_over(source, self, taken, as_buffers=False)
+        self._names = tuple(graphs)
+        self._class_name = type(source).__name__
+        for name, graph in graphs.items():
+            self.__dict__[name] = CapturedFunction(self, graph, name)
+
+    @property
+    def _self(self) -> Any:
+        """The object that the graphs write their state to."""
+        return self
+
+    @property
+    def methods(self) -> dict[str, CapturedFunction]:
+        """The captured methods by name."""
+        return {name: self.__dict__[name] for name in self._names}
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Stands where no forward was captured."""
+        raise CaptureError(
+            "this module has no captured forward",
+            why=f"its captured methods are {', '.join(self._names)}",
+            fixes=('give an example for it: clew.trace_module(module, {"forward": args, ...})',),
+        )
+
+    def __copy__(self) -> CapturedMethods:
+        graphs = {name: method.graph for name, method in self.methods.items()}
+        twin = CapturedMethods(self, graphs, {})
+        twin._class_name = self._class_name
+        return twin
+
+    def _get_name(self) -> str:
+        return self._class_name
+
+
+def methods_of(source: torch.nn.Module, captures: dict[str, Captured]) -> CapturedMethods:
+    """One module with all these methods."""
+    constants: dict[str, Any] = {}
+    for captured in captures.values():
+        _rename_constants(captured, constants)
+    module = CapturedMethods(source, {name: captured.graph for name, captured in captures.items()}, constants)
+    give_state(source, module, dict.fromkeys(path for captured in captures.values() for path in captured.state))
+    if "forward" in captures:  # else it is a part of the original, with what that part needs
+        complete(source, module, frozenset(dir(module)))
+    return module
+
+
+def _rename_constants(captured: Captured, constants: dict[str, Any]) -> None:
+    """Give the constants of one capture names of their own; one that another capture has too is shared."""
+    names = {path: _name_of(value, constants) for path, value in captured.constants.items()}
+    rename_attributes(captured.graph, lambda path: names.get(path, path))
+
+
+def _name_of(value: Any, constants: dict[str, Any]) -> str:
+    for name, known in constants.items():
+        if known is value:
+            return name
+    name = f"_constant{len(constants)}"
+    constants[name] = value
+    return name

@@ -23,7 +23,7 @@ from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
-from clew.passes.effects import KnownEffects
+from clew.passes.effect_cache import KnownEffects
 
 _FACTS = frozenset({"shape", "dtype", "device"})
 

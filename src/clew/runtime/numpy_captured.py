@@ -6,8 +6,6 @@ error is raised. Constants are the arrays that the program uses, so that what it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from clew.capture.example.guards import Variable
@@ -19,8 +17,7 @@ from clew.frameworks.numpy.protection import (
     writes_late,
 )
 from clew.ir.arguments import leaves
-from clew.ir.graph import Graph
-from clew.runtime.plain import PlainCapture
+from clew.runtime.function import PlainCapture
 
 
 class ArrayCapture(PlainCapture):
@@ -52,10 +49,3 @@ class ArrayCapture(PlainCapture):
             plan = (acts_early(self.graph) or (late and acts_before_writes(self.graph)), late, found)
             known = self.__dict__["_early"] = (code, plan)
         return known[1]  # type: ignore[no-any-return]
-
-
-def callable_of(
-    source: Any, constants: dict[str, Any], graph: Graph, name: str, state: Sequence[str], live: bool
-) -> Any:
-    """A function over the constants of the capture."""
-    return ArrayCapture(SimpleNamespace(**constants), graph, name)

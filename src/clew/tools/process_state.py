@@ -18,7 +18,7 @@ from clew.capture.example.memory import Memory
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.errors import CaptureError
 from clew.frameworks.torch.rollback import each_once
-from clew.tools.pictures import Picture, Tolerance, difference, picture
+from clew.tools.snapshots import Picture, Tolerance, difference, picture
 
 _PLAIN = (int, float, bool, str, type(None))
 

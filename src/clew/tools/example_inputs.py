@@ -15,8 +15,8 @@ import torch
 
 from clew.ir.graph import Graph
 from clew.ir.types import ArrayType
-from clew.tools.calls import SEED, Call, calls_from, gone, no_example
-from clew.tools.pictures import is_record, tensors_in
+from clew.tools.cases import SEED, Call, calls_from, gone, no_example
+from clew.tools.snapshots import is_record, tensors_in
 
 
 def calls_of(inputs: Any, captured: Any) -> list[Call]:
