@@ -1,8 +1,11 @@
-"""A ``return`` inside of a loop: the graph carries a flag and a result out of the loop, code just returns.
+"""How a block of statements ends: what is done with the values that its graph returns.
 
-In comes a loop behind which a branch asks for nothing but such a flag, and returns what was carried with it; out comes
-a ``Leaving``, which says what a round returns there. Always holds: the flag is true only in rounds that end the loop,
-nobody else reads what is carried for the return, and nothing is computed between the loop and the branch.
+A function returns them, a branch assigns them to variables that both sides share, the body of a loop to the variables
+that it carries over. In comes the value of the output node, a nest of nodes; out come lines of code. Assignments happen
+as if at once: where one variable would be overwritten before another assignment reads it, they are one statement.
+
+A ``return`` inside of a loop is a flag and a result that the graph carries out of the loop; where a branch behind the
+loop asks for nothing but that flag, ``leaving_of`` finds it and the code just returns.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from clew.codegen.scope import Scope
 from clew.ir.arguments import map_arg, references
 from clew.ir.control_flow import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, returned
 from clew.ir.node import Node
+
+# ---- a return inside of a loop ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,9 @@ def _is_end(found: Leaving, value: Any) -> bool:
     if value[found.flag] is True:
         return value[-1] is True
     return value[found.flag] is False and all(value[place] is None for place in found.places.values())
+
+
+# ---- the ends of blocks ----------------------------------------------------------------------------------------------
 
 
 Returning = Callable[[Any], str]

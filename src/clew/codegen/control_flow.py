@@ -1,8 +1,9 @@
-"""Conditions made of several: a branch that only says whether both, or either, of two values are true.
+"""Branches and loops as Python statements: ``if``, ``while`` and ``for``.
 
-In come a branch or loop and the value whose truth its head asks for; where a branch right before it makes nothing but
-that truth, out comes the expression for it: ``a and b``, ``a or b``. The second value is computed only if the first
-does not decide, as in the branch. Such a branch has no statements of its own.
+In comes a node whose layout the plan has; out come its lines, those of its bodies indented under their heads. Every
+line knows the node it comes from, at any depth, and belongs to the node of the outer graph that it is a part of. A
+branch that only says whether both, or either, of two values are true has no statements of its own: it becomes ``a and
+b`` or ``a or b`` in the head that asks for it, where the second is computed only if the first does not decide.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from clew.codegen.statements import is_raise, operand, raises, texts_inside
 from clew.ir.arguments import references
 from clew.ir.control_flow import closing_branch, control_of, output_of, returned
 from clew.ir.node import Node
+
+# ---- conditions made of several --------------------------------------------------------------------------------------
 
 
 class Joined(NamedTuple):
@@ -115,6 +118,9 @@ def joined_head(test: Any, plan: Plan) -> Joined | None:
     first = joined(found.branch, found.predicate, plan)
     written |= set() if first is None else {first.item, first.branch, *plan.inside[first.branch]}
     return found if written.issuperset(_working(test)) else None
+
+
+# ---- statements ------------------------------------------------------------------------------------------------------
 
 
 class ControlWriter:

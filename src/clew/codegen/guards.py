@@ -1,7 +1,10 @@
-"""The cheap test in front of each kind of guard in generated code.
+"""Guards as code: an ``if`` with a cheap condition, and under it the call that raises.
 
-A subject (the guarded value, as code) and the expected value come in; out comes the expression that is true wherever
-the guard could fail. It may be true too often: then the guard itself is asked, and it knows exactly.
+The guards of a graph come in as data, those on computed values as nodes. Each kind of test has a writer of its
+condition (``WRITERS``), which is given the subject as code and the value that is expected. What is computed for a guard
+alone, right before it, stands inside of the condition and is computed once.
+
+Always holds: a condition may be true too often, since the guard itself has the last word, but never too seldom.
 """
 
 from __future__ import annotations
@@ -119,6 +122,8 @@ WRITERS: dict[str, Callable[[Subject, Any], Condition]] = {
 }
 """The conditions of the tests that every guard may have, by their names."""
 
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
 
 _INTEGER_RESULT = frozenset({operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod})
 _TRUTHS = frozenset({*COMPARING, operator.is_, operator.is_not, bool})

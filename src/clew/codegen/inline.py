@@ -1,7 +1,10 @@
 """Which nodes are written inside of the statement that uses them: ``while x.norm() > 1:`` instead of three lines.
 
-In come a node and one of its arguments; out come the nodes right before it that make this argument and nothing else.
-They are taken only as long as the expression computes them in the very order in which they stand.
+For code that runs (``tree_before``): a node and one of its arguments come in; out come the nodes right before it that
+make this argument and nothing else. For code that is shown to people (``inlined_for_reading``): the nodes of a block
+come in; out come those that have no line of their own, because they are sizes, facts and attributes, or values without
+a name of the user's that the next statement alone uses. Always holds: an expression computes its nodes in the very
+order in which they stand, and stays short.
 """
 
 from __future__ import annotations
@@ -62,6 +65,8 @@ def write_inside(nodes: list[Node], scope: Scope, root: str) -> None:
     for node in reversed(nodes):
         scope.write_inline(node, expression(node, scope, root), is_operator(node))
 
+
+# ---- code for reading ------------------------------------------------------------------------------------------------
 
 _WIDTH = 108
 _FACTS = frozenset({"shape", "dtype", "device", "ndim"})

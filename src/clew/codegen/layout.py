@@ -1,8 +1,10 @@
-"""Which variables branches and loops use: the names that a person would have chosen.
+"""Plans a piece of code: how branches and loops are laid out, which variables they use, what is freed where.
 
-In comes a branch or a loop of a block that is being planned; its layout goes to the plan. An operand keeps its name
-inside, a value carried by a loop keeps the variable it starts in, and a new value goes straight to the variable where
-it is wanted, always provided that nobody still needs what that variable held before.
+The nodes of a function come in, with the graphs inside them; out comes a ``Plan``. A branch or loop whose parts are
+written out becomes a block of statements over a copy of its bodies, because one body may stand at several places; any
+other stays a call. Graphs that are handed to other functions become functions of their own. An operand keeps its name
+inside of a block, a value carried by a loop keeps the variable it starts in, and a new value goes straight to the
+variable where it is wanted. Always holds: no variable is overwritten while anybody still needs what it held.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from clew.ir.arguments import Body, is_leaf, leaves, references, with_bodies
 from clew.ir.control_flow import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, output_of, returned
 from clew.ir.interpreter import last_uses
 from clew.ir.node import Node
+
+# ---- variables of branches and loops ---------------------------------------------------------------------------------
 
 
 class ControlPlanner:
@@ -307,6 +311,8 @@ def _returned_inputs(body: Any, place: int | None) -> list[int]:
     values = [branch.operands[number] for number in numbers]
     return [inputs.index(value) for value in values if isinstance(value, Node) and value in inputs]
 
+
+# ---- functions -------------------------------------------------------------------------------------------------------
 
 _MOST_INDENTED = 80
 """Python reads no line that is indented by a hundred steps."""

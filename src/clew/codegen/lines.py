@@ -1,4 +1,9 @@
-"""Lines of generated code, each with the node it belongs to, and what is known of a function while it is written."""
+"""Lines of generated code, each with the node it belongs to, and their comments.
+
+A ``Draft`` collects the lines of one function while it is written. A ``Commentator`` adds, for reading, where a line
+comes from and the type of its value: off by default, ``print_readable`` turns it on. All text that comes from outside
+is kept on one line.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""From where to where the values of a block are needed, seen as code sees it.
+"""What is decided about a piece of code before a line of it is written: layouts and lifetimes.
 
-The nodes of a block come in, with its branches and loops; out comes for each node what nobody needs after it. Results
-of a branch or loop that are used one by one are made by that statement itself: the ``getitem`` nodes that take them
-apart are silent, and all that take the same item are one value, represented by the first of them.
+``Plan`` and what it holds are data: the planner of ``layout`` fills them, the writers read them. ``Lifetimes`` is the
+liveness analysis of a block: its nodes come in, with its branches and loops; out comes for each node what nobody needs
+after it. Results of a branch or loop that are used one by one are made by that statement itself: the ``getitem`` nodes
+that take them apart are silent, and all that take the same item are one value, represented by the first of them.
 """
 
 from __future__ import annotations

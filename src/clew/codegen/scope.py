@@ -1,9 +1,12 @@
-"""The local names of generated functions: their parameters, and one name for the value of each node.
+"""Names in one piece of generated code: its local variables, and the objects it refers to.
 
-The nodes of a function come in, in order; out comes for each placeholder the parameter it is, and for the few nodes
-whose own name cannot stand in this function another one. Always holds: no two nodes of a function share a local name,
-no node has the name of the root, of a global that the code needs, or of another node's parameter. An inner function
-refers to no local of an outer one, so the two may well have the same names.
+``Locals``: the nodes of a function come in, in order; out comes for each placeholder the parameter it is, and for the
+few nodes whose own name cannot stand in this function another one. ``Scope``: an object that a dotted name reaches is
+imported the way a colleague would import it; any other is bound by a fresh name in the globals of the code.
+
+Always holds: no two nodes of a function share a local name, and no local has the name of the root or of a global that
+the code needs. No text of a graph gets into the code except through ``repr`` of a plain string or as a checked
+identifier, so no name, string or annotation can inject code.
 """
 
 from __future__ import annotations
@@ -150,6 +153,8 @@ class Locals:
                 self._names.reserve(name)
         return odd
 
+
+# ---- objects ---------------------------------------------------------------------------------------------------------
 
 _WHOLE_PACKAGES = frozenset({"torch", "operator", "math", "numpy", "jax", "tensorflow", "typing", "collections"})
 

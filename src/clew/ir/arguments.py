@@ -1,8 +1,9 @@
-"""Arguments of nodes: what they may hold, and how to walk them.
+"""Arguments of nodes: what they may hold, how to walk them, and the graphs among them.
 
 In come the nests that users write (lists, tuples, dicts, slices, ranges of nodes and plain values); out come the same
 nests with lists and dicts made immutable, because a node must hear of every change of its arguments. Walking never
-enters a nested graph: its inside belongs to itself.
+enters a nested graph: a body's arguments are its own nodes, and only its attributes are those of the outermost graph's
+root. ``bodies_of``, ``nested_graphs`` and ``all_nodes`` are for those who want to go inside.
 """
 
 from __future__ import annotations
@@ -147,6 +148,8 @@ def references(a: Any) -> list[Any]:
     """The nodes in the nest ``a``, each once, in the order of their first appearance."""
     return list(dict.fromkeys(leaf for leaf in leaves(a) if isinstance(leaf, Reference)))
 
+
+# ---- graphs among arguments ------------------------------------------------------------------------------------------
 
 FLAT: set[type] = {int, float, bool, str, type(None)}
 """Classes of arguments that hold no graph for certain; the class of nodes is added where it is defined."""

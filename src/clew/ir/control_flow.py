@@ -1,9 +1,9 @@
-"""Control flow in graphs: branches and loops whose bodies are nested graphs.
+"""Control flow in graphs: branches and loops whose bodies are nested graphs, and the rules that they keep.
 
 ``cond``, ``while_loop`` and ``for_loop`` are the targets of such nodes. Called with Python functions in the place of
 graphs they just run, so they are at the same time the meaning of those nodes. A body sees nothing but what it is given:
 loop-carried values first, then the item of a ``for``, then the operands. ``control_of`` reads a node and gives a
-``Branch`` or a ``Loop``; what a body returns is looked up with ``returned`` and ``closing_branch``.
+``Branch`` or a ``Loop``; ``check_control`` raises unless the bodies take and return what the node says.
 """
 
 from __future__ import annotations
@@ -208,6 +208,8 @@ def ends_of(body: Any) -> list[Any]:
     assert isinstance(branch, Branch)
     return [end for inner in branch.bodies for end in ends_of(inner)]
 
+
+# ---- the rules: what bodies take and return --------------------------------------------------------------------------
 
 _NEST_TYPES = (TupleType, ListType, DictType)
 

@@ -1,6 +1,7 @@
-"""How nodes, targets and annotations look in one line, in the spelling that users of torch.fx know.
+"""How nodes, targets, annotations and whole graphs look to people, in the spelling that users of torch.fx know.
 
-Pure functions from data to strings; the canonical text that parses back is in ``text``, the table in ``table``.
+Pure functions from data to strings: one line for a node, and ``table`` with one row for each node of a graph (opcode,
+name, target, args, kwargs, and types where any is known). The text that is read back as a graph is in ``text``.
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ def format_node(node: Any) -> str:
         return head
     return f"{head}(args = {format_argument(node.args)}, kwargs = {format_argument(node.kwargs)})"
 
+
+# ---- the table of a graph --------------------------------------------------------------------------------------------
 
 COLUMNS = ("opcode", "name", "target", "args", "kwargs")
 

@@ -1,6 +1,9 @@
-"""What belongs to the editing of graphs: where new nodes go, who is told of single edits, and an input without default.
+"""Graph: an ordered list of nodes, which is a program of one basic block, and the guards it relies on.
 
-Graphs keep the insertion point and the watchers; an ``InsertPoint`` puts back, after its ``with`` block, what it found.
+The nodes form a doubly linked list closed by a root, so that inserting, moving and erasing cost what they touch and
+nothing more. A graph is data: checking is in ``verify``, text in ``text``, Python in the room ``codegen``; methods
+that torch.fx's users expect here are thin calls of those. A graph knows where new nodes go (``InsertPoint``) and tells
+whoever asked of each edit (``Watchers``); whoever holds code made of the graph listens for changes.
 """
 
 from __future__ import annotations

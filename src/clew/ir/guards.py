@@ -3,7 +3,8 @@
 A ``Guard`` names a *subject* (an expression over inputs, attributes of the root and variables), a *test* with the
 value that it expects, a *kind*, the line of the user that relied on it, and a reason. ``graph.guards`` lists those of a
 graph: they are checked before the program runs and are no part of it. A guard on a value that the program computes
-stays a node, a call of ``guard``, and is listed too, as the kind ``computed``.
+stays a node, a call of ``guard``, and is listed too, as the kind ``computed``; it may be deferred where nothing may
+wait for the device (see ``Waiting``).
 
 Always holds: the inputs in a subject are placeholders of the graph that has the guard, so renaming one renames it here.
 """
@@ -519,6 +520,9 @@ def rename_attributes(graph: Graph, change: Callable[[str], str]) -> None:
         graph.set_guards(tuple(one.mapped(moved) for one in graph._guards))
 
 
+# ---- deferred guards on computed values ------------------------------------------------------------------------------
+
+
 _asked_for: contextvars.ContextVar[bool] = contextvars.ContextVar("clew_deferring", default=False)
 
 
@@ -552,7 +556,12 @@ _kept: weakref.WeakKeyDictionary[Graph, list[_Kept]] = weakref.WeakKeyDictionary
 
 
 class Waiting:
-    """A guard on the truth of an array that can wait."""
+    """A guard on the truth of an array, whose answer can wait for ``confirm``.
+
+    While a user records a CUDA graph, and inside of ``deferring()``, such a guard keeps the array instead of looking at
+    it. Only a guard behind which all can be computed whatever it says is one (``can_wait``): nothing writes, and
+    nothing indexes, allocates or loops by a value. All others are checked at once.
+    """
 
     def __init__(self, node: Node) -> None:
         self.guard = guard_of(node)

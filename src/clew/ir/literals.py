@@ -1,8 +1,10 @@
-"""Plain values as Python expressions that evaluate back to equal values.
+"""Values and type annotations as text, and back.
 
-In comes any value that may stand in an argument of a node; out comes source text. Names of classes and functions in
-it are asked of ``name_of``, so that the writer decides how they are reached. Nothing is ever printed by a ``repr``
-that was not checked: an object without a safe spelling goes through ``name_of`` as an object of its own.
+``Speller`` writes any value that may stand in an argument of a node as a Python expression that evaluates to an equal
+one. Names of classes and functions are asked of ``name_of``, so that the writer decides how they are reached; no
+``repr`` is trusted unchecked. ``Reader`` reads such text without evaluating it: names are looked up by ``lookup``, and
+only constructors that do nothing but hold what they are given are called (see ``may_construct``). ``AnnotationReader``
+reads types too, such as ``list[int]`` or ``int | None``. A fault in the text is a TextError that shows the line.
 """
 
 from __future__ import annotations
@@ -209,6 +211,8 @@ _WRITERS: dict[type, Callable[[Speller, Any], str]] = {
 }
 
 
+# ---- reading: the text and the place in it ---------------------------------------------------------------------------
+
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _BLANKS = " \t\r\n#"  # the empty string, which stands for the end of the text, is in it too
 _WIDTH = 120
@@ -287,6 +291,8 @@ class Scanner:
         number = where.partition(":")[0]
         return TextError(f"{number}: {what}", where=where, why=why, fixes=fixes)
 
+
+# ---- reading values --------------------------------------------------------------------------------------------------
 
 _OBJECT = re.compile(r"@\d+", re.ASCII)
 _MEMBERS = re.compile(r"(?:\.[A-Za-z_]\w*)*", re.ASCII)
@@ -544,6 +550,9 @@ _BY_FIRST: dict[str, Callable[[Reader], Any]] = {
     ".": Reader.ellipsis,
     **dict.fromkeys("-0123456789", Reader.number),
 }
+
+
+# ---- annotations -----------------------------------------------------------------------------------------------------
 
 
 class _Unnamed(LookupError):

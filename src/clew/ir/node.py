@@ -1,6 +1,16 @@
-"""The six opcodes, and which targets fit them.
+"""Node: one step of a graph, in one of six opcodes.
 
-An opcode, a target and the name of a node come in; a target that does not fit is an error that names the node.
+| opcode        | target            | args, kwargs                 | value                                  |
+|---------------|-------------------|------------------------------|----------------------------------------|
+| placeholder   | parameter's name  | () or (default value,)       | an input                               |
+| get_attr      | dotted path       | ()                           | an attribute of the root               |
+| call_function | the function      | the function's               | target(*args, **kwargs)                |
+| call_method   | the method's name | the object, then the method's| getattr(args[0], target)(*args[1:], ..)|
+| call_module   | dotted path       | the module's                 | root.path(*args, **kwargs)             |
+| output        | "output"          | (the result,)                | what the graph returns                 |
+
+Always holds: ``a in b.users`` exactly when ``b`` appears in the arguments of ``a``. Every change of a field that
+generated code depends on is announced to the graph, so that code follows by itself.
 """
 
 from __future__ import annotations
@@ -57,8 +67,15 @@ def check_opcode(op: str, target: Any, name: str) -> None:
         )
 
 
+# ---- attributes that users set ---------------------------------------------------------------------------------------
+
+
 class FreeAttributes:
-    """The part of a node that keeps attributes which are no fields."""
+    """Attributes that users put on nodes besides the fields that nodes have: ``node.visited = True``.
+
+    Nearly no node has any, so a node spends no room on a dictionary for them: the graph keeps them under their nodes.
+    Nodes learn to look there when the first is set, because a ``__getattr__`` makes every read of a field slower.
+    """
 
     __slots__ = ()
 
@@ -89,6 +106,8 @@ def _find(node: Any, name: str) -> Any:
 def _missing(node: Any, name: str) -> AttributeError:
     return AttributeError(f"{type(node).__name__!r} object has no attribute {name!r}", name=name, obj=node)
 
+
+# ---- nodes -----------------------------------------------------------------------------------------------------------
 
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 _ANNOUNCED = frozenset({"op", "target", "type", "value_type"})

@@ -1,9 +1,9 @@
 """The nodes of a graph in order: how they are walked, and the list that a walk leaves behind.
 
 The nodes are linked, and a walk follows the links: erasing, inserting and moving nodes meanwhile is fine. A walk that
-comes to the end of a graph whose order has not changed meanwhile leaves that order behind as a list, and until the next
-such change walks follow the list, at the cost of walking a list. A change empties it; a walk under way then goes on
-along the links from the node it stands on. So what a walk meets never depends on whether there is a list.
+reaches the end of a graph whose order has not changed meanwhile caches that order as a list, and until the next change
+walks follow the list, at the cost of walking a list. A change empties it; a walk under way then goes on along the links
+from the node it stands on. So what a walk meets never depends on whether there is a list.
 """
 
 from __future__ import annotations

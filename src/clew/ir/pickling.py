@@ -1,9 +1,10 @@
-"""Saved values that load where the code is not that they were made with.
+"""Graphs and values as data for pickle that loads where the code they were made with is not.
 
-In come values; out come bytes and the arrays and modules of frameworks among them, which whoever saves the whole saves
-by its own means. Functions and classes are saved by name. On loading they are looked for; for a class that is not there
-one of the same name is made, a record that holds what objects of the class held, and for a function something that
-says so when it is called. Nothing else is run on loading than by pickle anywhere.
+Values: functions and classes are saved by name; arrays and modules of frameworks are handed back, for whoever saves the
+whole to save by its own means. On loading, a class that is gone becomes a record of the same name, a function that is
+gone something that says so when it is called. Graphs: a flat table, a column for each field and no recursion over
+nodes; arguments have holes where nodes stand, so that equal arguments are one object. Notes in ``meta`` that pickle
+refuses (fake tensors) stay behind. Always holds: loading runs no source code.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ _FRAMEWORKS = frozenset({"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras
 _namedtuple: Any = collections.namedtuple
 _HOLDING = ("__array__", "state_dict")
 """What arrays, modules and optimizers have."""
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
 
 
 class Missing:
@@ -251,6 +255,9 @@ def _found(module: str, name: str, imports: bool = False) -> Any:
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
+
+
+# ---- graphs ----------------------------------------------------------------------------------------------------------
 
 
 class Index(int):

@@ -8,9 +8,9 @@
       size %x.shape[1] equals 7
     }
 
-Behind ``where`` stand the guards that are checked before the graph runs. A graph comes in and is left as it is. No
-string in it can break out of its line. Objects that no name reaches print as ``@0``, ``@1`` and are listed in a comment
-at the top; ``text_and_objects`` hands them over for ``parse``.
+Behind ``where`` stand the guards. No string in a graph can break out of its line. Objects that no name reaches print as
+``@0``, ``@1`` and are listed in a comment at the top; ``text_and_objects`` hands them over for ``parse``. Reading runs
+nothing of the text; what comes out keeps the rules of ``verify``, or a TextError names the line.
 """
 
 from __future__ import annotations
@@ -258,6 +258,8 @@ def _place(source: SourceLine) -> str:
     place = f"{_bare(_UNQUOTED_PLACE, source.filename)}:{source.lineno}"
     return f"{place} in {_bare(_UNQUOTED_PLACE, source.function)}" if source.function else place
 
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
 
 _TAKEN = frozenset(keyword.kwlist) | frozenset(
     "torch tree inf nan device pytree NoneType float complex getattr slice range set frozenset list tuple dict "
