@@ -1,4 +1,11 @@
-"""The types of TorchScript's values as plain nests of texts: ``"Tensor"``, ``("optional", ("list", "int"))``."""
+"""Programs of TorchScript, scripted or traced, as graphs of torch functions that are called like the original.
+
+The graph of a module or function comes in, with all its calls inlined; out comes a graph module with the same
+parameters, or a graph function. ``Blocks`` walks one block and keeps what each of its values is here; a block inside a
+branch or loop becomes a nested graph, which is handed what it uses of the blocks around it. So generated code has
+``if``, ``for``, ``while``. Arguments are checked and converted as the program declares them. An operator that has no
+counterpart (``torchscript_operators``) is an error.
+"""
 
 from __future__ import annotations
 
@@ -30,120 +37,117 @@ from clew.ir.source import SourceLine
 from clew.runtime.function import GraphFunction
 from clew.runtime.module import GraphModule
 
-_SIMPLE = {
-    "TensorType": "Tensor",
-    "IntType": "int",
-    "FloatType": "float",
-    "BoolType": "bool",
-    "StringType": "str",
-    "NumberType": "number",
-    "ComplexType": "complex",
-    "DeviceObjType": "Device",
-    "GeneratorType": "Generator",
-    "NoneType": "NoneType",
-    "AnyType": "Any",
-}
+# ---- modules and functions -------------------------------------------------------------------------------------------
 
 
-def spec_of(kind: Any) -> Any:
-    """The nest for a type; an error for one that Python has no plain value for."""
-    name = kind.kind()
-    if name in _SIMPLE:
-        return _SIMPLE[name]
-    if name == "OptionalType":
-        return ("optional", spec_of(kind.getElementType()))
-    if name == "ListType":
-        return ("list", spec_of(kind.getElementType()))
-    if name == "TupleType":
-        return ("tuple", *(spec_of(part) for part in kind.elements()))
-    if name == "DictType":
-        return ("dict", spec_of(kind.getKeyType()), spec_of(kind.getValueType()))
-    raise InteropError(
-        f"a value of the TorchScript type {kind.annotation_str} cannot be converted",
-        why="only tensors, numbers, texts and nests of these are",
-    )
+class ScriptedModule(GraphModule):
+    """The module of a TorchScript program."""
+
+    @property
+    def _self(self) -> Any:
+        """The object whose attributes the graph sets."""
+        return self
 
 
-_INTEGERS = re.compile(r"Tuple\[int(, int)*\]")
-_FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+def from_torchscript(source: Any, method: str = "forward") -> Any:
+    """A module or function that computes what a scripted or traced one does, called in the same way.
+
+    Of a module one method is taken, ``forward`` or one that was exported to TorchScript.
+    """
+    if isinstance(source, torch.jit.ScriptFunction):
+        blocks = _converted(source.inlined_graph, source.schema, None)
+        root = _root_of(None, blocks)
+        return GraphFunction(root, blocks.graph, str(source.name))
+    if not isinstance(source, torch.jit.ScriptModule):
+        raise InteropError(
+            f"a {type(source).__module__}.{type(source).__qualname__} is no program of TorchScript",
+            fixes=["torch.jit.script(model) or torch.jit.trace(model, args) makes one", "clew.trace captures Python"],
+        )
+    if not source._c._has_method(method):
+        raise InteropError(f"the TorchScript module {source.original_name} has no method {method!r}")
+    compiled = source._c._get_method(method)
+    blocks = _converted(compiled.inlined_graph, compiled.schema, source)
+    root = _root_of(source, blocks)
+    module = ScriptedModule(root, blocks.graph, source.original_name)
+    share_registers(root, module)
+    for path in blocks.written:
+        _copy_attribute(source, module, path)
+    _copy_modes(source, module)
+    return module
 
 
-def outer_values(block: Any) -> Iterator[str]:
-    """The names of the values that a block uses and does not make, in the order of first use."""
-    made = {value.debugName() for value in block.inputs()}
-    for node in block.nodes():
-        names = [value.debugName() for value in node.inputs()]
-        names += [name for inner in node.blocks() for name in outer_values(inner)]
-        yield from (name for name in names if name not in made)
-        made |= {value.debugName() for value in node.outputs()}
-    yield from (value.debugName() for value in block.outputs() if value.debugName() not in made)
+def _converted(graph: Any, schema: Any, module: Any) -> Blocks:
+    """The graph of a TorchScript program as one of Clew."""
+    blocks = Blocks(Graph(), graph)
+    inputs = list(graph.inputs())
+    arguments = list(schema.arguments)
+    if module is not None:
+        blocks.bind_module(inputs.pop(0))
+        arguments.pop(0)
+    placed = []
+    for value, argument in zip(inputs, arguments, strict=True):
+        default = (argument.default_value,) if argument.has_default_value() else ()
+        kind = {"keyword_only": True} if argument.kwarg_only else {}
+        placed.append((value, argument, blocks.graph.create_node("placeholder", argument.name, default, kind)))
+    for value, argument, node in placed:
+        spec = spec_of(argument.type)
+        if spec == "Tensor":
+            blocks.graph.call_function(require_tensor, (node, argument.name))
+        elif spec != "Any":
+            declared = (node, spec, argument.name)
+            node = blocks.graph.create_node("call_function", as_declared, declared, {}, argument.name)
+        blocks.bind(value, node)
+    blocks.run(graph)
+    results = [blocks.value(output) for output in graph.outputs()]
+    blocks.graph.output(results[0] if len(results) == 1 else tuple(results) or None)
+    blocks.graph.eliminate_dead_code(is_impure_node=_is_kept)
+    return blocks
 
 
-def constant_of(value: Any, known: dict[str, Any]) -> Any:
-    """The value of a constant, made in this block or known from outside; None if it is computed."""
-    if value.node().kind() == "prim::Constant":
-        return value.toIValue()
-    found = known.get(value.debugName())
-    return None if isinstance(found, Node) else found
+def _is_kept(node: Any) -> bool:
+    """What checks an argument stays, also where the argument is not used."""
+    return node.target is as_declared or node.is_impure()
 
 
-def _all_nodes(block: Any) -> Iterator[Any]:
-    for node in block.nodes():
-        yield node
-        for inner in node.blocks():
-            yield from _all_nodes(inner)
+def _root_of(source: Any, blocks: Blocks) -> Any:
+    """A plain module with the parameters, buffers and attributes of a TorchScript module, and the constants."""
+    root = torch.nn.Module() if source is None else _mirrored(source)
+    for path in dict.fromkeys(node.target for node in all_nodes(blocks.graph) if node.op == "get_attr"):
+        if path in blocks.constants:
+            root.register_buffer(path, blocks.constants[path], persistent=False)
+    for path in blocks.attributes:
+        _copy_attribute(source, root, path)
+    return root
 
 
-def written_paths(graph: Any) -> frozenset[str]:
-    """The paths of the attributes that a program sets."""
-    return frozenset(
-        _path_of(next(iter(node.inputs())), node.s("name"))
-        for node in _all_nodes(graph)
-        if node.kind() == "prim::SetAttr"
-    )
+def _mirrored(source: Any) -> torch.nn.Module:
+    module = torch.nn.Module()
+    module.training = getattr(source, "training", False)  # a frozen module has no mode any more
+    for name, value in source.named_parameters(recurse=False):
+        is_parameter = isinstance(value, torch.nn.Parameter)
+        module.register_parameter(name, value if is_parameter else torch.nn.Parameter(value, value.requires_grad))
+    for name, value in source.named_buffers(recurse=False):
+        module.register_buffer(name, value)
+    for name, child in source.named_children():
+        module.add_module(name, _mirrored(child))
+    return module
 
 
-def _path_of(owner: Any, name: str) -> str:
-    made = owner.node()
-    if made.kind() == "prim::GetAttr":
-        return f"{_path_of(made.input(), made.s('name'))}.{name}"
-    return name
+def _copy_attribute(source: Any, root: torch.nn.Module, path: str) -> None:
+    """Give the root an attribute that is neither a parameter nor a buffer: a number, a text, a list."""
+    holder, _, name = path.rpartition(".")
+    owner = root.get_submodule(holder)
+    if name not in owner._parameters and name not in owner._buffers and name != "training":
+        value = getattr(operator.attrgetter(holder)(source) if holder else source, name)
+        object.__setattr__(owner, name, list(value) if isinstance(value, list) else value)
 
 
-def changes_lists(graph: Any) -> bool:
-    """Whether some operator of a program changes a list or dict in place."""
-    for node in _all_nodes(graph):
-        text = node.schema()
-        if text != "(no schema)":
-            for argument in torch._C.parse_schema(text).arguments:
-                kind = str(argument.type)
-                is_write = argument.alias_info is not None and argument.alias_info.is_write
-                if is_write and kind.startswith(("List[", "Dict[")):
-                    return True
-    return False
+def _copy_modes(source: Any, module: torch.nn.Module) -> None:
+    for path, part in source.named_modules():
+        module.get_submodule(path).training = getattr(part, "training", False)
 
 
-_WRITABLE = frozenset("str int bool float Tensor NoneType Device List[int] List[float] List[bool] List[str]".split())
-
-
-def check_text(node: Any, kinds: list[str]) -> None:
-    """Refuse to write values in a text of which it is not known how TorchScript writes them."""
-    for kind in kinds:
-        inner = kind.removeprefix("Optional[").removesuffix("]") if kind.startswith("Optional[") else kind
-        if inner not in _WRITABLE and not _INTEGERS.fullmatch(inner):
-            raise unknown(node.kind(), f"it writes a {kind} in a text, which TorchScript does otherwise than Python")
-
-
-def source_of(node: Any) -> SourceLine | None:
-    """The line of the user's program that a node comes from."""
-    found = _FRAME.search(node.sourceRange())
-    return None if found is None else SourceLine(found["file"], int(found["line"]), "forward")
-
-
-def kind_of(kind: Any) -> str:
-    """The type of a value in TorchScript's words, whatever else is known of a tensor."""
-    return "Tensor" if kind.kind() == "TensorType" else str(kind.annotation_str)
-
+# ---- nodes and blocks ------------------------------------------------------------------------------------------------
 
 _FOREVER = 2**63 - 1
 _FOLDED = frozenset({operator.is_, operator.is_not, operator.eq, operator.ne, operator.not_, operator.lt, operator.gt})
@@ -493,108 +497,120 @@ _HANDLERS: dict[str, Callable[[Blocks, Any], None]] = {
 }
 
 
-class ScriptedModule(GraphModule):
-    """The module of a TorchScript program."""
+# ---- facts about a graph of TorchScript ------------------------------------------------------------------------------
 
-    @property
-    def _self(self) -> Any:
-        """The object whose attributes the graph sets."""
-        return self
+_INTEGERS = re.compile(r"Tuple\[int(, int)*\]")
+_FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 
 
-def from_torchscript(source: Any, method: str = "forward") -> Any:
-    """A module or function that computes what a scripted or traced one does, called in the same way.
-
-    Of a module one method is taken, ``forward`` or one that was exported to TorchScript.
-    """
-    if isinstance(source, torch.jit.ScriptFunction):
-        blocks = _converted(source.inlined_graph, source.schema, None)
-        root = _root_of(None, blocks)
-        return GraphFunction(root, blocks.graph, str(source.name))
-    if not isinstance(source, torch.jit.ScriptModule):
-        raise InteropError(
-            f"a {type(source).__module__}.{type(source).__qualname__} is no program of TorchScript",
-            fixes=["torch.jit.script(model) or torch.jit.trace(model, args) makes one", "clew.trace captures Python"],
-        )
-    if not source._c._has_method(method):
-        raise InteropError(f"the TorchScript module {source.original_name} has no method {method!r}")
-    compiled = source._c._get_method(method)
-    blocks = _converted(compiled.inlined_graph, compiled.schema, source)
-    root = _root_of(source, blocks)
-    module = ScriptedModule(root, blocks.graph, source.original_name)
-    share_registers(root, module)
-    for path in blocks.written:
-        _copy_attribute(source, module, path)
-    _copy_modes(source, module)
-    return module
+def outer_values(block: Any) -> Iterator[str]:
+    """The names of the values that a block uses and does not make, in the order of first use."""
+    made = {value.debugName() for value in block.inputs()}
+    for node in block.nodes():
+        names = [value.debugName() for value in node.inputs()]
+        names += [name for inner in node.blocks() for name in outer_values(inner)]
+        yield from (name for name in names if name not in made)
+        made |= {value.debugName() for value in node.outputs()}
+    yield from (value.debugName() for value in block.outputs() if value.debugName() not in made)
 
 
-def _converted(graph: Any, schema: Any, module: Any) -> Blocks:
-    """The graph of a TorchScript program as one of Clew."""
-    blocks = Blocks(Graph(), graph)
-    inputs = list(graph.inputs())
-    arguments = list(schema.arguments)
-    if module is not None:
-        blocks.bind_module(inputs.pop(0))
-        arguments.pop(0)
-    placed = []
-    for value, argument in zip(inputs, arguments, strict=True):
-        default = (argument.default_value,) if argument.has_default_value() else ()
-        kind = {"keyword_only": True} if argument.kwarg_only else {}
-        placed.append((value, argument, blocks.graph.create_node("placeholder", argument.name, default, kind)))
-    for value, argument, node in placed:
-        spec = spec_of(argument.type)
-        if spec == "Tensor":
-            blocks.graph.call_function(require_tensor, (node, argument.name))
-        elif spec != "Any":
-            declared = (node, spec, argument.name)
-            node = blocks.graph.create_node("call_function", as_declared, declared, {}, argument.name)
-        blocks.bind(value, node)
-    blocks.run(graph)
-    results = [blocks.value(output) for output in graph.outputs()]
-    blocks.graph.output(results[0] if len(results) == 1 else tuple(results) or None)
-    blocks.graph.eliminate_dead_code(is_impure_node=_is_kept)
-    return blocks
+def constant_of(value: Any, known: dict[str, Any]) -> Any:
+    """The value of a constant, made in this block or known from outside; None if it is computed."""
+    if value.node().kind() == "prim::Constant":
+        return value.toIValue()
+    found = known.get(value.debugName())
+    return None if isinstance(found, Node) else found
 
 
-def _is_kept(node: Any) -> bool:
-    """What checks an argument stays, also where the argument is not used."""
-    return node.target is as_declared or node.is_impure()
+def _all_nodes(block: Any) -> Iterator[Any]:
+    for node in block.nodes():
+        yield node
+        for inner in node.blocks():
+            yield from _all_nodes(inner)
 
 
-def _root_of(source: Any, blocks: Blocks) -> Any:
-    """A plain module with the parameters, buffers and attributes of a TorchScript module, and the constants."""
-    root = torch.nn.Module() if source is None else _mirrored(source)
-    for path in dict.fromkeys(node.target for node in all_nodes(blocks.graph) if node.op == "get_attr"):
-        if path in blocks.constants:
-            root.register_buffer(path, blocks.constants[path], persistent=False)
-    for path in blocks.attributes:
-        _copy_attribute(source, root, path)
-    return root
+def written_paths(graph: Any) -> frozenset[str]:
+    """The paths of the attributes that a program sets."""
+    return frozenset(
+        _path_of(next(iter(node.inputs())), node.s("name"))
+        for node in _all_nodes(graph)
+        if node.kind() == "prim::SetAttr"
+    )
 
 
-def _mirrored(source: Any) -> torch.nn.Module:
-    module = torch.nn.Module()
-    module.training = getattr(source, "training", False)  # a frozen module has no mode any more
-    for name, value in source.named_parameters(recurse=False):
-        is_parameter = isinstance(value, torch.nn.Parameter)
-        module.register_parameter(name, value if is_parameter else torch.nn.Parameter(value, value.requires_grad))
-    for name, value in source.named_buffers(recurse=False):
-        module.register_buffer(name, value)
-    for name, child in source.named_children():
-        module.add_module(name, _mirrored(child))
-    return module
+def _path_of(owner: Any, name: str) -> str:
+    made = owner.node()
+    if made.kind() == "prim::GetAttr":
+        return f"{_path_of(made.input(), made.s('name'))}.{name}"
+    return name
 
 
-def _copy_attribute(source: Any, root: torch.nn.Module, path: str) -> None:
-    """Give the root an attribute that is neither a parameter nor a buffer: a number, a text, a list."""
-    holder, _, name = path.rpartition(".")
-    owner = root.get_submodule(holder)
-    if name not in owner._parameters and name not in owner._buffers and name != "training":
-        value = getattr(operator.attrgetter(holder)(source) if holder else source, name)
-        object.__setattr__(owner, name, list(value) if isinstance(value, list) else value)
+def changes_lists(graph: Any) -> bool:
+    """Whether some operator of a program changes a list or dict in place."""
+    for node in _all_nodes(graph):
+        text = node.schema()
+        if text != "(no schema)":
+            for argument in torch._C.parse_schema(text).arguments:
+                kind = str(argument.type)
+                is_write = argument.alias_info is not None and argument.alias_info.is_write
+                if is_write and kind.startswith(("List[", "Dict[")):
+                    return True
+    return False
 
 
-def _copy_modes(source: Any, module: torch.nn.Module) -> None:
-    for path, part in source.named_modules():
-        module.get_submodule(path).training = getattr(part, "training", False)
+_WRITABLE = frozenset("str int bool float Tensor NoneType Device List[int] List[float] List[bool] List[str]".split())
+
+
+def check_text(node: Any, kinds: list[str]) -> None:
+    """Refuse to write values in a text of which it is not known how TorchScript writes them."""
+    for kind in kinds:
+        inner = kind.removeprefix("Optional[").removesuffix("]") if kind.startswith("Optional[") else kind
+        if inner not in _WRITABLE and not _INTEGERS.fullmatch(inner):
+            raise unknown(node.kind(), f"it writes a {kind} in a text, which TorchScript does otherwise than Python")
+
+
+def source_of(node: Any) -> SourceLine | None:
+    """The line of the user's program that a node comes from."""
+    found = _FRAME.search(node.sourceRange())
+    return None if found is None else SourceLine(found["file"], int(found["line"]), "forward")
+
+
+def kind_of(kind: Any) -> str:
+    """The type of a value in TorchScript's words, whatever else is known of a tensor."""
+    return "Tensor" if kind.kind() == "TensorType" else str(kind.annotation_str)
+
+
+# ---- types, as plain nests of texts ----------------------------------------------------------------------------------
+
+_SIMPLE = {
+    "TensorType": "Tensor",
+    "IntType": "int",
+    "FloatType": "float",
+    "BoolType": "bool",
+    "StringType": "str",
+    "NumberType": "number",
+    "ComplexType": "complex",
+    "DeviceObjType": "Device",
+    "GeneratorType": "Generator",
+    "NoneType": "NoneType",
+    "AnyType": "Any",
+}
+
+
+def spec_of(kind: Any) -> Any:
+    """The nest for a type; an error for one that Python has no plain value for."""
+    name = kind.kind()
+    if name in _SIMPLE:
+        return _SIMPLE[name]
+    if name == "OptionalType":
+        return ("optional", spec_of(kind.getElementType()))
+    if name == "ListType":
+        return ("list", spec_of(kind.getElementType()))
+    if name == "TupleType":
+        return ("tuple", *(spec_of(part) for part in kind.elements()))
+    if name == "DictType":
+        return ("dict", spec_of(kind.getKeyType()), spec_of(kind.getValueType()))
+    raise InteropError(
+        f"a value of the TorchScript type {kind.annotation_str} cannot be converted",
+        why="only tensors, numbers, texts and nests of these are",
+    )

@@ -1,8 +1,8 @@
-"""The effects of all nodes of a graph, asked once for calls that are alike.
+"""The effects of all nodes of a graph, asked once for equal calls.
 
 Frameworks answer what a call does from its function and arguments, which takes time; a large graph makes few different
-calls. Two calls are alike if they have the same target and the same literals, and nodes with the same annotations and
-types at the same places: all that a framework can know of a node ahead of a run.
+calls. The cache key is the target, the literals, and for nodes the annotations and types at their places: all that a
+framework can know of a node ahead of a run.
 """
 
 from __future__ import annotations

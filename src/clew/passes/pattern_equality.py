@@ -1,8 +1,8 @@
-"""When a piece of a pattern is like a piece of a graph: literals, attributes, modules and calls.
+"""When a piece of a pattern equals a piece of a graph: literals, attributes, modules and calls.
 
 In come two values or two nodes, out comes yes or no, or the pairs of arguments that are still to be compared.
-Likeness is strict, because a pattern that matches falsely changes a program: ``1``, ``1.0`` and ``True`` are three
-literals, ``0.0`` and ``-0.0`` two, nan is like nan. Stateless modules and plain constant tensors are literals too.
+Equality is strict, because a pattern that matches falsely changes a program: ``1``, ``1.0`` and ``True`` are three
+literals, ``0.0`` and ``-0.0`` two, nan equals nan. Stateless modules and plain constant tensors are literals too.
 What has state (a module with parameters, a parameter, a buffer) is bound by its class, as a stand-in for any such;
 a graph module keeps its plain tensors as buffers, so those of a pattern that is one are bound in this way as well.
 """

@@ -1,6 +1,8 @@
-"""Generated source becomes a function, whose tracebacks show its lines.
+"""Generated source becomes a function, whose tracebacks show its lines and lead to the user's own.
 
-The text is put into ``linecache`` under a name of its own and taken out again when the function is gone.
+The text is put into ``linecache`` under a name of its own and taken out again when the function is gone. When such code
+fails, ``note_origin`` adds a note to the error: which line failed, and where the captured program has it. The error
+itself stays the user's, unchanged.
 """
 
 from __future__ import annotations

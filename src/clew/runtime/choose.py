@@ -1,6 +1,7 @@
 """Which framework a program is of, and which callable a captured graph becomes.
 
-A graph becomes a framework's own module where its root is one, and a function otherwise.
+A graph becomes a framework's own module where its root is one, and a function otherwise. The files that make them are
+imported when they are needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The guards of a graph asked before a call: which one fails, if any, without running anything of the program.
+"""GraphFunction: a graph, the object that holds its attributes, and the generated code, callable.
 
-``entrance_test`` gives a function of the graph's own arguments that is false where a guard does not hold. It is made of
-the guards, which are data, and raises nothing of its own. ``first_failing`` names the guard.
+It knows no framework. After an edit of the graph the next call, or the next look at ``code``, uses new code. From the
+second call on a framework may run code that is bound to the root (``_bind``), for as long as that does the same.
+``entrance_test`` makes the test of a graph's guards, which runs nothing of the program; ``first_failing`` names the
+guard that fails. ``PlainCapture`` is the capture of a function whose framework has no modules.
 """
 
 from __future__ import annotations
@@ -23,40 +25,9 @@ from clew.ir.guards import Guard, Guards, evaluate
 from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.direct import Body, direct_call
-from clew.runtime.fast.module_fingerprint import Standing
+from clew.runtime.fast.module_fingerprint import Fingerprint
 
-
-def entrance_test(graph: Graph) -> Callable[..., bool] | None:
-    """The test of the guards of a graph; None if it has none, or if its inputs come by a way of their own."""
-    if not graph._guards or type(graph._codegen) is not CodeGen:
-        return None
-    code = graph._codegen.check_code(graph)
-    names: dict[str, Any] = dict(code.globals)
-    exec(compile(code.src, "<clew check>", "exec", dont_inherit=True), names)
-    found: Callable[..., bool] = names[code.name]
-    return found
-
-
-def first_failing(
-    graph: Graph, signature: inspect.Signature, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Guard | None:
-    """The first guard of a graph that does not hold for these arguments."""
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    inputs = {node: bound.arguments[str(node.target).lstrip("*")] for node in graph.find_nodes(op="placeholder")}
-    for one in graph._guards:
-        if not _holds(one, inputs, root):
-            return one
-    return None
-
-
-def _holds(one: Guard, inputs: dict[Any, Any], root: Any) -> bool:
-    try:
-        return one.holds(evaluate(one.subject, inputs, root))
-    except ClewError:
-        raise
-    except Exception:  # a value of another kind has no such fact to tell
-        return False
+# ---- graph functions -------------------------------------------------------------------------------------------------
 
 
 Protection = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[None]]
@@ -251,7 +222,7 @@ class GraphFunction(HoldsGraph):
         """What has to surround each call."""
         return None
 
-    def _rely_on(self, standing: Standing) -> bool:
+    def _rely_on(self, fingerprint: Fingerprint) -> bool:
         """Refuse calls from now on where the original is no longer as it stood; False if somebody else has to ask."""
         return False
 
@@ -319,3 +290,39 @@ class JaxCapture(PlainCapture):
     """A JAX program captured from an example."""
 
     framework = "jax"
+
+
+# ---- guards at the entrance ------------------------------------------------------------------------------------------
+
+
+def entrance_test(graph: Graph) -> Callable[..., bool] | None:
+    """The test of the guards of a graph; None if it has none, or if its inputs come by a way of their own."""
+    if not graph._guards or type(graph._codegen) is not CodeGen:
+        return None
+    code = graph._codegen.check_code(graph)
+    names: dict[str, Any] = dict(code.globals)
+    exec(compile(code.src, "<clew check>", "exec", dont_inherit=True), names)
+    found: Callable[..., bool] = names[code.name]
+    return found
+
+
+def first_failing(
+    graph: Graph, signature: inspect.Signature, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Guard | None:
+    """The first guard of a graph that does not hold for these arguments."""
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    inputs = {node: bound.arguments[str(node.target).lstrip("*")] for node in graph.find_nodes(op="placeholder")}
+    for one in graph._guards:
+        if not _holds(one, inputs, root):
+            return one
+    return None
+
+
+def _holds(one: Guard, inputs: dict[Any, Any], root: Any) -> bool:
+    try:
+        return one.holds(evaluate(one.subject, inputs, root))
+    except ClewError:
+        raise
+    except Exception:  # a value of another kind has no such fact to tell
+        return False

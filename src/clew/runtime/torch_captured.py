@@ -1,8 +1,11 @@
-"""Parts of a user's module that bear a name which a captured module needs for itself, ``graph`` or ``code`` for one.
+"""From a capture to a callable: a module for a module, a function for a function, with the original's signature.
 
-A module and the graph of its capture come in; such parts get another name in the captured module, in the graph's
-targets too, while its state dict keeps the names of the original. An attribute that is no part (a number, or state that
-the program sets) cannot be renamed, and is refused.
+Both list the assumptions of the capture as ``guards``. A guard that fails leaves no mark: where the graph acts before
+its last guard, what it had done is undone before the error is raised. A captured module has all parameters and buffers
+of the original under the same names and in the same order, also those that its graph does not name, so that state
+dicts, optimizers and checkpoints of one fit the other. A part whose name the captured module needs for itself
+(``graph``, ``code``) gets another one, in the graph too. Several methods of one module become one module that they
+share. Importing this file imports torch.
 """
 
 from __future__ import annotations
@@ -29,123 +32,13 @@ from clew.ir.graph import Graph
 from clew.ir.guards import attribute_paths, confirm, referred_paths, rename_attributes
 from clew.runtime.fast.bound import Bound, bind, body_of, may_bind
 from clew.runtime.fast.direct import Body
-from clew.runtime.fast.module_fingerprint import Standing
+from clew.runtime.fast.module_fingerprint import Fingerprint
 from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule, take_over
 from clew.runtime.parts import Part, check_assignment, mark_parts, saved_parts, switch_others
 from clew.runtime.torch_compile import ALIVE, Way, is_compiling, look, outside, prepared
 
-_KINDS = ("_modules", "_parameters", "_buffers")
-
-
-def renamed(source: torch.nn.Module, graph: Graph, state: Iterable[str], taken: frozenset[str]) -> dict[str, str]:
-    """Give parts of ``source`` whose names are ``taken`` other ones in the graph; the new names by the old."""
-    named = [node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")]
-    first = {path.partition(".")[0] for path in (*named, *attribute_paths(graph.guards.entry))}
-    wanted = taken & (first | {path.partition(".")[0] for path in state})
-    if not wanted:
-        return {}
-    names = {name: _free_name(source, name, taken) for name in sorted(wanted)}
-    parts = {name for kind in _KINDS for name in vars(source)[kind]}
-    for name in wanted.difference(parts).union(taken & {path.partition(".")[0] for path in state}):
-        raise CaptureError(
-            f"{type(source).__name__} has an attribute {name!r}, which a captured module needs for itself",
-            fixes=[f"give the attribute another name, {names[name]!r} say"],
-        )
-    rename_attributes(graph, functools.partial(_with_new_head, names))
-    return names
-
-
-def _with_new_head(names: dict[str, str], path: str) -> str:
-    head, dot, rest = path.partition(".")
-    return f"{names.get(head, head)}{dot}{rest}"
-
-
-def _free_name(source: torch.nn.Module, name: str, taken: frozenset[str]) -> str:
-    found = f"{name}_"
-    while found in taken or hasattr(source, found):
-        found += "_"
-    return found
-
-
-def add_parts(source: torch.nn.Module, names: dict[str, str]) -> None:
-    """Let a module hold its parts under their new names too."""
-    for old, new in names.items():
-        for kind in _KINDS:
-            if old in vars(source)[kind]:
-                vars(source)[kind] = {**vars(source)[kind], new: vars(source)[kind][old]}
-        if old in source._non_persistent_buffers_set:
-            vars(source)["_non_persistent_buffers_set"] = {*source._non_persistent_buffers_set, new}
-
-
-def keep_state_names(module: torch.nn.Module, names: dict[str, str]) -> None:
-    """Let the state dict of a captured module have the names of the original."""
-    if names:
-        module.register_state_dict_post_hook(functools.partial(_name_back, names))
-        module.register_load_state_dict_pre_hook(functools.partial(_name_anew, names))
-
-
-def _name_back(names: dict[str, str], module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
-    back = {f"{prefix}{new}": f"{prefix}{old}" for old, new in names.items()}
-    _rename(state, back)
-
-
-def _name_anew(names: dict[str, str], module: Any, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-    _rename(state, {f"{prefix}{old}": f"{prefix}{new}" for old, new in names.items()})
-
-
-def _rename(state: dict[str, Any], names: dict[str, str]) -> None:
-    """Rename the keys of a state dict that begin with these names, in place, and in the order that they have."""
-    for key, value in list(state.items()):
-        head = next((head for head in names if key == head or key.startswith(f"{head}.")), None)
-        del state[key]
-        state[key if head is None else names[head] + key[len(head) :]] = value
-
-
-def complete(source: torch.nn.Module, module: torch.nn.Module, taken: Container[str] = (), names: Any = None) -> None:
-    """Let ``module`` hold what ``source`` does; names that are ``taken`` are left out, others may be changed ones."""
-    _complete(source, module, taken, names or {})
-
-
-def _complete(source: torch.nn.Module, module: torch.nn.Module, taken: Container[str], names: dict[str, str]) -> None:
-    ours, theirs = vars(module), vars(source)
-    for kind in ("_parameters", "_buffers"):
-        if theirs[kind] and not _are_alike(ours[kind], theirs[kind]):
-            _merge(ours, theirs, kind, taken, names)
-            if kind == "_buffers":
-                passing = theirs["_non_persistent_buffers_set"]
-                ours["_non_persistent_buffers_set"].update(names.get(one, one) for one in passing & ours[kind].keys())
-    children = theirs["_modules"]
-    if not _are_alike(ours["_modules"], children):
-        _merge(ours, theirs, "_modules", taken, names)
-    for name, child in children.items():
-        twin = ours["_modules"].get(names.get(name, name))
-        if twin is not child and twin is not None and child is not None:
-            _complete(child, twin, (), {})
-
-
-def _are_alike(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
-    return len(ours) == len(theirs) and [*ours] == [*theirs]
-
-
-def _merge(ours: Any, theirs: Any, kind: str, taken: Container[str], names: dict[str, str]) -> None:
-    """Put what is missing into one of the tables of a module, and all of it into the order of the original's."""
-    table = ours[kind]
-    found = {}
-    for old, value in theirs[kind].items():
-        name = names.get(old, old)
-        if name in table:
-            found[name] = table[name]
-        elif name not in taken and name not in ours and not _is_elsewhere(ours, name):
-            found[name] = value
-    rest = {name: value for name, value in table.items() if name not in found}
-    table.clear()
-    table.update(found)
-    table.update(rest)
-
-
-def _is_elsewhere(ours: Any, name: str) -> bool:
-    return any(name in ours[kind] for kind in ("_parameters", "_buffers", "_modules"))
+# ---- captured modules and functions ----------------------------------------------------------------------------------
 
 
 class Guarded:
@@ -215,7 +108,7 @@ _NEEDED = frozenset(dir(CapturedModule)).difference(dir(torch.nn.Module), {"_sel
 class CapturedFunction(Guarded, GraphFunction):
     """A function captured from an example."""
 
-    _standing: Standing | None = None
+    _fingerprint: Fingerprint | None = None
     """What it relies on of the original, if it works on that."""
 
     def __init__(self, root: Any, graph: Graph, name: str = "graph") -> None:
@@ -236,13 +129,13 @@ class CapturedFunction(Guarded, GraphFunction):
             if way == Way.READ_INSIDE:
                 return self._read_by_compiler(self.root, *args, **kwargs)  # type: ignore[misc]
             return self._compiled[1](self.root, *args, **kwargs)  # type: ignore[index]
-        if self._standing is not None:
-            self._standing.check()
+        if self._fingerprint is not None:
+            self._fingerprint.check()
         return super().__call__(*args, **kwargs)
 
-    def _rely_on(self, standing: Standing) -> bool:
-        if not standing.is_free and self._standing is not standing:
-            self._standing = standing
+    def _rely_on(self, fingerprint: Fingerprint) -> bool:
+        if not fingerprint.is_free and self._fingerprint is not fingerprint:
+            self._fingerprint = fingerprint
             self._forget()
         return True
 
@@ -256,13 +149,13 @@ class CapturedFunction(Guarded, GraphFunction):
 
     def _body(self, code: PythonCode, function: FunctionType, bound: Bound | None) -> Body | None:
         body = body_of(code, function, bound) if type(self._graph._codegen) is CodeGen else None
-        if body is None or self._standing is None:
+        if body is None or self._fingerprint is None:
             return body
-        unless = f"{body.unless} or not {_STANDS}()" if body.unless else f"not {_STANDS}()"
-        return body._replace(unless=unless, names=body.names | {_STANDS: self._standing.holds})
+        unless = f"{body.unless} or not {_IS_UNCHANGED}()" if body.unless else f"not {_IS_UNCHANGED}()"
+        return body._replace(unless=unless, names=body.names | {_IS_UNCHANGED: self._fingerprint.holds})
 
 
-_STANDS = "_clew_stands"
+_IS_UNCHANGED = "_clew_is_unchanged"
 STEPS.add(CapturedFunction.__call__)
 
 
@@ -373,6 +266,9 @@ def copied(value: Any, copies: dict[int, Any]) -> Any:
     return twin
 
 
+# ---- several methods of one module -----------------------------------------------------------------------------------
+
+
 class CapturedMethods(torch.nn.Module):
     """A module whose methods were captured from examples. ``methods`` lists them by name."""
 
@@ -441,3 +337,121 @@ def _name_of(value: Any, constants: dict[str, Any]) -> str:
     name = f"_constant{len(constants)}"
     constants[name] = value
     return name
+
+
+# ---- parts whose names are taken -------------------------------------------------------------------------------------
+
+_KINDS = ("_modules", "_parameters", "_buffers")
+
+
+def renamed(source: torch.nn.Module, graph: Graph, state: Iterable[str], taken: frozenset[str]) -> dict[str, str]:
+    """Give parts of ``source`` whose names are ``taken`` other ones in the graph; the new names by the old."""
+    named = [node.target for node in all_nodes(graph) if node.op in ("get_attr", "call_module")]
+    first = {path.partition(".")[0] for path in (*named, *attribute_paths(graph.guards.entry))}
+    wanted = taken & (first | {path.partition(".")[0] for path in state})
+    if not wanted:
+        return {}
+    names = {name: _free_name(source, name, taken) for name in sorted(wanted)}
+    parts = {name for kind in _KINDS for name in vars(source)[kind]}
+    for name in wanted.difference(parts).union(taken & {path.partition(".")[0] for path in state}):
+        raise CaptureError(
+            f"{type(source).__name__} has an attribute {name!r}, which a captured module needs for itself",
+            fixes=[f"give the attribute another name, {names[name]!r} say"],
+        )
+    rename_attributes(graph, functools.partial(_with_new_head, names))
+    return names
+
+
+def _with_new_head(names: dict[str, str], path: str) -> str:
+    head, dot, rest = path.partition(".")
+    return f"{names.get(head, head)}{dot}{rest}"
+
+
+def _free_name(source: torch.nn.Module, name: str, taken: frozenset[str]) -> str:
+    found = f"{name}_"
+    while found in taken or hasattr(source, found):
+        found += "_"
+    return found
+
+
+def add_parts(source: torch.nn.Module, names: dict[str, str]) -> None:
+    """Let a module hold its parts under their new names too."""
+    for old, new in names.items():
+        for kind in _KINDS:
+            if old in vars(source)[kind]:
+                vars(source)[kind] = {**vars(source)[kind], new: vars(source)[kind][old]}
+        if old in source._non_persistent_buffers_set:
+            vars(source)["_non_persistent_buffers_set"] = {*source._non_persistent_buffers_set, new}
+
+
+def keep_state_names(module: torch.nn.Module, names: dict[str, str]) -> None:
+    """Let the state dict of a captured module have the names of the original."""
+    if names:
+        module.register_state_dict_post_hook(functools.partial(_name_back, names))
+        module.register_load_state_dict_pre_hook(functools.partial(_name_anew, names))
+
+
+def _name_back(names: dict[str, str], module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
+    back = {f"{prefix}{new}": f"{prefix}{old}" for old, new in names.items()}
+    _rename(state, back)
+
+
+def _name_anew(names: dict[str, str], module: Any, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+    _rename(state, {f"{prefix}{old}": f"{prefix}{new}" for old, new in names.items()})
+
+
+def _rename(state: dict[str, Any], names: dict[str, str]) -> None:
+    """Rename the keys of a state dict that begin with these names, in place, and in the order that they have."""
+    for key, value in list(state.items()):
+        head = next((head for head in names if key == head or key.startswith(f"{head}.")), None)
+        del state[key]
+        state[key if head is None else names[head] + key[len(head) :]] = value
+
+
+# ---- parameters and buffers that the graph does not name -------------------------------------------------------------
+
+
+def complete(source: torch.nn.Module, module: torch.nn.Module, taken: Container[str] = (), names: Any = None) -> None:
+    """Let ``module`` hold what ``source`` does; names that are ``taken`` are left out, others may be changed ones."""
+    _complete(source, module, taken, names or {})
+
+
+def _complete(source: torch.nn.Module, module: torch.nn.Module, taken: Container[str], names: dict[str, str]) -> None:
+    ours, theirs = vars(module), vars(source)
+    for kind in ("_parameters", "_buffers"):
+        if theirs[kind] and not _are_alike(ours[kind], theirs[kind]):
+            _merge(ours, theirs, kind, taken, names)
+            if kind == "_buffers":
+                passing = theirs["_non_persistent_buffers_set"]
+                ours["_non_persistent_buffers_set"].update(names.get(one, one) for one in passing & ours[kind].keys())
+    children = theirs["_modules"]
+    if not _are_alike(ours["_modules"], children):
+        _merge(ours, theirs, "_modules", taken, names)
+    for name, child in children.items():
+        twin = ours["_modules"].get(names.get(name, name))
+        if twin is not child and twin is not None and child is not None:
+            _complete(child, twin, (), {})
+
+
+def _are_alike(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    return len(ours) == len(theirs) and [*ours] == [*theirs]
+
+
+def _merge(ours: Any, theirs: Any, kind: str, taken: Container[str], names: dict[str, str]) -> None:
+    """Put what is missing into one of the tables of a module, and all of it into the order of the original's."""
+    table = ours[kind]
+    found = {}
+    for old, value in theirs[kind].items():
+        name = names.get(old, old)
+        if name in table:
+            found[name] = table[name]
+        elif name not in taken and name not in ours and not _is_elsewhere(ours, name):
+            found[name] = value
+    rest = {name: value for name, value in table.items() if name not in found}
+    table.clear()
+    table.update(found)
+    table.update(rest)
+
+
+def _is_elsewhere(ours: Any, name: str) -> bool:
+    return any(name in ours[kind] for kind in ("_parameters", "_buffers", "_modules"))

@@ -50,7 +50,7 @@ def prepared(identity: int) -> int:
             return int(_prepare_whole(callee))
         except GuardError as error:
             raise CompiledGuardError(error.what, where=error.where, why=error.why, fixes=error.fixes) from None
-    if callee._protection() is not None or vars(callee).get("_standing") is not None:
+    if callee._protection() is not None or vars(callee).get("_fingerprint") is not None:
         return int(Way.LEAVE)
     return int(Way.LOOK if _objects_outside(callee) else Way.READ)
 
@@ -64,9 +64,9 @@ def _takes_all() -> bool:
 def _prepare_whole(callee: Any) -> Way:
     """A compiler that must take all as one graph reads the code in any case. It is told now if something outside of the
     program has changed and will not look again; a guard that fails later does not undo what was done."""
-    standing = vars(callee).get("_standing")
-    if standing is not None:
-        standing.check()
+    fingerprint = vars(callee).get("_fingerprint")
+    if fingerprint is not None:
+        fingerprint.check()
     if isinstance(callee, torch.nn.Module) and any(vars(callee)[hooks] for hooks in _HOOKS):
         return Way.READ
     guards = callee.graph.guards.entry

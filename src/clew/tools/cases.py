@@ -1,4 +1,8 @@
-"""One case of a comparison, as data: equal, guarded or WRONG."""
+"""What a comparison of a capture with its original starts from and ends in, whatever the framework.
+
+A call is a pair (args, kwargs). In come the user's ``inputs``, or the capture, which remembers its example; out come
+calls, each with a name. A ``Case`` is the verdict on one of them, as data: equal, guarded or WRONG.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""One observed run of a program: everything that it shows, as pictures, and what two runs show differently.
+"""A captured torch program and its original, call by call: both run on copies of the same input in the same state.
 
-The program runs on the arguments it is given, which should be copies. What is seen: the result or the error, the
-arguments afterwards, state, random numbers, which results are which arguments, and gradients.
+The two programs and example calls come in; out comes one case for each call. ``observe`` takes snapshots of all that a
+run shows: the result or the error, the arguments afterwards, state, random numbers, which results are which arguments,
+and gradients. Where two runs differ, ``locate`` names the node: the captured graph and a fresh capture of the original
+are interpreted side by side, and the first call that gives another value, or that the original does not make, is the
+culprit. Arguments, state and random numbers are put back after every run.
 """
 
 from __future__ import annotations
@@ -27,43 +30,91 @@ from clew.runtime.choose import make_captured
 from clew.runtime.function import GraphFunction
 from clew.tools.cases import EQUAL, GUARDED, WRONG, Call, Case, named
 from clew.tools.example_inputs import calls_of, copied, made_from
-from clew.tools.process_state import World
-from clew.tools.snapshots import Picture, Tolerance, difference, picture, tensors_in, walk
+from clew.tools.program_state import ProgramState
+from clew.tools.snapshots import Snapshot, Tolerance, difference, snapshot, tensors_in, walk
+
+# ---- the comparison --------------------------------------------------------------------------------------------------
+
+
+def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:
+    """The calls that were given, then noise of the same form and other batch sizes made from the first of them."""
+    calls = calls_of(inputs, captured)
+    wanted = [*named(calls), *made_from(calls[0])]
+    state = ProgramState(fn, captured, [value for _, value in walk(calls) if isinstance(value, torch.Generator)])
+    return [_case(name, captured, fn, call, state, Tolerance(atol, rtol), gradients) for name, call in wanted]
+
+
+def _case(
+    name: str, captured: Any, fn: Any, call: Call, state: ProgramState, tolerance: Tolerance, gradients: bool
+) -> Case:
+    got = _observed(captured, call, state, True, gradients)
+    if isinstance(got.error, GuardError):
+        return _guarded(name, _observed(_nothing, call, state, True, False), got, got.error)
+    wanted = _observed(fn, call, state, False, gradients)
+    detail = first_difference(wanted, got, tolerance)
+    if detail is None:
+        return Case(name, EQUAL, "" if wanted.error is None else f"both raise {type(wanted.error).__name__}")
+    node, reason = locate(captured, fn, call, state, tolerance) if wanted.error is None else NOWHERE
+    line = "" if node is None or node.source is None else node.source.describe()
+    return Case(name, WRONG, f"{detail}; {reason}" if reason else detail, None if node is None else node.name, line)
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """A program that leaves everything as it is."""
+
+
+def _observed(program: Any, call: Call, state: ProgramState, of_capture: bool, gradients: bool) -> Observation:
+    try:
+        return observe(program, copied(call), state, of_capture, gradients)
+    finally:
+        state.put_back()
+
+
+def _guarded(name: str, untouched: Observation, got: Observation, error: GuardError) -> Case:
+    """A refused call must have changed nothing."""
+    marks = (difference(untouched.aspects[aspect], seen, aspect, Tolerance()) for aspect, seen in got.aspects.items())
+    mark = next((text for text in marks if text is not None), None)
+    if mark is not None:
+        return Case(name, WRONG, f"a guard failed after something was changed: {mark}", None, error.where)
+    return Case(name, GUARDED, error.what, None, error.where)
+
+
+# ---- one observed run ------------------------------------------------------------------------------------------------
 
 _GRADIENT_SEED = 20
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What one run showed, aspect by aspect: the words for an aspect, and its picture."""
+    """What one run showed, aspect by aspect: the words for an aspect, and its snapshot."""
 
     error: Exception | None = None
-    aspects: dict[str, Picture] = field(default_factory=dict)
+    aspects: dict[str, Snapshot] = field(default_factory=dict)
 
 
-def observe(program: Any, call: Call, world: World, of_capture: bool, gradients: bool) -> Observation:
-    """Run a program once; the world is left as the run made it."""
+def observe(program: Any, call: Call, state: ProgramState, of_capture: bool, gradients: bool) -> Observation:
+    """Run a program once; the state is left as the run made it."""
     error, result = None, None
-    before = world.tensors(of_capture)
+    before = state.tensors(of_capture)
     try:
         result = program(*call[0], **call[1])
     except Exception as raised:
         error = raised
-    aspects = {"result": picture(result)} if error is None else {}
+    aspects = {"result": snapshot(result)} if error is None else {}
     for place, value in _named_arguments(call):
-        aspects[f"{place} afterwards"] = picture(value)
-    for name, tensor in world.tensors(of_capture).items():
-        if name in world.edited:  # by value it cannot be compared
-            aspects[f"whether {name} is written"] = picture(world.is_written(tensor))
+        aspects[f"{place} afterwards"] = snapshot(value)
+    for name, tensor in state.tensors(of_capture).items():
+        if name in state.edited:  # by value it cannot be compared
+            aspects[f"whether {name} is written"] = snapshot(state.is_written(tensor))
         else:
-            aspects[f"{name} afterwards"] = picture(tensor)
-    changes = {f" {name}": seen for name, seen in world.plain_changes(of_capture).items()}
-    aspects["the changed attributes"] = Picture(dict, parts=changes)
-    aspects["the random state"] = world.random_picture()
+            aspects[f"{name} afterwards"] = snapshot(tensor)
+    changes = {f" {name}": seen for name, seen in state.plain_changes(of_capture).items()}
+    aspects["the changed attributes"] = Snapshot(dict, parts=changes)
+    aspects["the random state"] = state.random_snapshot()
     if error is None:
-        aspects["memory"] = Picture(set, tuple(_shared_memory(result, call)))
+        aspects["memory"] = Snapshot(set, tuple(_shared_memory(result, call)))
         if gradients:
-            kept = {name: tensor for name, tensor in before.items() if name not in world.edited}
+            kept = {name: tensor for name, tensor in before.items() if name not in state.edited}
             aspects.update(_gradients(result, {**tensors_in_call(call), **kept}))
     return Observation(error, aspects)
 
@@ -98,7 +149,7 @@ def _memory(tensor: torch.Tensor) -> int | None:
     return tensor.untyped_storage().data_ptr() or None
 
 
-def _gradients(result: Any, sources: dict[str, torch.Tensor]) -> dict[str, Picture]:
+def _gradients(result: Any, sources: dict[str, torch.Tensor]) -> dict[str, Snapshot]:
     """The gradients of a weighted sum of all results, with respect to the leaves that ask for one."""
     outputs = [tensor for tensor in tensors_in(result).values() if tensor.requires_grad and not tensor.is_meta]
     wanted = {name: tensor for name, tensor in sources.items() if tensor.requires_grad and tensor.is_leaf}
@@ -109,8 +160,8 @@ def _gradients(result: Any, sources: dict[str, torch.Tensor]) -> dict[str, Pictu
     try:
         found = torch.autograd.grad(outputs, list(wanted.values()), weights, allow_unused=True)
     except RuntimeError as error:  # the program wrote over what backward needs; its capture must do so too
-        return {"the gradient": Picture(str, (str(error).partition("\n")[0],))}
-    return {f"the gradient of {name}": picture(value) for name, value in zip(wanted, found, strict=True)}
+        return {"the gradient": Snapshot(str, (str(error).partition("\n")[0],))}
+    return {f"the gradient of {name}": snapshot(value) for name, value in zip(wanted, found, strict=True)}
 
 
 def first_difference(wanted: Observation, got: Observation, tolerance: Tolerance) -> str | None:
@@ -142,12 +193,15 @@ def _deed(error: Exception | None) -> str:
     return "returns" if error is None else f"raises {type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
-def _memory_difference(wanted: Picture, got: Picture) -> str | None:
+def _memory_difference(wanted: Snapshot, got: Snapshot) -> str | None:
     missing = [text for text in wanted.facts if text not in got.facts]
     added = [text for text in got.facts if text not in wanted.facts]
     if missing:
         return f"in the captured program it does not hold that {missing[0]}"
     return f"only in the captured program {added[0]}" if added else None
+
+
+# ---- which node is wrong ---------------------------------------------------------------------------------------------
 
 
 Place = tuple[Node | None, str]
@@ -157,12 +211,12 @@ _UNFILLED = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted",
 
 
 class Recording(Interpreter):
-    """Runs a graph and keeps a picture of each value, as it was when its node had run."""
+    """Runs a graph and keeps a snapshot of each value, as it was when its node had run."""
 
     def __init__(self, root: Any, graph: Graph) -> None:
         super().__init__(root, graph=graph)
         self.extra_traceback = False
-        self.seen: dict[Node, Picture] = {}
+        self.seen: dict[Node, Snapshot] = {}
         self.failed: tuple[Node, Exception] | None = None
 
     def run_node(self, n: Node) -> Any:
@@ -172,20 +226,20 @@ class Recording(Interpreter):
         except Exception as error:
             self.failed = (n, error)
             raise
-        self.seen[n] = picture(value)
+        self.seen[n] = snapshot(value)
         return value
 
 
-def locate(captured: Any, fn: Any, call: Call, world: World, tolerance: Tolerance) -> Place:
+def locate(captured: Any, fn: Any, call: Call, state: ProgramState, tolerance: Tolerance) -> Place:
     """The first node of ``captured`` that does not do what the original does, and why it is thought so."""
     try:
         reference = _captured_again(fn, copied(call))
     except Exception as error:  # the original cannot be captured on this input, so there is nothing to compare with
-        return _failing_node(captured, call, world) or (None, f"no second capture: {str(error).partition(chr(10))[0]}")
+        return _failing_node(captured, call, state) or (None, f"no second capture: {str(error).partition(chr(10))[0]}")
     finally:
-        world.put_back()
-    wanted = _record(reference, call, world)
-    got = _record(captured, call, world)
+        state.put_back()
+    wanted = _record(reference, call, state)
+    got = _record(captured, call, state)
     if got.failed is not None and wanted.failed is None:
         return got.failed[0], f"it raises {type(got.failed[1]).__name__}"
     return _first_difference(wanted, got, tolerance)
@@ -197,12 +251,12 @@ def _captured_again(fn: Any, call: Call) -> Any:
     return make_captured(framework.package, found, "again", live=False)
 
 
-def _failing_node(captured: Any, call: Call, world: World) -> Place | None:
-    failed = _record(captured, call, world).failed
+def _failing_node(captured: Any, call: Call, state: ProgramState) -> Place | None:
+    failed = _record(captured, call, state).failed
     return None if failed is None else (failed[0], f"it raises {type(failed[1]).__name__}")
 
 
-def _record(program: Any, call: Call, world: World) -> Recording:
+def _record(program: Any, call: Call, state: ProgramState) -> Recording:
     """Run a program's graph on a copy of the call, and put everything back."""
     recording = Recording(program.root if isinstance(program, GraphFunction) else program, program.graph)
     try:
@@ -211,7 +265,7 @@ def _record(program: Any, call: Call, world: World) -> Recording:
         if recording.failed is None:
             raise ClewError(f"the graph cannot be run on this input: {error}") from error
     finally:
-        world.put_back()
+        state.put_back()
     return recording
 
 
@@ -292,44 +346,3 @@ def _add_with_inputs(node: Node, found: set[Node]) -> None:
         if node not in found:
             found.add(node)
             waiting += node.all_input_nodes
-
-
-def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:
-    """The calls that were given, then noise of the same form and other batch sizes made from the first of them."""
-    calls = calls_of(inputs, captured)
-    wanted = [*named(calls), *made_from(calls[0])]
-    world = World(fn, captured, [value for _, value in walk(calls) if isinstance(value, torch.Generator)])
-    return [_case(name, captured, fn, call, world, Tolerance(atol, rtol), gradients) for name, call in wanted]
-
-
-def _case(name: str, captured: Any, fn: Any, call: Call, world: World, tolerance: Tolerance, gradients: bool) -> Case:
-    got = _observed(captured, call, world, True, gradients)
-    if isinstance(got.error, GuardError):
-        return _guarded(name, _observed(_nothing, call, world, True, False), got, got.error)
-    wanted = _observed(fn, call, world, False, gradients)
-    detail = first_difference(wanted, got, tolerance)
-    if detail is None:
-        return Case(name, EQUAL, "" if wanted.error is None else f"both raise {type(wanted.error).__name__}")
-    node, reason = locate(captured, fn, call, world, tolerance) if wanted.error is None else NOWHERE
-    line = "" if node is None or node.source is None else node.source.describe()
-    return Case(name, WRONG, f"{detail}; {reason}" if reason else detail, None if node is None else node.name, line)
-
-
-def _nothing(*args: Any, **kwargs: Any) -> None:
-    """A program that leaves everything as it is."""
-
-
-def _observed(program: Any, call: Call, world: World, of_capture: bool, gradients: bool) -> Observation:
-    try:
-        return observe(program, copied(call), world, of_capture, gradients)
-    finally:
-        world.put_back()
-
-
-def _guarded(name: str, untouched: Observation, got: Observation, error: GuardError) -> Case:
-    """A refused call must have changed nothing."""
-    marks = (difference(untouched.aspects[aspect], seen, aspect, Tolerance()) for aspect, seen in got.aspects.items())
-    mark = next((text for text in marks if text is not None), None)
-    if mark is not None:
-        return Case(name, WRONG, f"a guard failed after something was changed: {mark}", None, error.where)
-    return Case(name, GUARDED, error.what, None, error.where)

@@ -1,6 +1,6 @@
-"""Pictures: what can be seen of a value at one moment, kept apart from the value, and where two of them part.
+"""Snapshots: what can be seen of a value at one moment, kept apart from the value, and where two of them differ.
 
-A value comes in; out comes a ``Picture`` that later changes of the value do not reach. ``difference`` compares two of
+A value comes in; out comes a ``Snapshot`` that later changes of the value do not reach. ``difference`` compares two of
 them: classes, structure, dtypes, shapes and values, where nan equals nan. Cycles are followed once.
 """
 
@@ -25,13 +25,13 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Snapshot:
     """One value: its class, facts that must be equal, its data if it is a tensor, and what it holds by path."""
 
     kind: type
     facts: tuple[Any, ...] = ()
     data: torch.Tensor | None = None
-    parts: dict[str, Picture] = field(default_factory=dict)
+    parts: dict[str, Snapshot] = field(default_factory=dict)
 
 
 def parts_of(value: Any) -> dict[str, Any]:
@@ -70,22 +70,22 @@ def tensors_in(value: Any, path: str = "") -> dict[str, torch.Tensor]:
     return {place: found for place, found in walk(value, path) if isinstance(found, torch.Tensor)}
 
 
-def picture(value: Any, open_objects: frozenset[int] = frozenset()) -> Picture:
+def snapshot(value: Any, open_objects: frozenset[int] = frozenset()) -> Snapshot:
     """What can be seen of a value now."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
-        return Picture(kind, tensor_facts(value), data_of(value))
+        return Snapshot(kind, tensor_facts(value), data_of(value))
     if kind in _PLAIN:
-        return Picture(kind, (value,))
+        return Snapshot(kind, (value,))
     if isinstance(value, torch.Generator):
-        return Picture(kind, data=value.get_state())
+        return Snapshot(kind, data=value.get_state())
     if id(value) in open_objects:
-        return Picture(kind, ("the object that holds it",))
+        return Snapshot(kind, ("the object that holds it",))
     parts = parts_of(value)
     inside = open_objects | {id(value)}
-    held = {key: picture(part, inside) for key, part in parts.items()}
+    held = {key: snapshot(part, inside) for key, part in parts.items()}
     is_container = isinstance(value, (dict, list, tuple)) or is_record(value)
-    return Picture(kind, () if is_container else (value,), parts=held)
+    return Snapshot(kind, () if is_container else (value,), parts=held)
 
 
 def tensor_facts(tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -105,8 +105,8 @@ def data_of(tensor: torch.Tensor) -> torch.Tensor | None:
 _FACTS = ("dtype", "shape", "device", "layout", "requires_grad")
 
 
-def difference(wanted: Picture, got: Picture, path: str, tolerance: Tolerance) -> str | None:
-    """Where two pictures part first, in words; None when they show the same."""
+def difference(wanted: Snapshot, got: Snapshot, path: str, tolerance: Tolerance) -> str | None:
+    """Where two snapshots part first, in words; None when they show the same."""
     if wanted.kind is not got.kind:
         return f"{path} is of type {got.kind.__name__}, not {wanted.kind.__name__}"
     if issubclass(wanted.kind, torch.Tensor):
@@ -123,7 +123,7 @@ def difference(wanted: Picture, got: Picture, path: str, tolerance: Tolerance) -
     return next((text for text in found if text is not None), None)
 
 
-def _tensor_difference(wanted: Picture, got: Picture, path: str, tolerance: Tolerance) -> str | None:
+def _tensor_difference(wanted: Snapshot, got: Snapshot, path: str, tolerance: Tolerance) -> str | None:
     for name, left, right in zip(_FACTS, wanted.facts, got.facts, strict=True):
         if left != right:
             return f"{path} has {name} {right}, not {left}"
@@ -173,6 +173,6 @@ def _short(facts: tuple[Any, ...]) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _names(parts: dict[str, Picture]) -> str:
+def _names(parts: dict[str, Snapshot]) -> str:
     text = ", ".join(parts) or "nothing"
     return text if len(text) <= 80 else text[:77] + "..."

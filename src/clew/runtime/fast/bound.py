@@ -1,8 +1,10 @@
-"""Attributes of modules read once, at the beginning of a call, instead of wherever bound code needs them.
+"""Generated code bound to its modules: attributes out of their dicts, calls of small modules as expressions.
 
-The definition of bound code comes in, and is changed in place: a look into the dict of a module becomes a local. Out
-come the statements that fill the locals; one of them raises ``KeyError`` where an attribute is gone. Only for code in
-which no attribute becomes another object while it runs; what is written into a tensor is seen by all who hold it.
+The source of a graph and its root come in; out come the same function with the same lines, and a function that tells
+whether it still does what the first one does. That holds while the modules are those that were found, of the same
+classes, without hooks, and torch's own functions are as they were (``preconditions``). Parameters, buffers and settings
+of modules are read anew at each call, each once where none can change meanwhile; a plain number beside a tensor is a
+tensor made once. Where nothing can be bound there is no bound code. Importing this file imports torch.
 """
 
 from __future__ import annotations
@@ -37,231 +39,7 @@ from clew.runtime.fast.preconditions import (
     surroundings,
 )
 
-
-def read_once(definition: ast.FunctionDef, dicts: Collection[str], prefix: str, own: str) -> dict[str, list[str]]:
-    """The statements that read what ``definition`` reads of these dicts, by the dict, which they call ``own``;
-    ``definition`` has locals in their place afterwards."""
-    reader = _Reader(dicts, prefix, own)
-    definition.body = [reader.visit(statement) for statement in definition.body]
-    return reader.statements
-
-
-class OuterStatements(ast.NodeTransformer):
-    """Changes a function, but not the functions and comprehensions inside of it: a name that is bound there is theirs,
-    and what they share with the function around them is slower than a dict."""
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        """Stays as it is."""
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """The same."""
-        return node
-
-    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
-        """The same, and for all that is written like it."""
-        return node
-
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]
-
-
-class _Reader(OuterStatements):
-    """Puts locals in the place of reads, and notes what they stand for."""
-
-    def __init__(self, dicts: Collection[str], prefix: str, own: str) -> None:
-        self.dicts = dicts
-        self.prefix = prefix
-        self.own = own
-        self.locals: dict[str, str] = {}
-        self.statements: dict[str, list[str]] = {}
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """``module["_parameters"]["weight"]`` as one name."""
-        name = self._name(node) if isinstance(node.ctx, ast.Load) else None
-        if name is None:
-            self.generic_visit(node)
-            return node
-        return ast.copy_location(ast.Name(name, ast.Load()), node)
-
-    def _name(self, node: ast.Subscript) -> str | None:
-        """The local for what is read, which a statement fills; None for what is in none of the dicts."""
-        holder, key = node.value, node.slice
-        if not isinstance(key, ast.Constant):
-            return None
-        base = self._base(node)
-        if base is None:
-            return None
-        read = ast.unparse(node)
-        if read not in self.locals:
-            within = self._name(holder) if isinstance(holder, ast.Subscript) else self.own
-            self.locals[read] = f"{self.prefix}read{len(self.locals)}"
-            self.statements.setdefault(base, []).append(f"{self.locals[read]} = {within}[{key.value!r}]")
-        return self.locals[read]
-
-    def _base(self, node: ast.expr) -> str | None:
-        """The dict that a chain of subscripts starts at."""
-        while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            node = node.value
-        return node.id if isinstance(node, ast.Name) and node.id in self.dicts else None
-
-
-_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
-_SWAPPED: dict[type[ast.operator | ast.cmpop], type[ast.operator | ast.cmpop]] = {
-    ast.Add: ast.Add, ast.Mult: ast.Mult, ast.Eq: ast.Eq, ast.NotEq: ast.NotEq,
-    ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE,
-}  # fmt: skip
-"""Operators that Python asks of the second operand when the first is a number: what it asks then."""
-_COMPARING = (ast.Eq, ast.NotEq, ast.Lt, ast.Gt, ast.LtE, ast.GtE)
-_METHODS = frozenset({"add", "sub", "mul", "div", "gt", "ge", "lt", "le", "eq", "ne", "add_", "sub_", "mul_", "div_"})
-_SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size", "item", "__len__"})
-_EXACT = 2**24
-"""Up to here whole numbers have a value of their own in each class of floats."""
-_SMALLEST, _LARGEST = 1e-30, 1e30
-
-
-class Numbers(OuterStatements):
-    """Puts tensors in the place of numbers; ``names`` are the globals that the code needs then."""
-
-    def __init__(self, prefix: str, definition: ast.FunctionDef) -> None:
-        self.prefix = prefix
-        self.names: dict[str, Any] = {}
-        self._known: dict[tuple[type, str], str] = {}
-        self._plain = _numbers_among(definition)
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """``x + 1``; ``2 * x`` as ``x * 2``, which is what Python makes of it."""
-        self.generic_visit(node)
-        if not isinstance(node.op, _ARITHMETIC) or not any(
-            isinstance(one, ast.Name) for one in (node.left, node.right)
-        ):
-            return node  # a result without a name would be kept for longer than it lives
-        if _value(node.left) is not None and type(node.op) in _SWAPPED and self._is_usable(node.right, node.left):
-            node.left, node.right = node.right, node.left
-        if self._is_usable(node.left, node.right):
-            node.left, node.right = self._pair(node.left, node.right)
-        return node
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """``x > 0``, and ``0 < x`` as that."""
-        self.generic_visit(node)
-        if len(node.ops) != 1 or not isinstance(node.ops[0], _COMPARING):
-            return node
-        (right,) = node.comparators
-        if _value(node.left) is not None and self._is_usable(right, node.left):
-            node.left, right = right, node.left
-            node.ops = [_SWAPPED[type(node.ops[0])]()]  # type: ignore[list-item]
-        if self._is_usable(node.left, right):
-            node.left, right = self._pair(node.left, right)
-        node.comparators = [right]
-        return node
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        """``x += 1``."""
-        self.generic_visit(node)
-        target = node.target
-        if isinstance(node.op, _ARITHMETIC) and isinstance(target, ast.Name):
-            read = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-            if self._is_usable(read, node.value):
-                node.value = self._pair(read, node.value)[1]
-        return node
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """``x.add(1)``."""
-        self.generic_visit(node)
-        method = node.func
-        if not isinstance(method, ast.Attribute) or method.attr not in _METHODS or len(node.args) != 1 or node.keywords:
-            return node
-        if isinstance(method.value, ast.Name) and self._is_usable(method.value, node.args[0]):
-            method.value, node.args[0] = self._pair(method.value, node.args[0])
-        return node
-
-    # ---- writing -------------------------------------------------------------------------------------------------
-
-    def _is_usable(self, operand: ast.expr, number: ast.expr) -> bool:
-        """Whether a number may stand beside a tensor here."""
-        value = _value(number)
-        if value is None or _value(operand) is not None or _is_number(operand, self._plain):
-            return False
-        if type(value) is int:
-            return abs(value) <= _EXACT
-        return value == 0 or _SMALLEST < abs(value) < _LARGEST
-
-    def _pair(self, operand: ast.expr, number: ast.expr) -> tuple[ast.expr, ast.expr]:
-        """The operand, read once, and what stands for the number beside it."""
-        value: Any = _value(number)
-        tensors = self._tensors(value)
-        first, again = operand, ast.Name(f"{self.prefix}operand", ast.Load())
-        if isinstance(operand, ast.Name):
-            again = ast.Name(operand.id, ast.Load())
-        else:
-            first = ast.NamedExpr(ast.Name(again.id, ast.Store()), operand)
-        test = f"{self.prefix}type({again.id}) is {self.prefix}Tensor and {again.id}.is_cpu"
-        chosen = ast.parse(f"{tensors}({again.id}.dtype, {value!r}) if {test} else {value!r}", mode="eval").body
-        for part in ast.walk(chosen):
-            ast.copy_location(part, number)
-        return ast.copy_location(first, operand), chosen
-
-    def _tensors(self, value: float) -> str:
-        """The name of the function that gives the tensor for a class of the other operand."""
-        key = (type(value), repr(value))  # a zero has a sign
-        if key not in self._known:
-            name = self._known[key] = f"{self.prefix}number{len(self._known)}"
-            kinds = [torch.float32, torch.float64, *([torch.int64] if type(value) is int else [])]
-            with torch.inference_mode(False):
-                made = {kind: torch.tensor(value, dtype=kind, device="cpu") for kind in kinds}
-            self.names[name] = made.get
-        return self._known[key]
-
-
-def _value(node: ast.expr) -> float | None:
-    """The number that an expression writes out; None for any other."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _value(node.operand)
-        return None if inner is None else -inner
-    value = node.value if isinstance(node, ast.Constant) else None
-    return value if isinstance(value, int | float) and type(value) is not bool else None
-
-
-def _numbers_among(definition: ast.FunctionDef) -> frozenset[str]:
-    """The local names that only ever hold numbers or sizes, so that no tensor needs to be looked for."""
-    assigned: dict[str, list[ast.expr]] = {}
-    stored: list[str] = [node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)]
-    for node in ast.walk(definition):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            stored.append(node.id)
-        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.NamedExpr)):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Name):
-                    assigned.setdefault(target.id, []).append(node.value)
-    times = Counter(stored)
-    found = frozenset(name for name, values in assigned.items() if len(values) == times[name])
-    while True:
-        kept = frozenset(name for name in found if all(_is_number(value, found) for value in assigned[name]))
-        if kept == found:
-            return found
-        found = kept
-
-
-def _is_number(node: ast.expr, names: frozenset[str]) -> bool:
-    """Whether an expression is a number, a size or a shape, or nothing at all."""
-    if isinstance(node, ast.Name):
-        return node.id in names
-    if isinstance(node, ast.Constant):
-        return True
-    if isinstance(node, ast.Subscript):
-        return _is_number(node.value, names)
-    if isinstance(node, ast.Attribute):
-        return node.attr in ("shape", "ndim")
-    if isinstance(node, ast.BinOp):
-        return _is_number(node.left, names) and _is_number(node.right, names)
-    if isinstance(node, ast.UnaryOp):
-        return _is_number(node.operand, names)
-    if isinstance(node, ast.Call):
-        function = node.func
-        if isinstance(function, ast.Attribute):
-            return function.attr in _SIZES
-        return isinstance(function, ast.Name) and function.id in ("len", "int", "float", "bool")
-    return False
+# ---- binding ---------------------------------------------------------------------------------------------------------
 
 
 PREFIX = "_bound_"
@@ -576,3 +354,234 @@ def _at(place: ast.AST, text: str, argument: str = "") -> ast.expr:
             node.id = f"{PREFIX}{node.id}"
         ast.copy_location(node, place)
     return found
+
+
+# ---- attributes read once, at the beginning of a call ----------------------------------------------------------------
+
+
+def read_once(definition: ast.FunctionDef, dicts: Collection[str], prefix: str, own: str) -> dict[str, list[str]]:
+    """The statements that read what ``definition`` reads of these dicts, by the dict, which they call ``own``;
+    ``definition`` has locals in their place afterwards."""
+    reader = _Reader(dicts, prefix, own)
+    definition.body = [reader.visit(statement) for statement in definition.body]
+    return reader.statements
+
+
+class OuterStatements(ast.NodeTransformer):
+    """Changes a function, but not the functions and comprehensions inside of it: a name that is bound there is theirs,
+    and what they share with the function around them is slower than a dict."""
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        """Stays as it is."""
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        """The same."""
+        return node
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        """The same, and for all that is written like it."""
+        return node
+
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]
+
+
+class _Reader(OuterStatements):
+    """Puts locals in the place of reads, and notes what they stand for."""
+
+    def __init__(self, dicts: Collection[str], prefix: str, own: str) -> None:
+        self.dicts = dicts
+        self.prefix = prefix
+        self.own = own
+        self.locals: dict[str, str] = {}
+        self.statements: dict[str, list[str]] = {}
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """``module["_parameters"]["weight"]`` as one name."""
+        name = self._name(node) if isinstance(node.ctx, ast.Load) else None
+        if name is None:
+            self.generic_visit(node)
+            return node
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    def _name(self, node: ast.Subscript) -> str | None:
+        """The local for what is read, which a statement fills; None for what is in none of the dicts."""
+        holder, key = node.value, node.slice
+        if not isinstance(key, ast.Constant):
+            return None
+        base = self._base(node)
+        if base is None:
+            return None
+        read = ast.unparse(node)
+        if read not in self.locals:
+            within = self._name(holder) if isinstance(holder, ast.Subscript) else self.own
+            self.locals[read] = f"{self.prefix}read{len(self.locals)}"
+            self.statements.setdefault(base, []).append(f"{self.locals[read]} = {within}[{key.value!r}]")
+        return self.locals[read]
+
+    def _base(self, node: ast.expr) -> str | None:
+        """The dict that a chain of subscripts starts at."""
+        while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            node = node.value
+        return node.id if isinstance(node, ast.Name) and node.id in self.dicts else None
+
+
+# ---- numbers beside tensors ------------------------------------------------------------------------------------------
+
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+_SWAPPED: dict[type[ast.operator | ast.cmpop], type[ast.operator | ast.cmpop]] = {
+    ast.Add: ast.Add, ast.Mult: ast.Mult, ast.Eq: ast.Eq, ast.NotEq: ast.NotEq,
+    ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE,
+}  # fmt: skip
+"""Operators that Python asks of the second operand when the first is a number: what it asks then."""
+_COMPARING = (ast.Eq, ast.NotEq, ast.Lt, ast.Gt, ast.LtE, ast.GtE)
+_METHODS = frozenset({"add", "sub", "mul", "div", "gt", "ge", "lt", "le", "eq", "ne", "add_", "sub_", "mul_", "div_"})
+_SIZES = frozenset({"dim", "numel", "nelement", "ndimension", "size", "item", "__len__"})
+_EXACT = 2**24
+"""Up to here whole numbers have a value of their own in each class of floats."""
+_SMALLEST, _LARGEST = 1e-30, 1e30
+
+
+class Numbers(OuterStatements):
+    """Puts tensors in the place of numbers; ``names`` are the globals that the code needs then."""
+
+    def __init__(self, prefix: str, definition: ast.FunctionDef) -> None:
+        self.prefix = prefix
+        self.names: dict[str, Any] = {}
+        self._known: dict[tuple[type, str], str] = {}
+        self._plain = _numbers_among(definition)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """``x + 1``; ``2 * x`` as ``x * 2``, which is what Python makes of it."""
+        self.generic_visit(node)
+        if not isinstance(node.op, _ARITHMETIC) or not any(
+            isinstance(one, ast.Name) for one in (node.left, node.right)
+        ):
+            return node  # a result without a name would be kept for longer than it lives
+        if _value(node.left) is not None and type(node.op) in _SWAPPED and self._is_usable(node.right, node.left):
+            node.left, node.right = node.right, node.left
+        if self._is_usable(node.left, node.right):
+            node.left, node.right = self._pair(node.left, node.right)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """``x > 0``, and ``0 < x`` as that."""
+        self.generic_visit(node)
+        if len(node.ops) != 1 or not isinstance(node.ops[0], _COMPARING):
+            return node
+        (right,) = node.comparators
+        if _value(node.left) is not None and self._is_usable(right, node.left):
+            node.left, right = right, node.left
+            node.ops = [_SWAPPED[type(node.ops[0])]()]  # type: ignore[list-item]
+        if self._is_usable(node.left, right):
+            node.left, right = self._pair(node.left, right)
+        node.comparators = [right]
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        """``x += 1``."""
+        self.generic_visit(node)
+        target = node.target
+        if isinstance(node.op, _ARITHMETIC) and isinstance(target, ast.Name):
+            read = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            if self._is_usable(read, node.value):
+                node.value = self._pair(read, node.value)[1]
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """``x.add(1)``."""
+        self.generic_visit(node)
+        method = node.func
+        if not isinstance(method, ast.Attribute) or method.attr not in _METHODS or len(node.args) != 1 or node.keywords:
+            return node
+        if isinstance(method.value, ast.Name) and self._is_usable(method.value, node.args[0]):
+            method.value, node.args[0] = self._pair(method.value, node.args[0])
+        return node
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def _is_usable(self, operand: ast.expr, number: ast.expr) -> bool:
+        """Whether a number may stand beside a tensor here."""
+        value = _value(number)
+        if value is None or _value(operand) is not None or _is_number(operand, self._plain):
+            return False
+        if type(value) is int:
+            return abs(value) <= _EXACT
+        return value == 0 or _SMALLEST < abs(value) < _LARGEST
+
+    def _pair(self, operand: ast.expr, number: ast.expr) -> tuple[ast.expr, ast.expr]:
+        """The operand, read once, and what stands for the number beside it."""
+        value: Any = _value(number)
+        tensors = self._tensors(value)
+        first, again = operand, ast.Name(f"{self.prefix}operand", ast.Load())
+        if isinstance(operand, ast.Name):
+            again = ast.Name(operand.id, ast.Load())
+        else:
+            first = ast.NamedExpr(ast.Name(again.id, ast.Store()), operand)
+        test = f"{self.prefix}type({again.id}) is {self.prefix}Tensor and {again.id}.is_cpu"
+        chosen = ast.parse(f"{tensors}({again.id}.dtype, {value!r}) if {test} else {value!r}", mode="eval").body
+        for part in ast.walk(chosen):
+            ast.copy_location(part, number)
+        return ast.copy_location(first, operand), chosen
+
+    def _tensors(self, value: float) -> str:
+        """The name of the function that gives the tensor for a class of the other operand."""
+        key = (type(value), repr(value))  # a zero has a sign
+        if key not in self._known:
+            name = self._known[key] = f"{self.prefix}number{len(self._known)}"
+            kinds = [torch.float32, torch.float64, *([torch.int64] if type(value) is int else [])]
+            with torch.inference_mode(False):
+                made = {kind: torch.tensor(value, dtype=kind, device="cpu") for kind in kinds}
+            self.names[name] = made.get
+        return self._known[key]
+
+
+def _value(node: ast.expr) -> float | None:
+    """The number that an expression writes out; None for any other."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _value(node.operand)
+        return None if inner is None else -inner
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, int | float) and type(value) is not bool else None
+
+
+def _numbers_among(definition: ast.FunctionDef) -> frozenset[str]:
+    """The local names that only ever hold numbers or sizes, so that no tensor needs to be looked for."""
+    assigned: dict[str, list[ast.expr]] = {}
+    stored: list[str] = [node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)]
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            stored.append(node.id)
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.NamedExpr)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    assigned.setdefault(target.id, []).append(node.value)
+    times = Counter(stored)
+    found = frozenset(name for name, values in assigned.items() if len(values) == times[name])
+    while True:
+        kept = frozenset(name for name in found if all(_is_number(value, found) for value in assigned[name]))
+        if kept == found:
+            return found
+        found = kept
+
+
+def _is_number(node: ast.expr, names: frozenset[str]) -> bool:
+    """Whether an expression is a number, a size or a shape, or nothing at all."""
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Subscript):
+        return _is_number(node.value, names)
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("shape", "ndim")
+    if isinstance(node, ast.BinOp):
+        return _is_number(node.left, names) and _is_number(node.right, names)
+    if isinstance(node, ast.UnaryOp):
+        return _is_number(node.operand, names)
+    if isinstance(node, ast.Call):
+        function = node.func
+        if isinstance(function, ast.Attribute):
+            return function.attr in _SIZES
+        return isinstance(function, ast.Name) and function.id in ("len", "int", "float", "bool")
+    return False

@@ -1,8 +1,8 @@
-"""How the module stands that a capture works on: its parts, their classes and hooks, and what else it relied on.
+"""The fingerprint of the module that a capture works on: its parts, their classes and hooks, and what was read.
 
-A capture that works on the original itself, one of a lazy graph or of a method, asks this at each call, and refuses the
-call where something has changed. Training modes are no part of it: captures read them, and guard those that they relied
-on.
+A capture that works on the original itself, one of a lazy graph or of a method, compares it at each call, and refuses
+the call where something has changed. The comparison is one generated expression, which may be false too often: then all
+is compared one by one. Training modes are no part of it: captures read them, and guard those that they relied on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Structure:
         self._tables = [holder["_modules"] for holder in self._holders]
         self._children = [[*table.items()] for table in self._tables]
         self._others = [(type(part), holder.get("forward")) for part, holder in zip(parts, self._holders, strict=True)]
-        self.stands = self._test()
+        self.is_unchanged = self._test()
         guest = module_guest(parts[0])
         self._hooks: list[dict[int, Any]] = [held[name] for held in self._holders for name in HOOKS if name in held]
         self._hooks += [] if guest is None else guest.shared_hooks()
@@ -51,8 +51,7 @@ class Structure:
             children = f"[*(m := d['_modules'])] == n{i} and all(map(is_, m.values(), c{i}))"
             terms.append(children if table else "not d['_modules']")
             names |= {f"n{i}": [*table], f"c{i}": [*table.values()]} if table else {}
-        exec(compile(f"def stands(): return {' and '.join(terms)}", "<clew parts>", "exec", dont_inherit=True), names)
-        return names["stands"]  # type: ignore[no-any-return]
+        return _compiled(" and ".join(terms), names)
 
     def now(self) -> tuple[Structure, tuple[int, ...]]:
         """Itself, and the hooks of all parts; where there were none, they are looked for again only if one was put
@@ -74,7 +73,7 @@ class Structure:
         return [*map(id, single), *([(name, id(child)) for name, child in below] for below in self._children)]
 
 
-Standpoint = tuple[Structure, tuple[int, ...]] | tuple[()]
+PartsAndHooks = tuple[Structure, tuple[int, ...]] | tuple[()]
 """Which parts there are, and which hooks they have."""
 
 
@@ -91,10 +90,10 @@ class Parts:
         """Whether there may be any."""
         return self._list is not None
 
-    def now(self) -> Standpoint:
+    def now(self) -> PartsAndHooks:
         """Which parts there are, and which hooks they have; nothing for a function."""
         structure = self._structure
-        if structure is not None and structure.stands():
+        if structure is not None and structure.is_unchanged():
             return structure.now()
         parts = [] if self._list is None else list(self._list())
         if not all("training" in vars(part) and isinstance(vars(part).get("_modules"), dict) for part in parts):
@@ -103,14 +102,14 @@ class Parts:
         return () if structure is None else structure.now()
 
 
-class Standing:
-    """How things stood when a capture was made that works on the original itself; ``then`` are its parts.
+class Fingerprint:
+    """What a capture that works on the original itself relied on when it was made; ``then`` are its parts.
 
     ``holds`` tells whether all is as it was. It is one generated expression, which may be false too often: then all is
     compared. ``is_free`` if there is nothing that could change.
     """
 
-    def __init__(self, fn: Any, pins: Pins, parts: Parts | None = None, then: Standpoint | None = None) -> None:
+    def __init__(self, fn: Any, pins: Pins, parts: Parts | None = None, then: PartsAndHooks | None = None) -> None:
         self._parts = Parts(fn) if parts is None else parts
         self.then = self._parts.now() if then is None else then
         self.pins = pins
@@ -129,17 +128,15 @@ class Standing:
             if hooks or structure.hooks_made() is None:
                 return self._compare
             self._hooks_seen[0] = structure.hooks_made()
-            names |= {"stands": structure.stands, "hooks_made": structure.hooks_made}
-            terms += ["hooks_made() == seen[0]", "stands()"]
+            names |= {"is_unchanged": structure.is_unchanged, "hooks_made": structure.hooks_made}
+            terms += ["hooks_made() == seen[0]", "is_unchanged()"]
         for i, (holder, name, value) in enumerate(self.pins.attributes):
             names |= {f"d{i}": holder, f"v{i}": value}
             terms.append(f"d{i}.get({name!r}, MISSING) is v{i}")
         if self.pins.held or self.pins.code:
             names["others_hold"] = self.pins._replace(attributes=()).hold
             terms.append("others_hold()")
-        text = " and ".join(terms) or "True"
-        exec(compile(f"def holds(): return {text} or compared()", "<clew standing>", "exec", dont_inherit=True), names)
-        return names["holds"]  # type: ignore[no-any-return]
+        return _compiled(f"{' and '.join(terms) or 'True'} or compared()", names)
 
     def _compare(self) -> bool:
         """Whether all is as it was, looked at one by one."""
@@ -157,3 +154,10 @@ class Standing:
                 why="its parts, their hooks and attributes were read in the capture",
                 fixes=("capture again", "clew.trace(fn) without an example captures again by itself"),
             )
+
+
+def _compiled(expression: str, names: dict[str, Any]) -> Callable[[], bool]:
+    """A function that gives the value of an expression over ``names``."""
+    exec(compile(f"def test(): return {expression}", "<clew fingerprint>", "exec", dont_inherit=True), names)
+    test: Callable[[], bool] = names["test"]
+    return test

@@ -1,7 +1,7 @@
-"""Whether bound code may run: all that it relies on is as it was found.
+"""What bound code relies on: statements that compare it with what there is now.
 
-What was found comes in; out come statements that compare it with what there is now, and a function of them. They run
-before each call, when little of what they look at is near the processor: so they are written out, without loops, and
+``Found`` comes in; out come statements that raise where something has changed, and a function of them. They run before
+each call, when little of what they look at is in the processor's cache: so they are written out, without loops, and
 what belongs to one module stands together. Importing this file imports torch.
 """
 

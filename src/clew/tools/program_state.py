@@ -1,7 +1,8 @@
-"""The world around a run: the state that a program may change, noted before and put back after.
+"""The state that a program may change besides its result, noted before a run and put back after.
 
-Comes in: a program and its capture, which may share modules and tensors. A ``World`` knows both sides' state by name,
-tells what it looks like after a run, and lets everything be as it was: values, attributes, gradients, random states.
+A program and its capture come in, which may share modules and tensors. A ``ProgramState`` knows both sides' state by
+name, tells what it looks like after a run, and lets everything be as it was: values, attributes, gradients, random
+states.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from clew.capture.example.memory import Memory
 from clew.capture.example.surroundings import Surroundings, functions_of
 from clew.errors import CaptureError
 from clew.frameworks.torch.rollback import each_once
-from clew.tools.snapshots import Picture, Tolerance, difference, picture
+from clew.tools.snapshots import Snapshot, Tolerance, difference, snapshot
 
 _PLAIN = (int, float, bool, str, type(None))
 
 
-class World:
+class ProgramState:
     """What a program and its capture can reach besides their arguments."""
 
     def __init__(self, fn: Any, captured: Any, generators: list[torch.Generator]) -> None:
@@ -69,7 +70,7 @@ class World:
         self._generator_states = [(generator, generator.get_state()) for generator in self.generators.values()]
 
     def put_back(self) -> None:
-        """Let everything be as it was when this world was made."""
+        """Let everything be as it was when this was made."""
         for holder, before in self._holders:
             for key in [key for key in holder if key not in before]:
                 del holder[key]
@@ -105,11 +106,11 @@ class World:
         return found
 
     def is_written(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor is not what it was when this world was made, or was not there."""
+        """Whether a tensor is not what it was when this was made, or was not there."""
         before = next((data for known, data, _ in self._tensors if known is tensor), None)
         return before is None or not _is_same(tensor, before)
 
-    def plain_changes(self, of_capture: bool) -> dict[str, Picture]:
+    def plain_changes(self, of_capture: bool) -> dict[str, Snapshot]:
         """The plain attributes of modules that are not what they were, by name."""
         owners = self.captured if of_capture else self.original
         before = {id(holder): kept for holder, kept in self._holders}
@@ -119,14 +120,14 @@ class World:
             for key, value in kept.items():
                 now = vars(part).get(key)
                 if not key.startswith("_") and value.is_changed(now):
-                    changes[f"{name}{key}"] = picture(now)
+                    changes[f"{name}{key}"] = snapshot(now)
         return changes
 
-    def random_picture(self) -> Picture:
+    def random_snapshot(self) -> Snapshot:
         """The states of the random number generators of torch, Python and NumPy, and of the program's own."""
-        parts = {f" of {name}": _state_picture(state) for name, state in _random_states().items()}
-        own = [picture(generator) for generator in self.generators.values()]
-        return Picture(dict, parts=parts | {f" of generator {place}": seen for place, seen in enumerate(own)})
+        parts = {f" of {name}": _state_snapshot(state) for name, state in _random_states().items()}
+        own = [snapshot(generator) for generator in self.generators.values()]
+        return Snapshot(dict, parts=parts | {f" of generator {place}": seen for place, seen in enumerate(own)})
 
 
 class _Kept:
@@ -173,7 +174,7 @@ def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one is other or one.is_meta:
         return True
     alike = one.shape == other.shape and one.dtype == other.dtype and one.layout is other.layout
-    return alike and difference(picture(one.detach()), picture(other.detach()), "", Tolerance()) is None
+    return alike and difference(snapshot(one.detach()), snapshot(other.detach()), "", Tolerance()) is None
 
 
 def _fill(tensor: torch.Tensor, data: torch.Tensor) -> None:
@@ -239,9 +240,9 @@ def _set_random_states(states: dict[str, Any]) -> None:
         torch.cuda.set_rng_state_all(states["CUDA"])
 
 
-def _state_picture(state: Any) -> Picture:
+def _state_snapshot(state: Any) -> Snapshot:
     if isinstance(state, torch.Tensor):
-        return Picture(torch.Generator, data=state)
+        return Snapshot(torch.Generator, data=state)
     if isinstance(state, list):
-        return Picture(list, parts={f"[{place}]": _state_picture(item) for place, item in enumerate(state)})
-    return Picture(torch.Generator, (repr([part.tolist() if hasattr(part, "tolist") else part for part in state]),))
+        return Snapshot(list, parts={f"[{place}]": _state_snapshot(item) for place, item in enumerate(state)})
+    return Snapshot(torch.Generator, (repr([part.tolist() if hasattr(part, "tolist") else part for part in state]),))
