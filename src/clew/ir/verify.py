@@ -7,7 +7,7 @@ A graph comes in and is left as it is; the first broken rule is raised as an err
 3. ``users`` is exactly the reverse of the arguments.           6. Paths exist in the owning module, if there is one.
 7. Guards read inputs of this graph.
 
-Graphs inside a graph keep the same rules; those of branches and loops are in ``control_rules``.
+Graphs inside a graph keep the same rules; those of branches and loops are in ``control_flow``.
 """
 
 from __future__ import annotations

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any
 
 from clew.errors import ClewError
 from clew.ir.arguments import Reference, is_leaf, leaves
 from clew.ir.effects import resolve
+from clew.ir.equality import same_number
 from clew.ir.guests import guest_of, present
 from clew.ir.node import Node
 
@@ -86,10 +86,8 @@ def same_literal(left: Any, right: Any) -> bool:
         return True
     if kind_of(left) is not kind_of(right):
         return False
-    if isinstance(left, float):
-        return _same_float(left, right)
-    if isinstance(left, complex):
-        return _same_float(left.real, right.real) and _same_float(left.imag, right.imag)
+    if isinstance(left, (float, complex)):
+        return same_number(left, right)
     guest = guest_of(left)
     known = None if guest is None else guest.same_value(left, right)
     if known is not None:
@@ -97,12 +95,6 @@ def same_literal(left: Any, right: Any) -> bool:
     if hasattr(left, "shape") and hasattr(left, "dtype"):
         return _same_array(left, right)
     return (left == right) is True
-
-
-def _same_float(left: float, right: float) -> bool:
-    if math.isnan(left) or math.isnan(right):
-        return math.isnan(left) and math.isnan(right)
-    return left == right and math.copysign(1.0, left) == math.copysign(1.0, right)
 
 
 def _same_array(left: Any, right: Any) -> bool:

@@ -31,6 +31,7 @@ from clew.ir.arguments import all_nodes
 from clew.ir.guards import attribute_paths, referred_paths
 from clew.ir.lookup import name_for
 from clew.ir.pickling import Kept, dumps, is_sure
+from clew.runtime.fast.module_fingerprint import HOOKS
 from clew.runtime.parts import HOLDERS, CapturedPart
 
 # ---- the package -----------------------------------------------------------------------------------------------------
@@ -196,8 +197,7 @@ def _import_line(name: str, value: Any) -> str | None:
 # ---- statements that build the parts of a module again ---------------------------------------------------------------
 
 _HOOKS = (
-    "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks",
-    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+    *HOOKS, "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from clew.errors import CompiledGuardError, GuardError
 from clew.ir.guards import Attribute, Guard, evaluate, leaves_of
 from clew.ir.node import Node
 from clew.runtime.build import compile_function
+from clew.runtime.fast.module_fingerprint import HOOKS
 
 is_compiling = torch.compiler.is_dynamo_compiling
 count_of_modes = torch._C._len_torch_dispatch_stack
@@ -67,7 +68,7 @@ def _prepare_whole(callee: Any) -> Way:
     fingerprint = vars(callee).get("_fingerprint")
     if fingerprint is not None:
         fingerprint.check()
-    if isinstance(callee, torch.nn.Module) and any(vars(callee)[hooks] for hooks in _HOOKS):
+    if isinstance(callee, torch.nn.Module) and any(vars(callee)[hooks] for hooks in HOOKS):
         return Way.READ
     guards = callee.graph.guards.entry
     for one in guards:
@@ -117,7 +118,6 @@ def refuse(identity: int) -> None:
     )
 
 
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 READ_BY_COMPILER = "_read_by_compiler"
 
 

@@ -16,7 +16,8 @@ from clew.capture.example.captured import Pins
 from clew.errors import GuardError
 from clew.ir.guests import module_guest
 
-HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""The tables of a module that hold the hooks of its calls, those of the backward pass last."""
 
 
 class Structure:

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch.nn.modules import module as hooks_of_all
 
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+from clew.runtime.fast.module_fingerprint import HOOKS
+
 _CALL, _CALL_IMPL, _GETATTR = torch.nn.Module.__call__, torch.nn.Module._call_impl, torch.nn.Module.__getattr__
 """What stands between a call of a module and its ``forward``; a tool that traces puts its own there."""
 _FILE = f"{__file__} (ready)"  # a file of Clew's: whoever captures a program passes over it
