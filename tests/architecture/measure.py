@@ -29,7 +29,7 @@ QUESTIONS = {
     "a data-dependent if becomes a branch": "watched(lambda: clew.trace(branching, args=(x,), control_flow='capture'))",
     "a line of code is written": "made = clew.trace(call, args=(x,)); watched(lambda: made.graph.python_code('self'))",
 }
-PROGRAMS = '''
+PROGRAMS = """
 import torch
 
 def call(x):
@@ -42,7 +42,7 @@ def branching(x):
     if x.sum() > 0:
         return x + 1
     return x - 1
-'''
+"""
 WATCH = '''
 import sys, pathlib, torch, clew
 from programs import branching, call, guarded

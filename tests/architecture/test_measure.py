@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.architecture import measure
 from tests.architecture.measure import (
     QUESTIONS,
     attributes_of_classes,
@@ -40,11 +41,25 @@ def test_the_columns_of_the_table_are_aligned() -> None:
     ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_the_files_of_a_question_are_those_whose_functions_run(question: str) -> None:
+@pytest.mark.parametrize(
+    ("question", "expected", "room_without_part"),
+    [
+        ("a torch call becomes a node", "ir/node.py", "codegen"),
+        ("a line of code is written", "codegen/python.py", "capture"),
+    ],
+)
+def test_the_files_of_a_question_are_those_whose_functions_run(
+    question: str, expected: str, room_without_part: str
+) -> None:
     found = files_run(ROOT, question)
-    modules = {name.removeprefix("clew.").replace(".", "/") + ".py" for name in sources_of(ROOT)}
-    assert found and set(found) <= modules
-    is_printed = question == "a line of code is written"
-    assert ("codegen/python.py" in found) and (is_printed or "frameworks/torch/guest.py" in found or len(found) > 1)
-    assert is_printed == (not any(name.startswith("capture/") for name in found))
+    assert expected in found and set(found) <= {
+        name.removeprefix("clew.").replace(".", "/") + ".py" for name in sources_of(ROOT)
+    }
+    assert not any(name.startswith(f"{room_without_part}/") for name in found)
+
+
+def test_a_program_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(QUESTIONS, "a division", "1 / 0")
+    monkeypatch.setattr(measure, "WATCH", "")
+    with pytest.raises(RuntimeError, match="'a division' failed:(?s:.*)ZeroDivisionError"):
+        files_run(ROOT, "a division")
