@@ -76,7 +76,7 @@ def test_an_empty_block_a_value_and_a_manager_with_a_name():
     leave(graph, other)
     graph.output(text)
     expected = """
-        from tests.codegen.test_blocks import noted as noted_2
+        from tests.codegen.test_with_blocks import noted as noted_2
 
 
         def forward(self, x):
