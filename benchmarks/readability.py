@@ -24,7 +24,7 @@ import torch
 
 import clew
 from benchmarks.day_models import SUBJECTS, Shape, Subject, tokens
-from clew.ir.nested import all_nodes
+from clew.ir.arguments import all_nodes
 from clew.ir.node import Node
 
 Row = dict[str, Any]

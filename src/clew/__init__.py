@@ -20,17 +20,15 @@ from clew.capture.symbolic import (
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import CaptureError, ClewError, GraphError, GuardError, TraceError
 from clew.ir.arguments import map_aggregate, map_arg
-from clew.ir.control import choose, cond, for_loop, while_loop
+from clew.ir.control_flow import choose, cond, for_loop, while_loop
 from clew.ir.effects import has_side_effect, pure
 from clew.ir.equality import difference, same_graph
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, guard
 from clew.ir.interpreter import Interpreter
-from clew.ir.node import Node
-from clew.ir.opcodes import Opcode
-from clew.ir.parse import parse
+from clew.ir.node import Node, Opcode
 from clew.ir.source import SourceLine
-from clew.ir.text import text_and_objects, to_text
+from clew.ir.text import parse, text_and_objects, to_text
 from clew.ir.types import ArrayType, Type, parse_type, type_of
 from clew.runtime.function import GraphFunction
 

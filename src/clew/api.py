@@ -27,9 +27,9 @@ from clew.frameworks import PACKAGES
 from clew.ir.guests import Guest
 from clew.runtime.choose import METHODS, framework_of, make_callable, make_captured, make_lazy, make_methods
 from clew.runtime.example import Example
-from clew.runtime.native import NativeFunction
+from clew.runtime.fast.module_fingerprint import Fingerprint
+from clew.runtime.framework_compilers import NativeFunction
 from clew.runtime.python_module import copy_with
-from clew.runtime.standing import Standing
 
 
 def symbolic_trace(root: Any, concrete_args: Any = None) -> Any:
@@ -278,7 +278,7 @@ def _capture(
     made = make_captured(framework.package, captured, name, live=options.keep or inspect.ismethod(fn))
     vars(made)["_example"] = Example(args, kwargs)
     if captured.module is not None and inspect.ismethod(fn) and not options.keep:
-        made._rely_on(Standing(fn, captured.pins))  # it works on the original, which may change
+        made._rely_on(Fingerprint(fn, captured.pins))  # it works on the original, which may change
     if native:
         made = NativeFunction(framework.package, made, options.static)
     result = made(*args, **kwargs) if options.keep and captured.several_ways else captured.result

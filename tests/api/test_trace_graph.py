@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 import clew
+from clew.runtime.framework_compilers import NativeFunction
 from clew.runtime.lazy import LazyGraph
-from clew.runtime.native import NativeFunction
 
 from . import samples
 

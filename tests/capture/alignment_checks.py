@@ -16,7 +16,7 @@ from unittest import mock
 from clew.capture.control.aligning import Alignment
 from clew.capture.control.reads import is_check, only_asks
 from clew.ir.arguments import map_aggregate
-from clew.ir.control import cond
+from clew.ir.control_flow import cond
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 

@@ -13,7 +13,7 @@ import torch
 
 import clew
 from clew.errors import CaptureError, GuardError
-from clew.ir.nested import all_nodes
+from clew.ir.arguments import all_nodes
 
 A, B, C = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([3.0, -1.0, 0.5]), torch.tensor([-2.0, 5.0, 1.0, 0.0])
 FOLLOWED: dict[str, Callable[..., Any]] = {}

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import clew
 from clew.errors import GuardError
-from clew.ir.nested import all_nodes
+from clew.ir.arguments import all_nodes
 
 SOURCE = """
 import itertools

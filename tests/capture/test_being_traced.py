@@ -18,8 +18,8 @@ from torch._subclasses import FakeTensorMode
 
 import clew
 from clew.frameworks.torch import tracers
-from clew.ir.control import cond
-from clew.ir.nested import all_nodes
+from clew.ir.arguments import all_nodes
+from clew.ir.control_flow import cond
 
 SOURCE = '''
 import torch

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 import clew
 from clew.errors import CaptureError, GuardError
-from clew.ir.nested import nested_graphs
+from clew.ir.arguments import nested_graphs
 
 
 def checkpointed(x: torch.Tensor, y: torch.Tensor) -> Any:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clew.capture.control.merging import Merged, Unmergeable
-from clew.ir.control import Branch, cond, control_of
+from clew.ir.control_flow import Branch, cond, control_of
 from clew.ir.graph import Graph
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node

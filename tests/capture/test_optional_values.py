@@ -17,9 +17,9 @@ from torch import Tensor
 
 import clew
 from clew.errors import GuardError
-from clew.ir.control import cond
+from clew.ir.arguments import all_nodes
+from clew.ir.control_flow import cond
 from clew.ir.equality import same_graph
-from clew.ir.nested import all_nodes
 from tests.capture.alignment_checks import checked_alignments
 
 SOURCE = '''

@@ -11,7 +11,7 @@ from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch import recording
 from clew.frameworks.torch.traits import USUAL, traits_of
-from clew.ir.nested import all_nodes
+from clew.ir.arguments import all_nodes
 
 MATRIX = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
 

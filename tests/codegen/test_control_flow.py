@@ -206,7 +206,7 @@ def test_as_many_values_live_as_in_code_by_hand(flag):
 
 def test_an_error_inside_leads_to_its_line():
     graph = next(case for case in CASES if case.name == "inside each other").graph()
-    for depth, inner in enumerate(clew.ir.nested.nested_graphs(graph)):
+    for depth, inner in enumerate(clew.ir.arguments.nested_graphs(graph)):
         for node in inner.nodes:
             node.source = SourceLine("model.py", 10 * depth + 7, "forward")
     with pytest.raises(TypeError) as caught:

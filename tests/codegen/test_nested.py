@@ -10,9 +10,8 @@ import torch
 
 import clew
 from clew.ir.graph import Graph
-from clew.ir.parse import parse
 from clew.ir.source import SourceLine
-from clew.ir.text import to_text
+from clew.ir.text import parse, to_text
 
 from .running import code_of, module_of, new_graph, run_both
 

@@ -5,7 +5,7 @@ import copy
 from hypothesis import assume, given, settings
 
 from clew.errors import CodegenError
-from clew.ir.nested import bodies_of
+from clew.ir.arguments import bodies_of
 from tests.strategies import random_graphs
 
 from .running import code_of

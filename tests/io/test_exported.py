@@ -14,7 +14,7 @@ from torch.export import Dim, export
 import clew
 import clew.tree
 from clew.errors import InputMismatch, InteropError
-from clew.io.input_checks import check_constants, check_tensors
+from clew.io.exported import check_constants, check_tensors
 
 from .models import IMAGE, MLP, SEQUENCE, ConvNet, Tied
 

@@ -12,8 +12,7 @@ import pytest
 
 from clew.ir.equality import difference
 from clew.ir.graph import Graph
-from clew.ir.parse import parse
-from clew.ir.text import to_text
+from clew.ir.text import parse, to_text
 from clew.ir.verify import verify
 
 pytestmark = pytest.mark.slow

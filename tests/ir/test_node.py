@@ -13,8 +13,7 @@ import torch
 from clew.errors import BadArgument
 from clew.ir.arguments import immutable_dict, immutable_list
 from clew.ir.graph import Graph
-from clew.ir.node import Node
-from clew.ir.opcodes import OPCODES, Opcode
+from clew.ir.node import OPCODES, Node, Opcode
 from clew.ir.source import SourceLine
 from clew.ir.verify import verify
 

@@ -13,8 +13,7 @@ import pytest
 from clew.errors import TextError
 from clew.ir.equality import difference
 from clew.ir.graph import Graph
-from clew.ir.parse import parse
-from clew.ir.text import to_text
+from clew.ir.text import parse, to_text
 from clew.ir.verify import verify
 from tests.strategies import Colour
 

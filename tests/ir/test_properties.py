@@ -18,8 +18,7 @@ from clew.errors import TextError
 from clew.ir.equality import difference
 from clew.ir.graph import Graph
 from clew.ir.interpreter import Interpreter
-from clew.ir.parse import parse
-from clew.ir.text import text_and_objects, to_text
+from clew.ir.text import parse, text_and_objects, to_text
 from clew.ir.types import Type, parse_type
 from clew.ir.verify import verify
 from tests.strategies import random_graphs, runnable_graphs, value_types

@@ -17,9 +17,8 @@ import torch
 from clew.errors import TextError
 from clew.ir.equality import difference
 from clew.ir.graph import Graph
-from clew.ir.parse import parse
 from clew.ir.source import SourceLine
-from clew.ir.text import text_and_objects, to_text
+from clew.ir.text import parse, text_and_objects, to_text
 from clew.ir.types import ArrayType, ScalarType, TupleType
 from tests.strategies import ANNOTATIONS, OTHER_LITERALS, TORCH_LITERALS, Access, Colour, Label, Point, Span
 

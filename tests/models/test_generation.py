@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 import clew
-from clew.ir.nested import all_nodes
+from clew.ir.arguments import all_nodes
 
 transformers = pytest.importorskip("transformers")
 SIZES = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}

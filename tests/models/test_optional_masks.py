@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import clew
-from clew.ir.nested import all_nodes
+from clew.ir.arguments import all_nodes
 from tests.capture.alignment_checks import checked_alignments
 
 transformers = pytest.importorskip("transformers")

@@ -5,7 +5,7 @@ import operator
 import torch
 
 import clew
-from clew.ir.nested import all_nodes, nested_graphs
+from clew.ir.arguments import all_nodes, nested_graphs
 from clew.passes.dead_code import dead_code
 from tests.codegen.test_control_flow import scan
 

@@ -11,7 +11,7 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.passes.flatten import flatten
 from clew.passes.fold_runs import Called, folded
-from clew.passes.module_calls import Call, Regions
+from clew.passes.module_regions import Call, Regions
 from clew.passes.nest import nest
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import clew
 from clew.frameworks.torch import guest
-from clew.ir.deferred import deferring
+from clew.ir.guards import deferring
 
 
 class Model(nn.Module):

@@ -13,7 +13,7 @@ import torch
 
 import clew
 from clew.errors import GraphError
-from clew.ir.portable import Missing, Record, dumps, loads, record_class
+from clew.ir.pickling import Missing, Record, dumps, loads, record_class
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = '''

@@ -14,7 +14,7 @@ import torch
 import clew
 from clew.capture.example.guards import Variable
 from clew.capture.example.items import ATTRIBUTE, CONTAINS, ITEM, KEYS, LENGTH, Item
-from clew.runtime.watched import GONE, quick_tests
+from clew.runtime.fast.direct import GONE, quick_tests
 
 
 class Registry:

@@ -13,8 +13,7 @@ import torch
 from torch import nn
 
 import clew
-from clew.tools.nested import Piece, nested
-from clew.tools.nested_code import _classes, _names
+from clew.tools.nested import Piece, _classes, _names, nested
 from tests.tools.nested_models import MODELS, Block, Branching, CalledTwice, Collecting, Layers, TwoWays, Writing
 
 

@@ -16,7 +16,7 @@ import numpy
 import clew
 from benchmarks import keras_programs
 from benchmarks.wrapped_programs import Program
-from clew.ir.nested import all_nodes
+from clew.ir.arguments import all_nodes
 
 BACKEND = {"jax", "_operator", "operator", "builtins"}
 

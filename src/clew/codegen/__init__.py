@@ -1,1 +1,1 @@
-"""The room ``codegen``."""
+"""A graph as Python source: ``layout`` plans a function, ``python`` writes it, ``statements`` writes single nodes."""

@@ -1,21 +1,28 @@
 """Which nodes are written inside of the statement that uses them: ``while x.norm() > 1:`` instead of three lines.
 
-In come a node and one of its arguments; out come the nodes right before it that make this argument and nothing else.
-They are taken only as long as the expression computes them in the very order in which they stand.
+For code that runs (``tree_before``): a node and one of its arguments come in; out come the nodes right before it that
+make this argument and nothing else. For code that is shown to people (``inlined_for_reading``): the nodes of a block
+come in; out come those that have no line of their own, because they are sizes, facts and attributes, or values without
+a name of the user's that the next statement alone uses. Always holds: an expression computes its nodes in the very
+order in which they stand, and stays short.
 """
 
 from __future__ import annotations
 
+import keyword
 import operator
+import re
 from collections.abc import Collection
 from typing import Any
 
 from clew.codegen.scope import Scope
-from clew.codegen.statements import expression, is_operator, makes_statement
-from clew.ir.arguments import leaves
-from clew.ir.control import is_control
-from clew.ir.nested import bodies_of
+from clew.codegen.statements import expression, is_operator, makes_statement, statement
+from clew.ir.arguments import bodies_of, leaves, references
+from clew.ir.control_flow import is_control
+from clew.ir.effects import sets_state
+from clew.ir.graph import Graph
 from clew.ir.node import Node
+from clew.ir.types import ScalarType
 
 _MOST = 6
 """More operations than that are no longer easy to read in one line."""
@@ -57,3 +64,183 @@ def write_inside(nodes: list[Node], scope: Scope, root: str) -> None:
     """Let the nodes of a tree be written where they are used."""
     for node in reversed(nodes):
         scope.write_inline(node, expression(node, scope, root), is_operator(node))
+
+
+# ---- code for reading ------------------------------------------------------------------------------------------------
+
+_WIDTH = 108
+_FACTS = frozenset({"shape", "dtype", "device", "ndim"})
+_RESHAPING = re.compile(r"(t|transpose|swapaxes|swapdims|squeeze|unsqueeze|resize|resize_as|set|as_strided)_|set_data")
+_NUMBERED = re.compile(r"_\d+$")
+
+
+def inlined_for_reading(nodes: list[Node], fixed: Collection[Node], scope: Scope, root: str) -> set[Node]:
+    """Let values be written where they are used; those that are, and have no statement, come out.
+
+    ``fixed`` are the nodes that are written in ways of their own, branches for one, and so are the values they use.
+    """
+    kept = {*fixed, *(used for node in fixed for used in node.all_input_nodes)}
+    reads = _reads(nodes, kept, scope, root)
+    found = set(reads)
+    for node in reversed(nodes):
+        if node not in found and node not in fixed and node.op != "placeholder":
+            found |= _tree(node, kept | found, reads, scope, root)
+    return found
+
+
+def _reads(nodes: list[Node], kept: set[Node], scope: Scope, root: str) -> set[Node]:
+    """Sizes, facts and attributes, which are the same wherever they are read."""
+    names = {node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "") for node in nodes}
+    if any(_RESHAPING.fullmatch(name) for name in names):
+        return set()
+    is_set = any(_sets(node) for node in nodes)
+    found: set[Node] = set()
+    for node in nodes:
+        is_read = _is_fact(node) or _is_size(node, found) or (node.op == "get_attr" and not is_set)
+        if is_read and node.users and node not in kept and node.type is None:
+            scope.write_inline(node, expression(node, scope, root), is_operator(node))
+            found.add(node)
+    return found
+
+
+def _sets(node: Node) -> bool:
+    """Whether a node sets an attribute: then those are read where the program reads them."""
+    target: Any = node.target
+    return node.op == "call_function" and (target is setattr or target is delattr or sets_state(target))
+
+
+def _is_fact(node: Node) -> bool:
+    return node.target is getattr and not node.kwargs and len(node.args) == 2 and node.args[1] in _FACTS
+
+
+def _is_size(node: Node, read: set[Node]) -> bool:
+    """A size, or a short calculation with sizes that one statement uses."""
+    if node.op != "call_function" or node.kwargs or is_item_of_control(node):
+        return False
+    if node.target is operator.getitem and len(node.args) == 2:
+        return node.args[0] in read and _is_fact(node.args[0]) and not list(references(node.args[1]))
+    is_number = isinstance(node.value_type, ScalarType) and is_operator(node) and len(node.users) == 1
+    return is_number and all(not isinstance(part, Node) or part in read for part in node.args)
+
+
+def _tree(user: Node, kept: set[Node], reads: set[Node], scope: Scope, root: str) -> set[Node]:
+    """The values right before a statement that it alone uses, if it stays short with them; ``reads``, which are written
+    elsewhere, may stand in between."""
+    found: list[Node] = []
+    waiting = [(used, user) for used in references((user.args, user.kwargs))]
+    node = user._prev
+    while waiting and len(found) < _MOST:
+        wanted, reader = waiting.pop()
+        while node in reads:
+            node = node._prev
+        if wanted is node and node not in kept and _is_unnamed(node) and can_be_inside(node, reader):
+            found.append(node)
+            waiting += [(used, node) for used in references((node.args, node.kwargs))]
+            node = node._prev
+    if user.op == "output" and found:  # a result that is made there stands in the ``return``, however long
+        found = found[:1] if _width(user, scope, root) + _length(found[0], scope, root) > _WIDTH else found
+    while found:
+        for part in reversed(found):
+            scope.write_inline(part, expression(part, scope, root), is_operator(part))
+        if _width(user, scope, root) <= _WIDTH or (user.op == "output" and len(found) == 1):
+            break
+        scope.forget_inline(found.pop())
+    return set(found)
+
+
+def _length(node: Node, scope: Scope, root: str) -> int:
+    return len(expression(node, scope, root))
+
+
+def _width(user: Node, scope: Scope, root: str) -> int:
+    if user.op == "output":
+        return len(scope.spell(user.args[0])) + len("    return ") if user.args else 0
+    return len(statement(user, scope, root)) + 4
+
+
+def _is_unnamed(node: Node) -> bool:
+    """Whether a node is called after what it computes, and not like a variable of the user's."""
+    own = re.sub(r"\W", "_", Graph._target_to_str(node.target))
+    return _NUMBERED.sub("", node.name) == _NUMBERED.sub("", own)
+
+
+def renamed_for_reading(
+    nodes: list[Node], inlined: set[Node], silent: Collection[Node], scope: Scope, root: str
+) -> None:
+    """Let a value have the name of an earlier one that nobody reads any more: ``x = f(x)``, as the user wrote it.
+
+    ``silent`` are values that other statements set, under the names that they have.
+    """
+    places = {node: place for place, node in enumerate(nodes)}
+    last = _last_reads(nodes, inlined, places)
+    owners = {scope.locals.name(node): node for node in nodes if node.op == "placeholder"}
+    known = {scope.locals.name(node) for node in nodes}
+    for node in nodes:
+        if node.op in ("placeholder", "output") or node in inlined or not node.users:
+            continue
+        name = scope.locals.name(node)
+        if node in silent:
+            owners[name] = node
+            continue
+        wanted = _last_word(node, known, scope) or _NUMBERED.sub("", name)
+        wanted = wanted if wanted in known else name
+        owner = owners.get(wanted)
+        if wanted != name and (owner is None or last.get(owner, -1) <= places[node]):
+            scope.locals.rename(node, wanted)
+            name = wanted
+        owners[name] = node
+    for node in nodes:  # in terms of the new names
+        if node in inlined:
+            scope.write_inline(node, expression(node, scope, root), is_operator(node))
+
+
+def _last_word(node: Node, known: set[str], scope: Scope) -> str:
+    """The last word of the path of a module, for what it gives, where the node is called after all of the path."""
+    word = str(node.target).rpartition(".")[2] if node.op == "call_module" and _is_unnamed(node) else ""
+    if not word.isidentifier() or (word not in known and (keyword.iskeyword(word) or word in scope.names)):
+        return ""
+    scope.names.reserve(word)
+    known.add(word)
+    return word
+
+
+def _last_reads(nodes: list[Node], inlined: set[Node], places: dict[Node, int]) -> dict[Node, int]:
+    """The place of the last statement that reads each value, itself or inside of what is written there."""
+    last: dict[Node, int] = {}
+    for node in reversed(nodes):
+        place = last.get(node, places[node]) if node in inlined else places[node]
+        for used in node.all_input_nodes:
+            last[used] = max(last.get(used, -1), place)
+    return last
+
+
+_WIDEST = 112
+
+
+def wrapped(text: str) -> str:
+    """A statement that is too long, with the arguments of its outermost call in lines of their own."""
+    start = text.find("(")
+    if len(text) <= _WIDEST or start < 0 or text[-1] != ")" or "\n" in text:
+        return text
+    parts, depth, begin, quote = [], 0, start + 1, ""
+    for place in range(start + 1, len(text) - 1):
+        one = text[place]
+        if quote:
+            quote = "" if one == quote and text[place - 1] != "\\" else quote
+        elif one in "'\"":
+            quote = one
+        elif one in ")]}" and depth == 0:
+            return text  # this call is not the outermost one
+        else:
+            depth += (one in "([{") - (one in ")]}")
+            if one == "," and depth == 0:
+                parts.append(text[begin:place].strip())
+                begin = place + 1
+    parts.append(text[begin:-1].strip())
+    lines, line = [], "   "
+    for part in parts:
+        if len(line) + len(part) + 2 > _WIDEST and line.strip():
+            lines.append(line)
+            line = "   "
+        line += f" {part},"
+    return "\n".join([text[: start + 1], *lines, line if lines else line[:-1], ")"])

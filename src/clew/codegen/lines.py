@@ -1,11 +1,18 @@
-"""Lines of generated code, each with the node it belongs to, and what is known of a function while it is written."""
+"""Lines of generated code, each with the node it belongs to, and their comments.
+
+A ``Draft`` collects the lines of one function while it is written. A ``Commentator`` adds, for reading, where a line
+comes from and the type of its value: off by default, ``print_readable`` turns it on. All text that comes from outside
+is kept on one line.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from clew.ir.node import Node
+from clew.ir.types import ArrayType, Type, type_of
 
 _INDENT = "    "
 
@@ -69,3 +76,104 @@ class Draft:
         star = ["*"] if self.keywords and not has_star else []
         first = [*self.parameters[: self.nameless], "/"] if self.nameless else []
         return [*first, *self.parameters[self.nameless :], *star, *self.keywords, *([self.rest] if self.rest else [])]
+
+
+_DIM, _RESET = "\x1b[2m", "\x1b[0m"
+
+
+class Commentator:
+    """Decides what is said around a statement; says nothing unless ``verbose``.
+
+    ``shown`` if the code is for people, not for running, and ``inline`` if values are written there where they are
+    used; ``asking`` if it only asks whether guards hold.
+    """
+
+    def __init__(
+        self,
+        verbose: bool = False,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        expanded_def: bool = False,
+        shown: bool = False,
+        asking: bool = False,
+        inline: bool = False,
+        modules: bool | None = None,
+        **others: Any,
+    ) -> None:
+        self.verbose = verbose
+        self.shown = shown
+        self.asking = asking
+        self.inline = inline
+        self.modules = inline if modules is None else modules
+        self._module = ""
+        self.include_stride = include_stride
+        self.include_device = include_device
+        self.colored = colored
+        self._last = ""
+
+    def around(self, node: Node, name: str, text: str) -> list[str]:
+        """The lines of a statement, which may give the local ``name`` its value, with its comments."""
+        if not self.verbose:
+            return [*self.heading(node), text]
+        lines = self.heading(node)
+        place = "" if node.op in ("placeholder", "output") else self._place(node)
+        if place and place != self._last:
+            self._last = place
+            lines += ["", f"{_DIM}{place}{_RESET}" if self.colored else place]
+        described = self.describe(node) if node.op not in ("placeholder", "output") else ""
+        if described and text.startswith(f"{name} = "):
+            text = f"{name}: {_quoted(described)} = {text[len(name) + 3 :]}"
+        return [*lines, text]
+
+    def heading(self, node: Node) -> list[str]:
+        """A line that names the module whose inside begins here, where that is another one than before."""
+        path = module_path(node) if self.modules and node.op not in ("placeholder", "output", "get_attr") else None
+        if path is None or path == self._module:
+            return []
+        self._module = path
+        return [f"# {path}"] if path else []
+
+    def parameter_annotation(self, node: Node) -> str:
+        """The type of an input as an annotation."""
+        described = self.describe(node) if self.verbose else ""
+        return f": {_quoted(described)}" if described else ""
+
+    def describe(self, node: Node) -> str:
+        """The type of a node's value, from its own account or from what a pass left in ``meta``."""
+        value = node.value_type or node.meta.get("val", node.meta.get("tensor_meta"))
+        kind = value if isinstance(value, Type) else type_of(value) if hasattr(value, "dtype") else None
+        if not isinstance(kind, ArrayType):
+            return "" if kind is None or hasattr(value, "dtype") else _one_line(str(kind))
+        text = _one_line(str(ArrayType(kind.dtype, kind.shape)))
+        stride = getattr(value, "stride", None)
+        if self.include_stride and callable(stride):
+            text += str(list(stride()))
+        return text + (f" {_one_line(kind.device)}" if self.include_device else "")
+
+    @staticmethod
+    def _place(node: Node) -> str:
+        source = node.source
+        if source is None:
+            return ""
+        return _one_line(f"# File: {source.filename}:{source.lineno} in {source.function}, code: {source.text}")
+
+
+def module_path(node: Node) -> str | None:
+    """The path of the module inside of which a node was recorded, as code writes it; None where that is not known."""
+    stack = (node._meta or {}).get("nn_module_stack")
+    if not stack:
+        return None
+    path = next(reversed(stack.values()))[0]
+    return _NUMBER.sub(r"[\1]", path) if isinstance(path, str) else None
+
+
+_NUMBER = re.compile(r"\.(\d+)(?=\.|$)")
+
+
+def _one_line(text: str) -> str:
+    return "".join(character if character.isprintable() and character != '"' else "'" for character in text)
+
+
+def _quoted(line: str) -> str:
+    return '"' + line.replace("\\", "\\\\") + '"'

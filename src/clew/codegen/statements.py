@@ -1,24 +1,29 @@
 """One node as one Python statement, in the words a colleague would choose.
 
 Operators print as operators, ``getitem`` as a subscript, ``getattr`` as an attribute, the in-place operators and what
-sets an item or an attribute as assignments; everything else is a call. Values that nobody uses are not assigned.
+sets or deletes an item or an attribute as assignments, a function that raises as ``raise``, annotations as types;
+everything else is a call. Values that nobody uses are not assigned. Where a name could not stand in code, or would mean
+something else there, a call stays a call.
 """
 
 from __future__ import annotations
 
+import builtins
 import operator
-from collections.abc import Callable
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from clew.codegen.annotations import annotation
-from clew.codegen.assignments import assignment, can_assign, is_assignment
-from clew.codegen.locals import is_plain_identifier, plain
-from clew.codegen.raises import can_raise, raising
-from clew.codegen.scope import Scope, can_stand_bare, quoted
-from clew.codegen.subscripts import subscript
+from clew.codegen.scope import Scope, can_stand_bare, is_plain_identifier, is_private, plain, quoted
 from clew.errors import CodegenError
-from clew.ir.control import choose
+from clew.ir.arguments import leaves
+from clew.ir.control_flow import choose
 from clew.ir.node import Node
+
+# ---- statements and expressions --------------------------------------------------------------------------------------
+
 
 ValueT = TypeVar("ValueT")
 
@@ -101,10 +106,10 @@ def makes_statement(node: Node) -> bool:
     return is_assignment(node) or _lookup(_IN_PLACE, node.target) is not None
 
 
-def _lookup(signs: dict[Any, ValueT], target: Any) -> ValueT | None:
+def _lookup(table: dict[Any, ValueT], target: Any) -> ValueT | None:
     try:
-        return signs.get(target)
-    except TypeError:  # a callable without a hash is no operator
+        return table.get(target)
+    except TypeError:  # a callable without a hash cannot be in a table
         return None
 
 
@@ -267,3 +272,258 @@ def arguments(args: tuple[Any, ...], kwargs: dict[str, Any], scope: Scope) -> st
         else:
             parts.append(f"**{{{quoted(key)}: {scope.spell(value)}}}")
     return ", ".join(parts)
+
+
+# ---- subscripts and assignments --------------------------------------------------------------------------------------
+
+
+def subscript(index: Any, scope: Scope) -> str:
+    """What stands between the brackets: ``:, 0`` rather than ``(slice(None, None, None), 0)``."""
+    if isinstance(index, slice):
+        ends = (index.start, index.stop, index.step)
+        start, stop, step = ("" if end is None else scope.spell(end) for end in ends)
+        return f"{start}:{stop}" + (f":{step}" if step else "")
+    if type(index) is tuple and index:
+        parts = [scope.spell(part) if isinstance(part, tuple) else subscript(part, scope) for part in index]
+        inner = ", ".join(parts)
+        return f"{inner}," if len(index) == 1 else inner
+    return scope.spell(index)
+
+
+_roots: dict[Any, str] = {}
+
+
+def written_as_assignment(function: Callable[..., Any], root: str) -> None:
+    """Let ``function(root, path, value)`` be written as ``self.path = value``; without a value, as ``del self.path``.
+
+    ``root`` is the attribute of a root by which the graph gets the root itself.
+    """
+    _roots[function] = root
+
+
+def assignment(node: Node, scope: Scope, root: str) -> str | None:
+    """The statement of a node that assigns or deletes; None for all other nodes."""
+    if node.op != "call_function" or node.kwargs or not node.args or not isinstance(node.args[0], Node):
+        return None
+    if scope.resolve(node.args[0]) is not node.args[0]:  # nothing can be assigned to a part of a literal
+        return None
+    writer = _lookup(_WRITERS, node.target)
+    text = writer(node, scope) if writer is not None else _of_root(node, scope, root)
+    return f"{text};  {scope.locals.name(node)} = None" if text is not None and node.users else text
+
+
+def can_assign(function: Any) -> bool:
+    """Whether some calls of a function are written as such a statement."""
+    return _lookup(_WRITERS, function) is not None or _lookup(_roots, function) is not None
+
+
+def is_assignment(node: Node) -> bool:
+    """True for a node that may be written as such a statement."""
+    return _lookup(_WRITERS, node.target) is not None or _is_of_root(node)
+
+
+def _set_attribute(node: Node, scope: Scope) -> str | None:
+    if len(node.args) != 3 or not _is_attribute(node.args[1]):
+        return None
+    return f"{scope.spell(node.args[0])}.{node.args[1]} = {scope.spell(node.args[2])}"
+
+
+def _delete_attribute(node: Node, scope: Scope) -> str | None:
+    if len(node.args) != 2 or not _is_attribute(node.args[1]):
+        return None
+    return f"del {scope.spell(node.args[0])}.{node.args[1]}"
+
+
+def _set_item(node: Node, scope: Scope) -> str | None:
+    if len(node.args) != 3:
+        return None
+    return f"{scope.spell(node.args[0])}[{subscript(node.args[1], scope)}] = {scope.spell(node.args[2])}"
+
+
+def _delete_item(node: Node, scope: Scope) -> str | None:
+    return f"del {scope.spell(node.args[0])}[{subscript(node.args[1], scope)}]" if len(node.args) == 2 else None
+
+
+_WRITERS: dict[Any, Callable[[Node, Scope], str | None]] = {
+    setattr: _set_attribute,
+    delattr: _delete_attribute,
+    operator.setitem: _set_item,
+    operator.delitem: _delete_item,
+}
+
+
+def _is_attribute(name: Any) -> bool:
+    return isinstance(name, str) and is_plain_identifier(plain(name)) and not is_private(plain(name))
+
+
+def _is_of_root(node: Node) -> bool:
+    """Whether a node is a registered call, for a path that can be written."""
+    if node.op != "call_function" or node.kwargs or len(node.args) not in (2, 3):
+        return False
+    holder, path = node.args[:2]
+    root = _lookup(_roots, node.target)
+    is_root = root is not None and isinstance(holder, Node) and holder.op == "get_attr" and holder.target == root
+    return is_root and isinstance(path, str) and all(map(_is_attribute, plain(path).split(".")))
+
+
+def _of_root(node: Node, scope: Scope, root: str) -> str | None:
+    if not _is_of_root(node):
+        return None
+    place = f"{root}.{plain(node.args[1])}"
+    return f"{place} = {scope.spell(node.args[2])}" if len(node.args) == 3 else f"del {place}"
+
+
+def unread_roots(nodes: Iterable[Node]) -> set[Node]:
+    """The nodes that get a root for nothing but registered calls, in which it is written as the root itself."""
+    gotten = [node for node in nodes if node.op == "get_attr" and node.target in _roots.values() and node.users]
+    return {node for node in gotten if all(_is_of_root(user) and not _is_value(node, user) for user in node.users)}
+
+
+def _is_value(node: Node, user: Node) -> bool:
+    return any(leaf is node for leaf in leaves(user.args[1:]))
+
+
+# ---- raise -----------------------------------------------------------------------------------------------------------
+
+_raising: list[Callable[..., Any]] = []
+_saying: list[Callable[..., Any]] = []
+_FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+
+
+def written_as_raise(function: Callable[..., Any]) -> None:
+    """Let ``function(kind, *args)`` be written as ``raise kind(*args)``."""
+    _raising.append(function)
+
+
+def written_as_text(function: Callable[..., Any]) -> None:
+    """Let ``function(template, *values)`` be written as ``f"..."`` in a ``raise``."""
+    _saying.append(function)
+
+
+def can_raise(function: Any) -> bool:
+    """Whether calls of a function are written so."""
+    return any(function is one for one in _raising)
+
+
+def is_raise(node: Node) -> bool:
+    """Whether a node is such a call."""
+    if node.users or node.kwargs or not node.args or node.op != "call_function":  # as almost all are
+        return False
+    return can_raise(node.target)
+
+
+def raising(node: Node, scope: Scope) -> str | None:
+    """The statement of such a call; None for all other nodes."""
+    if not is_raise(node):
+        return None
+    kind, *args = node.args
+    for said in texts_inside(node):
+        scope.write_inline(said, _formatted(said, scope), False)
+    return f"raise {scope.spell(kind)}({', '.join(map(scope.spell, args))})"
+
+
+def texts_inside(node: Node) -> list[Node]:
+    """The text that a raise is given, if it is made for it alone, right before it."""
+    said = node._prev
+    if not is_raise(node) or list(said.users) != [node] or said.op != "call_function" or said.kwargs:
+        return []
+    if sum(one is said for one in node.args) != 1 or not any(said.target is one for one in _saying):
+        return []
+    template, *values = said.args
+    fields = [found for found in _FIELD.finditer(template) if found[1] is not None]
+    return [said] if len(fields) == len(values) and all(map(_is_bare, values)) else []
+
+
+def _is_bare(value: Any) -> bool:
+    """Whether a value is written without quotes, which must not stand in an f-string."""
+    return all(map(_is_bare, value)) if type(value) is tuple else isinstance(value, (Node, int))
+
+
+def _formatted(node: Node, scope: Scope) -> str:
+    """The f-string of a template and its values, which are variables."""
+    values = iter(node.args[1:])
+
+    def filled(found: re.Match[str]) -> str:
+        return found[0] if found[1] is None else f"{{{scope.spell(next(values))}{found[1]}}}"
+
+    return f"f{_FIELD.sub(filled, node.args[0])!r}"
+
+
+def raises(body: Any) -> bool:
+    """Whether a body never comes to its end, because it raises an error."""
+    last = body._root._prev
+    return last.op == "output" and is_raise(last._prev)
+
+
+# ---- type annotations ------------------------------------------------------------------------------------------------
+
+
+def annotation(kind: Any, scope: Scope) -> str:
+    """The annotation as an expression in ``scope``."""
+    if kind is type(None):
+        return scope.name_of(kind)  # None itself would say, if the code is captured again, that nothing is annotated
+    text = _written(kind, scope)
+    return text if _means(text, kind, scope) else scope.bind("annotation", kind)
+
+
+def _means(text: str, kind: Any, scope: Scope) -> bool:
+    """Whether the text evaluates back; it is made of checked names and plain literals alone."""
+    try:
+        found = eval(text, {"__builtins__": builtins, **scope.globals})
+        wanted = kind.__forward_arg__ if isinstance(kind, typing.ForwardRef) else kind
+        return bool(found == wanted)
+    except (TypeError, NameError, AttributeError, SyntaxError, ValueError):
+        return False
+
+
+def _written(kind: Any, scope: Scope) -> str:
+    if kind is None or kind is type(None):
+        return "None"
+    if kind is ...:
+        return "..."
+    if isinstance(kind, (str, typing.ForwardRef)):
+        return repr(plain(kind if isinstance(kind, str) else kind.__forward_arg__))
+    if isinstance(kind, list):
+        return f"[{_joined(kind, scope)}]"
+    if isinstance(kind, tuple):
+        return f"({_joined(kind, scope)}{',' if len(kind) == 1 else ''})"
+    arguments = typing.get_args(kind)
+    if isinstance(kind, types.UnionType):
+        return " | ".join(_written(argument, scope) for argument in arguments)
+    origin = typing.get_origin(kind)
+    if origin is None:
+        return _typing_name(kind, scope) or scope.name_of(kind)
+    return _subscripted(kind, origin, arguments, scope)
+
+
+def _subscripted(kind: Any, origin: Any, arguments: tuple[Any, ...], scope: Scope) -> str:
+    if origin is typing.Union:
+        members = [argument for argument in arguments if argument is not type(None)]
+        name = "Optional" if len(members) == 1 and len(arguments) == 2 else "Union"
+        return f"{_from_typing(name, scope)}[{_joined(members if name == 'Optional' else arguments, scope)}]"
+    if origin is typing.Literal:
+        return f"{_from_typing('Literal', scope)}[{', '.join(map(scope.spell, arguments))}]"
+    if origin is typing.Annotated:
+        notes = ", ".join(map(scope.spell, arguments[1:]))
+        return f"{_from_typing('Annotated', scope)}[{_written(arguments[0], scope)}, {notes}]"
+    head = _typing_name(kind, scope) or scope.name_of(origin)
+    return f"{head}[{_joined(arguments, scope) or '()'}]"
+
+
+def _joined(kinds: Any, scope: Scope) -> str:
+    return ", ".join(_written(kind, scope) for kind in kinds)
+
+
+def _typing_name(kind: Any, scope: Scope) -> str | None:
+    """``List`` for ``typing.List[int]``: aliases of typing keep their own name."""
+    if type(kind).__module__ != "typing" and kind is not typing.Any:
+        return None
+    name = getattr(kind, "_name", None) or getattr(kind, "__name__", None)
+    known = getattr(typing, name, None) if isinstance(name, str) else None
+    if known is None or (known is not kind and typing.get_origin(known) is not typing.get_origin(kind)):
+        return None
+    return _from_typing(str(name), scope)
+
+
+def _from_typing(name: str, scope: Scope) -> str:
+    return scope.imported("typing", name, getattr(typing, name))

@@ -2,14 +2,17 @@
 
 Parameters, buffers and constants are attributes under their original names, inputs and outputs have their original
 nests, and writes to buffers and inputs are in the graph. What the export assumed about its inputs is checked by nodes
-at the start of the graph: structure, shapes and their ranges, dtypes, devices and constants. A call that breaks an
-assumption raises an error. The hole that torch.export itself leaves: it assumes that a dynamic size is neither 0 nor
-1, and only the ranges that it states, as ``Dim.DYNAMIC`` does and ``Dim("batch")`` does not, can be checked here.
+at the start of the graph (``check_tensors``, ``check_constants``): structure, shapes and their ranges, dtypes, devices
+and constants; a call that breaks an assumption raises ``InputMismatch``. The hole that torch.export itself leaves: it
+assumes that a dynamic size is neither 0 nor 1, and only the ranges that it states, as ``Dim.DYNAMIC`` does and
+``Dim("batch")`` does not, can be checked here.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -17,12 +20,13 @@ import torch.fx
 from torch.export import ExportedProgram
 from torch.fx.proxy import GraphAppendingTracer, Proxy, TraceError
 
-from clew.errors import InteropError
-from clew.io.input_checks import check_constants, check_tensors
-from clew.io.torch_fx import graph_from_fx
-from clew.io.torch_state import share_registers
-from clew.ir.types import ArrayType
+from clew.errors import InputMismatch, InteropError
+from clew.io.torch_fx import graph_from_fx, share_registers
+from clew.ir.types import ArrayType, type_of
+from clew.ir.types import parse_type as parse_type_anew
 from clew.runtime.module import GraphModule
+
+# ---- exported programs -----------------------------------------------------------------------------------------------
 
 _GUARDS = "_guards_fn"
 _VARIABLE = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, torch.ScriptObject)
@@ -87,7 +91,7 @@ def _after(graph: torch.fx.Graph, inputs: list[torch.fx.Node]) -> torch.fx.Node:
     return inputs[-1].next if inputs else next(iter(graph.nodes))
 
 
-# ---- checks ------------------------------------------------------------------------------------------------------
+# ---- checks put at the start of a graph ------------------------------------------------------------------------------
 
 
 def _check_constants(graph: torch.fx.Graph, inputs: list[torch.fx.Node]) -> None:
@@ -193,3 +197,67 @@ def _add_missing_state(program: ExportedProgram, module: torch.nn.Module) -> Non
         if name not in holder._parameters and name not in holder._buffers:
             is_parameter = isinstance(value, torch.nn.Parameter)
             (holder.register_parameter if is_parameter else holder.register_buffer)(name, value)  # type: ignore[operator]
+
+
+# ---- checks that the graphs call -------------------------------------------------------------------------------------
+
+
+Range = tuple[int | None, int | None]
+parse_type = functools.lru_cache(maxsize=1024)(parse_type_anew)
+
+
+def check_tensors(
+    tensors: Mapping[str, Any], types: Mapping[str, str], ranges: Mapping[str, Range], numbers: Mapping[str, Any]
+) -> None:
+    """Each tensor has its dtype, kind of device and shape; each named size is the same everywhere and in its range.
+
+    ``numbers`` gives the sizes that are inputs themselves.
+    """
+    sizes = dict(numbers)
+    for symbol, size in numbers.items():
+        _check_range(symbol, size, ranges, "the program")
+    for name, text in types.items():
+        expected, found = parse_type(text), type_of(tensors[name])
+        if not isinstance(expected, ArrayType) or not isinstance(found, ArrayType) or not _fits(found, expected):
+            raise _mismatch(f"the input {name} is {found}, and {text} is expected")
+        for place, (size, wanted) in enumerate(zip(found.shape, expected.shape, strict=True)):
+            if isinstance(wanted, str):
+                if sizes.setdefault(wanted, size) != size:
+                    raise _mismatch(
+                        f"the input {name} is {found}, and {text} is expected, where {wanted} is {sizes[wanted]}"
+                    )
+                _check_range(wanted, size, ranges, f"size {place} of the input {name}")
+
+
+def _fits(found: ArrayType, expected: ArrayType) -> bool:
+    same_kind = found.dtype == expected.dtype and found.device.split(":")[0] == expected.device.split(":")[0]
+    return same_kind and len(found.shape) == len(expected.shape) and all(map(_size_fits, found.shape, expected.shape))
+
+
+def _size_fits(found: int | str, expected: int | str) -> bool:
+    return isinstance(expected, str) or found == expected
+
+
+def _check_range(symbol: str, size: Any, ranges: Mapping[str, Range], where: str) -> None:
+    lowest, highest = ranges.get(symbol, (None, None))
+    if lowest is not None and size < lowest:
+        raise _mismatch(f"{where}: {symbol} is {size}, and at least {lowest} is expected")
+    if highest is not None and size > highest:
+        raise _mismatch(f"{where}: {symbol} is {size}, and at most {highest} is expected")
+
+
+def check_constants(values: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
+    """Each value is the constant that was built into the graph; NaN is NaN, and True is not 1."""
+    for name, expected in constants.items():
+        value = values[name]
+        same = value is expected or (type(value) is type(expected) and (value == expected or value != value))
+        if not same or (value != value) != (expected != expected):
+            raise _mismatch(f"the input {name} is {value!r}, and {expected!r} is expected")
+
+
+def _mismatch(what: str) -> InputMismatch:
+    return InputMismatch(
+        what,
+        why="the graph was made for such inputs only, and might compute something else for others",
+        fixes=["capture the program again with inputs like these, or with sizes that may vary"],
+    )

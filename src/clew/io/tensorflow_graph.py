@@ -7,6 +7,7 @@ calls; ``to_tf`` makes a ``tf.function`` of a captured one, with TensorFlow's ow
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
@@ -17,7 +18,7 @@ from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer, Notes, in_order
 from clew.frameworks.tensorflow.staged import run_staged
 from clew.frameworks.tensorflow.values import Root
-from clew.runtime.tensorflow_captured import TensorflowCapture, callable_of
+from clew.runtime.tensorflow_captured import TensorflowCapture
 
 
 def from_tf(source: Any, outputs: Any = None) -> TensorflowCapture:
@@ -49,8 +50,7 @@ def from_tf(source: Any, outputs: Any = None) -> TensorflowCapture:
     recorder.graph.output(written.of(outputs))
     recorder.graph.eliminate_dead_code()
     name = str(getattr(source, "name", None) or "graph")
-    made: TensorflowCapture = callable_of(None, root.attributes, recorder.graph, name, (), False)
-    return made
+    return TensorflowCapture(SimpleNamespace(**root.attributes), recorder.graph, name)
 
 
 def _inputs(importer: Importer, graph: tf.Graph, captured: set[str]) -> None:

@@ -1,8 +1,10 @@
 """Graphs of torch.fx and of Clew, converted into each other without loss.
 
 ``from_fx`` takes a torch.fx Graph or GraphModule and gives ours, ``to_fx`` the reverse. Order, names, targets,
-arguments, annotations, notes and calling convention are kept; parameters and submodules are shared. What only Clew
-knows of a node travels in its ``meta`` under one key, and only where torch's own notes do not say it already.
+arguments, annotations, notes and calling convention are kept; parameters, submodules, hooks and plain attributes are
+shared. What only Clew knows of a node travels in its ``meta`` under one key, and only where torch's own notes do not
+say it already. A nested calling convention is carried over by building a nest of marks with the one library's pytrees
+and taking it apart with the other's.
 
 torch.fx's code cannot write every argument. A nested graph, the body of a branch or loop, becomes a GraphModule of its
 own, and like a class or function without a name it is an attribute of the module that a ``get_attr`` node reads.
@@ -25,22 +27,27 @@ from typing import Any
 
 import torch
 import torch.fx
+import torch.utils._pytree as pytree
+from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 
+from clew import tree
 from clew.capture.example.slots import ROOT
 from clew.capture.symbolic.tracer import Tracer
+from clew.codegen.python import CodeGen, PyTreeCodeGen, PyTreeInfo
 from clew.errors import InteropError
-from clew.io.torch_state import share_rest
-from clew.io.torch_trees import codegen_from_torch, codegen_to_torch
 from clew.ir.arguments import leaves, map_aggregate
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, Input, attached, detached, evaluate, leaves_of, referred_paths
-from clew.ir.node import Node
-from clew.ir.opcodes import check_opcode
+from clew.ir.node import Node, check_opcode
 from clew.ir.source import SourceLine
 from clew.ir.types import Type, type_of
-from clew.runtime.captured import CapturedModule, Live
 from clew.runtime.function import GraphFunction
 from clew.runtime.module import GraphModule
+from clew.runtime.parts import HOLDERS
+from clew.runtime.torch_captured import CapturedModule, Live
+
+# ---- both ways -------------------------------------------------------------------------------------------------------
+
 
 META_KEY = "clew"
 
@@ -494,3 +501,143 @@ def _tracer_to_fx(source: Graph) -> type | None:
     if kind is None or (isinstance(kind, type) and issubclass(kind, torch.fx.Tracer)):
         return kind
     return torch.fx.Tracer
+
+
+# ---- nested calling conventions --------------------------------------------------------------------------------------
+
+
+def codegen_from_torch(codegen: Any) -> CodeGen | None:
+    """Our code generator for torch's; None for the plain one."""
+    _refuse_transformer(codegen)
+    if type(codegen) is torch.fx.CodeGen:
+        return None
+    if type(codegen) is not _PyTreeCodeGen:
+        raise _foreign(codegen)
+    if codegen.pytree_info is None:
+        return None
+    names, in_spec = _joined(codegen.pytree_info)
+    ours = PyTreeCodeGen(PyTreeInfo(names, in_spec, spec_from_torch(codegen.pytree_info.out_spec)))
+    ours.torch_info = codegen.pytree_info  # type: ignore[attr-defined]
+    return ours
+
+
+def codegen_to_torch(codegen: Any) -> Any:
+    """torch's code generator for ours; None for the plain one."""
+    _refuse_transformer(codegen)
+    if codegen is None or type(codegen) is CodeGen:
+        return None
+    if type(codegen) is not PyTreeCodeGen:
+        raise _foreign(codegen)
+    info = codegen.pytree_info
+    origin = getattr(codegen, "torch_info", None)
+    if origin is not None and (list(info.orig_args), info.in_spec) == _joined(origin):
+        return _PyTreeCodeGen(_PyTreeInfo(origin.orig_args, origin.in_spec, spec_to_torch(info.out_spec)))
+    return _PyTreeCodeGen(_PyTreeInfo(list(info.orig_args), spec_to_torch(info.in_spec), spec_to_torch(info.out_spec)))
+
+
+def _joined(info: Any) -> tuple[list[str], Any]:
+    """The parameters and their structure as one tuple; torch may keep keywords apart: ``((x, y), {"z": z})``."""
+    names, spec = list(info.orig_args), info.in_spec
+    if not _has_keywords(spec):
+        return names, spec_from_torch(spec)
+    positional, keywords = spec.children()
+    self_name = names[:1] if names[:1] == ["self"] else []
+    count = len(self_name) + positional.num_children
+    nest = (*_marks(positional), *_marks(keywords).values())
+    return [*names[:count], *keywords.context], tree.flatten(nest)[1]
+
+
+def _has_keywords(spec: Any) -> bool:
+    if spec.type is not tuple or spec.num_children != 2:
+        return False
+    positional, keywords = spec.children()
+    return positional.type is tuple and keywords.type is dict
+
+
+def _marks(spec: Any) -> Any:
+    """A nest of the structure; its leaves mean nothing."""
+    return pytree.tree_unflatten([0] * spec.num_leaves, spec)
+
+
+def spec_from_torch(spec: Any) -> Any:
+    """Our structure for torch's; None stays None."""
+    return None if spec is None else tree.flatten(_marks(spec))[1]
+
+
+def spec_to_torch(spec: Any) -> Any:
+    """torch's structure for ours; None stays None."""
+    if spec is None:
+        return None
+    return pytree.tree_flatten(tree.unflatten([0] * spec.num_leaves, spec))[1]
+
+
+def _refuse_transformer(codegen: Any) -> None:
+    if getattr(codegen, "_body_transformer", None) is not None:
+        raise InteropError(
+            "a function that rewrites generated code is installed on this graph",
+            why="it works on the text of one code generator, and the other writes other text",
+            fixes=["leave the context of on_generate_code before converting"],
+        )
+
+
+def _foreign(codegen: Any) -> InteropError:
+    return InteropError(
+        f"the code generator {type(codegen).__name__} of this graph cannot be converted",
+        why="it decides how the graph is called, so leaving it out would change the program",
+        fixes=["set the plain code generator with set_codegen(CodeGen()), if the graph can be called without this one"],
+    )
+
+
+# ---- state shared with the module that was converted -----------------------------------------------------------------
+
+_FRESH = frozenset(vars(torch.nn.Module()))
+_HOOKS = tuple(name for name in _FRESH if "hooks" in name)
+# What a graph module keeps for itself, ours or torch's.
+_OWN = frozenset({"_graph", "_code", "_python_code", "_in_spec", "_out_spec", "_tracer_cls", "_tracer_extras", "meta"})
+
+
+def share_rest(source: torch.nn.Module, target: torch.nn.Module) -> None:
+    """Give ``target``, made from ``source``, everything that it did not take over."""
+    share_registers(source, target)
+    target.training = source.training
+    for name in _HOOKS:
+        getattr(target, name).update(getattr(source, name))
+    target.meta = dict(getattr(source, "meta", {}))  # type: ignore[assignment]
+    for name, value in vars(source).items():
+        if name not in _FRESH and name not in _OWN and not name.startswith("_"):
+            target.__dict__[name] = value
+
+
+def share_registers(source: torch.nn.Module, target: torch.nn.Module) -> None:
+    """Register parameters, buffers and submodules in ``target`` as they are in ``source``, in the same order."""
+    for register in ("_parameters", "_buffers"):
+        theirs = getattr(source, register)
+        mine = {name: value for name, value in getattr(target, register).items() if name not in theirs}
+        _replace(getattr(target, register), {**theirs, **mine})
+    _unregister_plain_tensors(source, target)
+    target._non_persistent_buffers_set = set(source._non_persistent_buffers_set)
+    children = {name: _shared_child(child, target._modules.get(name)) for name, child in source._modules.items()}
+    extra = {name: child for name, child in target._modules.items() if name not in children}
+    _replace(target._modules, {**children, **extra})
+
+
+def _replace(register: dict[str, Any], content: dict[str, Any]) -> None:
+    register.clear()
+    register.update(content)
+
+
+def _unregister_plain_tensors(source: torch.nn.Module, target: torch.nn.Module) -> None:
+    """A tensor that is a plain attribute of the source stays one."""
+    for name in [name for name in target._buffers if name in vars(source)]:
+        target.__dict__[name] = target._buffers.pop(name)
+
+
+def _shared_child(child: Any, mine: Any) -> Any:
+    """The child itself; where it only holds a path, a module of its own that holds the same."""
+    if child is None or type(child) not in HOLDERS:
+        return child
+    if mine is None or mine is child:
+        mine = torch.nn.Module()
+    share_registers(child, mine)
+    mine.__dict__.update({name: value for name, value in vars(child).items() if name not in _FRESH})
+    return mine

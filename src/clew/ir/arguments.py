@@ -1,14 +1,17 @@
-"""Arguments of nodes: what they may hold, and how to walk them.
+"""Arguments of nodes: what they may hold, how to walk them, and the graphs among them.
 
 In come the nests that users write (lists, tuples, dicts, slices, ranges of nodes and plain values); out come the same
 nests with lists and dicts made immutable, because a node must hear of every change of its arguments. Walking never
-enters a nested graph: its inside belongs to itself.
+enters a nested graph: a body's arguments are its own nodes, and only its attributes are those of the outermost graph's
+root. ``bodies_of``, ``nested_graphs`` and ``all_nodes`` are for those who want to go inside.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NoReturn
 
 from clew import tree
@@ -144,3 +147,64 @@ def map_arg(a: Any, fn: Callable[[Any], Any]) -> Any:
 def references(a: Any) -> list[Any]:
     """The nodes in the nest ``a``, each once, in the order of their first appearance."""
     return list(dict.fromkeys(leaf for leaf in leaves(a) if isinstance(leaf, Reference)))
+
+
+# ---- graphs among arguments ------------------------------------------------------------------------------------------
+
+FLAT: set[type] = {int, float, bool, str, type(None)}
+"""Classes of arguments that hold no graph for certain; the class of nodes is added where it is defined."""
+
+
+def bodies_of(node: Any) -> list[Any]:
+    """The graphs among the arguments of a node, each once, in order."""
+    args, kwargs = node.args, node.kwargs
+    if FLAT.issuperset(map(type, args)) and not kwargs:
+        return []
+    found: list[Any] = []
+    for argument in (*args, *kwargs.values()):
+        if isinstance(argument, Reference) or type(argument) in FLAT:
+            continue
+        for leaf in leaves(argument):
+            if isinstance(leaf, Body) and not any(leaf is body for body in found):
+                found.append(leaf)
+    return found
+
+
+def with_bodies(nodes: Iterable[Any]) -> list[tuple[Any, list[Any]]]:
+    """The nodes that have graphs among their arguments, in order, and these graphs; a quick walk, as they are few."""
+    nodes = nodes if isinstance(nodes, list) else list(nodes)
+    is_flat = FLAT.issuperset
+    arguments = chain.from_iterable([node.args for node in nodes])
+    if is_flat(map(type, arguments)) and not any(map(attrgetter("kwargs"), nodes)):
+        return []
+    candidates = [node for node in nodes if node.kwargs or not is_flat(map(type, node.args))]
+    found = [(node, bodies_of(node)) for node in candidates]
+    return [(node, bodies) for node, bodies in found if bodies]
+
+
+def nested_graphs(graph: Any) -> Iterator[Any]:
+    """All graphs inside a graph, at any depth, each once."""
+    seen: set[int] = set()
+    waiting = [graph]
+    while waiting:
+        around = waiting.pop()
+        for _, bodies in with_bodies(around.nodes) if around._may_nest else ():
+            for body in bodies:
+                if id(body) not in seen:
+                    seen.add(id(body))
+                    waiting.append(body)
+                    yield body
+
+
+def all_with_bodies(graph: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The nodes of a graph, and of those inside it, that have graphs among their arguments, and these graphs."""
+    if graph._may_nest:
+        for around in (graph, *nested_graphs(graph)):
+            yield from with_bodies(around.nodes)
+
+
+def all_nodes(graph: Any) -> Iterator[Any]:
+    """The nodes of a graph, then those of the graphs inside it."""
+    yield from graph.nodes
+    for body in nested_graphs(graph):
+        yield from body.nodes

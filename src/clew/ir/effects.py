@@ -12,10 +12,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from clew.ir.arguments import Reference
-from clew.ir.control import CONTROL, Loop, choose, control_of
+from clew.ir.arguments import Reference, bodies_of
+from clew.ir.control_flow import CONTROL, Loop, choose, control_of
 from clew.ir.guests import Effect, guest_of, present
-from clew.ir.nested import bodies_of
 from clew.ir.types import ArrayType, ListType, TupleType
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])

@@ -149,10 +149,8 @@ def _same_leaf(left: Any, right: Any) -> bool:
     """Two values of the same class that are no containers of nodes."""
     if is_same_object(left, right):
         return True
-    if isinstance(left, float):
-        return _same_float(left, right)
-    if isinstance(left, complex):
-        return _same_float(left.real, right.real) and _same_float(left.imag, right.imag)
+    if isinstance(left, (float, complex)):
+        return same_number(left, right)
     if isinstance(left, (set, frozenset)):
         return len(left) == len(right) and all(any(_same(one, other) for other in right) for one in left)
     if dataclasses.is_dataclass(left) and not isinstance(left, type):
@@ -168,7 +166,10 @@ def _same(left: Any, right: Any) -> bool:
     return _of_values(left, right, "", {}) is None
 
 
-def _same_float(left: float, right: float) -> bool:
+def same_number(left: Any, right: Any) -> bool:
+    """Whether two numbers of one class, float or complex, are the same: nan is nan, and 0.0 is not -0.0."""
+    if isinstance(left, complex):
+        return same_number(left.real, right.real) and same_number(left.imag, right.imag)
     if math.isnan(left) or math.isnan(right):
         return math.isnan(left) and math.isnan(right)
     return left == right and math.copysign(1.0, left) == math.copysign(1.0, right)

@@ -1,16 +1,22 @@
-"""How nodes, targets and annotations look in one line, in the spelling that users of torch.fx know.
+"""How nodes, targets, annotations and whole graphs look to people, in the spelling that users of torch.fx know.
 
-Pure functions from data to strings; the canonical text that parses back is in ``text``, the table in ``table``.
+Pure functions from data to strings: one line for a node, and ``table`` with one row for each node of a graph (opcode,
+name, target, args, kwargs, and types where any is known). The text that is read back as a graph is in ``text``.
 """
 
 from __future__ import annotations
 
 import types
 import typing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.ir.arguments import Reference
 from clew.ir.guests import guest_of, package_of
+
+if TYPE_CHECKING:
+    from clew.ir.graph import Graph
+    from clew.ir.node import Node
+
 
 _PUBLIC_MODULES = {"_operator": "operator", "_functools": "functools"}
 
@@ -90,3 +96,30 @@ def format_node(node: Any) -> str:
     if node.op == "get_attr":
         return head
     return f"{head}(args = {format_argument(node.args)}, kwargs = {format_argument(node.kwargs)})"
+
+
+# ---- the table of a graph --------------------------------------------------------------------------------------------
+
+COLUMNS = ("opcode", "name", "target", "args", "kwargs")
+
+
+def row(node: Node) -> tuple[str, ...]:
+    """The five cells of a node."""
+    args = format_argument(node.args).replace("%", "")
+    kwargs = format_argument(node.kwargs).replace("%", "")
+    return node.op, node.name, format_target(node.target), args, kwargs
+
+
+def table(graph: Graph) -> str:
+    """All nodes, aligned, under a header."""
+    nodes = list(graph.nodes)
+    typed = any(node.value_type is not None for node in nodes)
+    header = (*COLUMNS, "type") if typed else COLUMNS
+    rows = [(*row(node), str(node.value_type or "")) if typed else row(node) for node in nodes]
+    widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
+    rule = tuple("-" * width for width in widths)
+    return "\n".join(_aligned(cells, widths) for cells in (header, rule, *rows))
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -1,8 +1,9 @@
-"""Graph: an ordered list of nodes, which is a program of one basic block.
+"""Graph: an ordered list of nodes, which is a program of one basic block, and the guards it relies on.
 
 The nodes form a doubly linked list closed by a root, so that inserting, moving and erasing cost what they touch and
-nothing more. A graph is data: checking is in ``verify``, text in ``text``, Python in the room ``codegen``. Methods
-that torch.fx's users expect here are thin calls of those. Whoever holds code made of the graph listens for changes.
+nothing more. A graph is data: checking is in ``verify``, text in ``text``, Python in the room ``codegen``; methods
+that torch.fx's users expect here are thin calls of those. A graph knows where new nodes go (``InsertPoint``) and tells
+whoever asked of each edit (``Watchers``); whoever holds code made of the graph listens for changes.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from clew.errors import CodegenError, ErasedNode, ForeignNode, OutputCount, StillUsed
-from clew.ir.arguments import Body, map_aggregate, map_arg
-from clew.ir.collector import CollectorPaused
-from clew.ir.editing import NO_DEFAULT, InsertPoint, Watchers
+from clew.ir.arguments import FLAT, Body, map_aggregate, map_arg, nested_graphs, with_bodies
 from clew.ir.effects import is_impure, resolve
+from clew.ir.format import table
+from clew.ir.gc_pause import CollectorPaused
 from clew.ir.guards import Guard, Guards
 from clew.ir.memo import Memo
 from clew.ir.names import Namespace, snake_case
-from clew.ir.nested import FLAT, nested_graphs, with_bodies
 from clew.ir.node import (
     Node,
+    check_opcode,
     drop_inputs,
     make_node,
     set_meta,
@@ -33,11 +36,48 @@ from clew.ir.node import (
     set_source,
     set_type,
 )
-from clew.ir.opcodes import check_opcode
-from clew.ir.order import NodeList, Order, order_of
+from clew.ir.node_list import NodeList, Order, order_of
 from clew.ir.pickling import pack, unpack
-from clew.ir.table import table
 from clew.ir.verify import verify
+
+if TYPE_CHECKING:
+    from clew.ir.node import Node
+
+
+class NoDefault:
+    """The mark of an input without a default value, since None may be one."""
+
+    def __repr__(self) -> str:
+        return "NO_DEFAULT"
+
+
+NO_DEFAULT = NoDefault()
+
+
+class InsertPoint:
+    """Where new nodes go, from the moment it is made until the end of the ``with`` block, if it is used as one."""
+
+    __slots__ = ("_before", "_graph")
+
+    def __init__(self, graph: Graph, anchor: Node, after: bool) -> None:
+        self._graph = graph
+        self._before = (graph._anchor, graph._after)
+        graph._anchor, graph._after = anchor, after
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._graph._anchor, self._graph._after = self._before
+
+
+@dataclass
+class Watchers:
+    """Functions that are told of single edits: of nodes made, erased, and exchanged for another in a user."""
+
+    created: list[Callable[[Node], Any]] = field(default_factory=list)
+    erased: list[Callable[[Node], Any]] = field(default_factory=list)
+    replaced: list[Callable[..., Any]] = field(default_factory=list)
 
 
 class Graph(Body):

@@ -14,10 +14,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from clew.errors import MissingAttribute, MissingInput
-from clew.ir.arguments import rebuilt_tuple
+from clew.ir.arguments import FLAT, rebuilt_tuple
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, evaluate, guard, guard_of
-from clew.ir.nested import FLAT
 from clew.ir.node import Node
 
 

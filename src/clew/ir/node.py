@@ -15,24 +15,99 @@ generated code depends on is announced to the graph, so that code follows by its
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from clew.errors import BadArgument, BadArgumentIndex, BadMeta, ErasedNode, ForeignNode
-from clew.ir.arguments import EMPTY_DICT, Body, Reference, immutable_dict, immutable_list, map_arg, rebuilt_tuple
+from clew.errors import BadArgument, BadArgumentIndex, BadMeta, BadTarget, ErasedNode, ForeignNode, UnknownOpcode
+from clew.ir.arguments import EMPTY_DICT, FLAT, Body, Reference, immutable_dict, immutable_list, map_arg, rebuilt_tuple
 from clew.ir.effects import is_impure
 from clew.ir.format import format_node, format_target
-from clew.ir.free import FreeAttributes
 from clew.ir.guests import guest_of, module_guest
-from clew.ir.nested import FLAT
-from clew.ir.opcodes import check_opcode
 from clew.ir.source import SourceLine
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
     from clew.ir.types import Type
 
+
+class Opcode(enum.StrEnum):
+    """The six opcodes. A node's ``op`` is the plain string."""
+
+    PLACEHOLDER = "placeholder"
+    GET_ATTR = "get_attr"
+    CALL_FUNCTION = "call_function"
+    CALL_METHOD = "call_method"
+    CALL_MODULE = "call_module"
+    OUTPUT = "output"
+
+
+OPCODES = frozenset(str(opcode.value) for opcode in Opcode)
+
+
+def check_opcode(op: str, target: Any, name: str) -> None:
+    """Raise unless ``op`` is one of the six opcodes and ``target`` fits it."""
+    if op == "call_function":
+        if not callable(target):
+            raise BadTarget(
+                f"node {name!r} has the target {target!r} of type {type(target).__name__}, but a Callable is expected",
+                why="a call_function node calls its target",
+                fixes=["pass the function itself; for the name of a method use call_method, for a path call_module"],
+            )
+    elif op not in OPCODES:
+        raise UnknownOpcode(
+            f"node {name!r} has the unknown opcode {op!r}", fixes=[f"use one of {', '.join(sorted(OPCODES))}"]
+        )
+    elif not isinstance(target, str):
+        raise BadTarget(
+            f"node {name!r} has the target {target!r} of type {type(target).__name__}, but a str is expected",
+            why=f"the target of a {op} node is a name",
+            fixes=["use call_function for a function"],
+        )
+
+
+# ---- attributes that users set ---------------------------------------------------------------------------------------
+
+
+class FreeAttributes:
+    """Attributes that users put on nodes besides the fields that nodes have: ``node.visited = True``.
+
+    Nearly no node has any, so a node spends no room on a dictionary for them: the graph keeps them under their nodes.
+    Nodes learn to look there when the first is set, because a ``__getattr__`` makes every read of a field slower.
+    """
+
+    __slots__ = ()
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """The attributes that users have set, of this node alone."""
+        FreeAttributes.__getattr__ = _find  # type: ignore[attr-defined]
+        kept: dict[str, Any] = self.graph._free_attributes.setdefault(self, {})  # type: ignore[attr-defined]
+        return kept
+
+    def __delattr__(self, name: str) -> None:
+        if hasattr(type(self), name):
+            object.__delattr__(self, name)
+        elif name in self.__dict__:
+            del self.__dict__[name]
+        else:
+            raise _missing(self, name)
+
+
+def _find(node: Any, name: str) -> Any:
+    """The free attribute of a node; asked only for what is no field of nodes."""
+    kept = {} if name == "graph" else node.graph._free_attributes.get(node, {})
+    if name in kept:
+        return kept[name]
+    raise _missing(node, name)
+
+
+def _missing(node: Any, name: str) -> AttributeError:
+    return AttributeError(f"{type(node).__name__!r} object has no attribute {name!r}", name=name, obj=node)
+
+
+# ---- nodes -----------------------------------------------------------------------------------------------------------
 
 _PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 _ANNOUNCED = frozenset({"op", "target", "type", "value_type"})

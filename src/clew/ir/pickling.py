@@ -1,29 +1,263 @@
-"""Graphs as a flat table for pickle: no recursion over nodes, no source code run on loading.
+"""Graphs and values as data for pickle that loads where the code they were made with is not.
 
-A node becomes a row of a table that is kept by columns. Arguments are written with holes where nodes stand, and the
-numbers of these nodes, in order, are a column of their own; so equal arguments are one object, and a large graph makes
-few objects for pickle. What most nodes do not have (keywords, annotations, notes) is kept by the number of the row.
-Functions and classes travel by name (``portable``), those that bear no name of their own by the one that users know.
-Notes in ``meta`` that pickle refuses (fake tensors) stay behind, and classes there are names; the program is whole.
+Values: functions and classes are saved by name; arrays and modules of frameworks are handed back, for whoever saves the
+whole to save by its own means. On loading, a class that is gone becomes a record of the same name, a function that is
+gone something that says so when it is called. Graphs: a flat table, a column for each field and no recursion over
+nodes; arguments have holes where nodes stand, so that equal arguments are one object. Notes in ``meta`` that pickle
+refuses (fake tensors) stay behind. Always holds: loading runs no source code.
 """
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import functools
+import importlib
+import io
 import pickle
 import sys
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from clew.ir.arguments import Reference, map_aggregate
-from clew.ir.collector import CollectorPaused
-from clew.ir.lookup import NotFound, find, name_for
-from clew.ir.nested import FLAT, all_nodes
+from clew.errors import GraphError
+from clew.ir.arguments import FLAT, Reference, all_nodes, map_aggregate
+from clew.ir.gc_pause import CollectorPaused
+from clew.ir.lookup import OPEN_PACKAGES, NotFound, find, name_for
 from clew.ir.node import Node, set_source, set_type
-from clew.ir.portable import Missing, dumps, is_record_class, is_sure, loads, missing
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph
+
+
+_SURE = OPEN_PACKAGES | frozenset(sys.stdlib_module_names)
+"""Packages that are there wherever a graph is loaded, or whose absence nothing helps."""
+_FRAMEWORKS = frozenset({"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras"})
+_namedtuple: Any = collections.namedtuple
+_HOLDING = ("__array__", "state_dict")
+"""What arrays, modules and optimizers have."""
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+class Missing:
+    """Stands for a function that is not there."""
+
+    __slots__ = ("__name__", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.__name__ = name.rpartition(".")[2]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise missing([self.name])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Missing, (self.name,)
+
+
+def missing(names: list[str]) -> GraphError:
+    """The error for functions that a graph calls and that are not there."""
+    return GraphError(
+        f"the graph calls what cannot be found here: {', '.join(names)}",
+        why="a saved graph holds the names of functions and of classes of modules, not their code",
+        fixes=("make importable what has them, under the same name",),
+    )
+
+
+class Record:
+    """What an object held whose class is not there, by attribute, and by name or number as an item."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        fields = getattr(type(self), "_record_fields", ())
+        vars(self).update({**dict(zip(fields, args, strict=False)), **kwargs})
+
+    def __getitem__(self, key: Any) -> Any:
+        return vars(self)[key] if isinstance(key, str) else tuple(vars(self).values())[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return record_of, (*_record_name(type(self)), "object", vars(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+
+class MappingRecord(OrderedDict[Any, Any]):
+    """The same for a class of dicts; a number as a key asks for one of the values in their order."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, (int, slice)) and key not in self:
+            return tuple(self.values())[key]
+        return super().__getitem__(key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return record_of, (*_record_name(type(self)), "mapping", dict(self))
+
+    def to_tuple(self) -> tuple[Any, ...]:
+        """The values in their order."""
+        return tuple(self.values())
+
+
+def dumps(value: Any) -> tuple[bytes, list[Any]]:
+    """A value as bytes, and the arrays and modules in it, which are saved beside."""
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(value)
+    return file.getvalue(), pickler.beside
+
+
+def loads(data: bytes, beside: list[Any]) -> Any:
+    """The value that was saved."""
+    return _Unpickler(io.BytesIO(data), beside).load()
+
+
+class Kept:
+    """A value that pickle saves in this way, and that comes back as itself."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return loads, dumps(self.value)
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=4)
+        self.beside: list[Any] = []
+        self._places: dict[int, int] = {}
+
+    def reducer_override(self, value: Any) -> Any:
+        """Code by its name, what frameworks hold by its number; all else as pickle does it."""
+        if isinstance(value, type):
+            return NotImplemented if is_sure(value) else (class_at, (*_name_of(value), _shape_of(value)))
+        if isinstance(value, FunctionType):
+            is_named = not is_sure(value) and _found(*_name_of(value)) is value
+            return (function_at, _name_of(value)) if is_named else NotImplemented
+        kind: Any = type(value)
+        if not _is_of_framework(kind):
+            place = None if not callable(value) or _can_be_pickled(value) else home_of(value)
+            return NotImplemented if place is None else (function_at, place)
+        if id(value) not in self._places:
+            self._places[id(value)] = len(self.beside)
+            self.beside.append(value)
+        return beside, (self._places[id(value)],)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, held: list[Any]) -> None:
+        super().__init__(file)
+        self._held = held
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What pickle looks for by name; what lies beside the bytes is found here."""
+        if module == __name__ and name == "beside":
+            return self._held.__getitem__
+        return super().find_class(module, name)
+
+
+def beside(place: int) -> Any:
+    """What lies beside the bytes; only the loading itself knows it."""
+    raise pickle.UnpicklingError("an array or module of a saved graph is looked for outside of it")
+
+
+def function_at(module: str, name: str) -> Any:
+    """A function by its name, or what says that it is missing."""
+    found = _found(module, name, imports=True)
+    return Missing(f"{module}.{name}") if found is None else found
+
+
+def class_at(module: str, name: str, shape: tuple[str, tuple[str, ...]]) -> Any:
+    """A class by its name, or one of records."""
+    found = _found(module, name, imports=True)
+    return found if isinstance(found, type) else record_class(module, name, *shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def record_class(module: str, name: str, kind: str, fields: tuple[str, ...]) -> Any:
+    """A class of records that bears the name of one that is not there."""
+    last = name.rpartition(".")[2]
+    base: Any = {"mapping": MappingRecord, "tuple": tuple}.get(kind, Record)
+    made: Any = type(last, (base,), {"_record_fields": fields})
+    if base is tuple and fields:
+        made = _namedtuple(last, fields)
+    made.__module__, made.__qualname__ = module, name
+    return made
+
+
+def _record_name(kind: Any) -> tuple[str, str, tuple[str, ...]]:
+    return kind.__module__, kind.__qualname__, kind._record_fields
+
+
+def record_of(module: str, name: str, fields: tuple[str, ...], kind: str, held: dict[str, Any]) -> Any:
+    """What a record held, as an object of the class whose name it bears, if that is there."""
+    return class_at(module, name, (kind, fields))(**held)
+
+
+def is_record_class(value: Any) -> bool:
+    """Whether a class was made because the one of its name is not there."""
+    return isinstance(value, type) and "_record_fields" in vars(value) and not issubclass(value, tuple)
+
+
+def is_sure(code: Any) -> bool:
+    """Whether a function or class is found wherever a graph is loaded."""
+    return str(code.__module__).partition(".")[0] in _SURE
+
+
+def _name_of(code: Any) -> tuple[str, str]:
+    return code.__module__, code.__qualname__
+
+
+def _shape_of(kind: Any) -> tuple[str, tuple[str, ...]]:
+    """What a record needs to know of a class."""
+    if issubclass(kind, tuple):
+        return "tuple", tuple(getattr(kind, "_fields", ()))
+    names = tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+    return ("mapping" if issubclass(kind, dict) else "object"), names
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_of_framework(kind: Any) -> bool:
+    is_theirs = kind.__module__.partition(".")[0] in _FRAMEWORKS
+    return is_theirs and any(hasattr(kind, name) for name in _HOLDING)
+
+
+def _can_be_pickled(value: Any) -> bool:
+    """Whether an object knows how it is saved."""
+    try:
+        value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    except (pickle.PickleError, TypeError):
+        return False
+    return True
+
+
+def home_of(value: Any) -> tuple[str, str] | None:
+    """The loaded module and the name under which it holds an object, a compiled function say; None if none does."""
+    for module, loaded in list(sys.modules.items()):
+        for name, held in list(getattr(loaded, "__dict__", {}).items()):
+            if held is value:
+                return module, name
+    return None
+
+
+def _found(module: str, name: str, imports: bool = False) -> Any:
+    """What stands under a name in a module; None if the module or the name is not there."""
+    found = sys.modules.get(module)
+    if found is None and imports:
+        try:
+            found = importlib.import_module(module)
+        except ImportError:
+            return None
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+# ---- graphs ----------------------------------------------------------------------------------------------------------
 
 
 class Index(int):

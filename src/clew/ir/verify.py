@@ -7,7 +7,7 @@ A graph comes in and is left as it is; the first broken rule is raised as an err
 3. ``users`` is exactly the reverse of the arguments.           6. Paths exist in the owning module, if there is one.
 7. Guards read inputs of this graph.
 
-Graphs inside a graph keep the same rules; those of branches and loops are in ``control_rules``.
+Graphs inside a graph keep the same rules; those of branches and loops are in ``control_flow``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from clew.errors import (
     OutputCount,
     UseBeforeDefinition,
 )
-from clew.ir.control_rules import check_control
+from clew.ir.arguments import with_bodies
+from clew.ir.control_flow import check_control
 from clew.ir.guests import guest_of
-from clew.ir.nested import with_bodies
-from clew.ir.node import Node
-from clew.ir.opcodes import check_opcode
-from clew.ir.order import order_of
+from clew.ir.node import Node, check_opcode
+from clew.ir.node_list import order_of
 
 if TYPE_CHECKING:
     from clew.ir.graph import Graph

@@ -1,1 +1,1 @@
-"""The room ``passes``."""
+"""Passes: functions from a valid graph to a valid graph, and what serves them."""

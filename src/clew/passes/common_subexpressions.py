@@ -14,11 +14,10 @@ import builtins
 import operator
 from typing import Any
 
-from clew.ir.arguments import is_leaf
-from clew.ir.collector import CollectorPaused
+from clew.ir.arguments import bodies_of, is_leaf, nested_graphs
+from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
-from clew.ir.nested import bodies_of, nested_graphs
 from clew.ir.node import Node
 from clew.passes.gather import Memory
 

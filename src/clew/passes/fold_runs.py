@@ -16,7 +16,7 @@ from operator import add, getitem
 from typing import Any, NamedTuple
 
 from clew.ir.arguments import leaves, map_arg
-from clew.ir.control import for_loop
+from clew.ir.control_flow import for_loop
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.passes.nest import note_like

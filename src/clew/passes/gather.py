@@ -19,7 +19,7 @@ from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
-from clew.passes.effects import KnownEffects
+from clew.passes.effect_cache import KnownEffects
 
 _READS = ("placeholder", "get_attr")
 _OUTSIDE = "outside"

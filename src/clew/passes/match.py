@@ -19,7 +19,7 @@ from clew.errors import DeadPattern, EmptyPattern
 from clew.ir.arguments import references
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.passes.likeness import pair_arguments, same_operation, same_value, unfold
+from clew.passes.pattern_equality import pair_arguments, same_operation, same_value, unfold
 
 
 @dataclass

@@ -21,7 +21,7 @@ from clew.ir.arguments import map_aggregate
 from clew.ir.equality import same_graph
 from clew.ir.graph import Graph, is_graph
 from clew.ir.node import Node
-from clew.passes.module_calls import Call, Regions, Relative
+from clew.passes.module_regions import Call, Regions, Relative
 
 Chain = tuple[str, ...]
 """Which call is meant: the names of the nodes that make the calls around it, from the root's graph inwards."""

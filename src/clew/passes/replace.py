@@ -5,28 +5,32 @@ order; both may return several values. Afterwards the graph is valid and its cod
 - Of overlapping matches the earliest is replaced; matches that feed each other all are, each seeing the new values.
 - A match is first gathered in one place (``gather``), so no effect is ever reordered; one that cannot be is left alone.
 - A path of a submodule or attribute that stands in pattern and replacement means the one that was matched; what else
-  the replacement refers to is taken over into the large module (``adopt``).
+  the replacement refers to is taken over into the large module (``Adopter``).
 - Bodies of branches and loops are searched too; no match reaches from one graph into another.
 - Mistakes in pattern or replacement are raised before any node is replaced.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from clew.capture.symbolic.tracer import Tracer
-from clew.errors import PatternError, ReplacementMismatch
-from clew.ir.arguments import is_leaf, leaves, map_arg
-from clew.ir.collector import CollectorPaused
+from clew.errors import MissingAttribute, PatternError, ReplacementMismatch
+from clew.ir.arguments import is_leaf, leaves, map_arg, nested_graphs
+from clew.ir.effects import resolve
+from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
-from clew.ir.nested import nested_graphs
 from clew.ir.node import Node
-from clew.passes.adopt import Adopter, forget_modules
 from clew.passes.gather import Gatherer
 from clew.passes.match import InternalMatch, SubgraphMatcher
+from clew.passes.pattern_equality import is_state, same_module, same_value
+
+# ---- patterns and their replacements ---------------------------------------------------------------------------------
+
 
 Program = Callable[..., Any] | Graph | Any
 """What a pattern may be: a function, a module, a graph, or anything that has a graph."""
@@ -316,3 +320,111 @@ class _Rewriting:
         for node in sorted(self.doomed, key=lambda node: node._sort_key, reverse=True):
             if node.op != "get_attr" or not node.users:
                 self.graph.erase_node(node)
+
+
+# ---- what a replacement refers to ------------------------------------------------------------------------------------
+
+
+class Adopter:
+    """Finds or makes in ``gm`` what replacements of ``pattern`` refer to; each thing is copied only once."""
+
+    def __init__(self, gm: Any, pattern: Graph) -> None:
+        self.gm = gm
+        self.named = {(node.op, node.target): node for node in pattern.nodes if node.op in ("get_attr", "call_module")}
+        self.copied: dict[tuple[int, str, str], tuple[Any, str]] = {}
+
+    def path_for(self, node: Node, match: InternalMatch) -> str:
+        """The path in ``gm`` of what ``node``, a get_attr or call_module node of a replacement, refers to."""
+        bound = self._bound(node, match)
+        if bound is not None:
+            return bound
+        root = node.graph.owning_module
+        key = (id(root), node.op, node.target)
+        if key not in self.copied:
+            self.copied[key] = (root, self._adopt(node, root))
+        return self.copied[key][1]
+
+    def _bound(self, node: Node, match: InternalMatch) -> str | None:
+        """The path that the match found for the node's path, or for that of the module which holds it."""
+        path = str(node.target)
+        named = self.named.get((node.op, path))
+        if named is not None:
+            return str(match.nodes_map[named].target)
+        for end in reversed(_ends(path)):
+            named = self.named.get(("call_module", path[:end]))
+            if named is not None:
+                return f"{match.nodes_map[named].target}{path[end:]}"
+        return None
+
+    def _adopt(self, node: Node, root: Any) -> str:
+        path = str(node.target)
+        own, present = resolve(root, path), resolve(self.gm, path)
+        if present is not None and (own is None or own is present or self._alike(node, root, own, present)):
+            return path
+        if own is None:
+            raise MissingAttribute(
+                f"the replacement refers to {path}, which neither it nor the module has",
+                where="" if node.source is None else node.source.describe(),
+                fixes=["give the replacement as a module that has it", "add it to the module first"],
+            )
+        if node.op == "call_module":
+            return self._add_module(path, copy.deepcopy(own))
+        return self._add_attribute(path, root, copy.deepcopy(own))
+
+    def _alike(self, node: Node, root: Any, own: Any, present: Any) -> bool:
+        """Whether what the module has already can be what the replacement means by the same path."""
+        if node.op == "call_module":
+            return same_module(own, present)
+        if is_state(root, node.target) and is_state(self.gm, node.target):
+            return type(own) is type(present) and getattr(own, "shape", None) == getattr(present, "shape", None)
+        return same_value(own, present)
+
+    def _add_module(self, path: str, module: Any) -> str:
+        path = self._free(path)
+        if not hasattr(self.gm, "add_submodule"):
+            path = self._free(path.replace(".", "_"))
+            setattr(self.gm, path, module)
+        elif not self.gm.add_submodule(path, module):
+            path = self._free(path.replace(".", "_"))
+            self.gm.add_submodule(path, module)
+        return path
+
+    def _add_attribute(self, path: str, root: Any, value: Any) -> str:
+        """Put a parameter, buffer or constant at its path in the replacement, or at the top if nothing holds it."""
+        source_path, _, name = path.rpartition(".")
+        source = resolve(root, source_path) if source_path else root
+        holder = resolve(self.gm, source_path) if source_path else self.gm
+        if holder is None:
+            holder, path = self.gm, path.replace(".", "_")
+        path = self._free(path)
+        new_name = path.rpartition(".")[2]
+        if name in getattr(source, "_buffers", ()) and hasattr(holder, "register_buffer"):
+            lasting = name not in getattr(source, "_non_persistent_buffers_set", ())
+            holder.register_buffer(new_name, value, persistent=lasting)
+        else:
+            setattr(holder, new_name, value)
+        return path
+
+    def _free(self, path: str) -> str:
+        """The path itself if nothing is there, else one with a number."""
+        number, free = 0, path
+        while resolve(self.gm, free) is not None:
+            number += 1
+            free = f"{path}_{number}"
+        return free
+
+
+def forget_modules(gm: Any, paths: set[str]) -> None:
+    """Delete submodules that were called by replaced nodes, unless something in the graph still refers to them."""
+    if not paths or not hasattr(gm, "delete_submodule"):
+        return
+    still_used = {str(node.target) for node in gm.graph.nodes if node.op in ("get_attr", "call_module")}
+    prefixes = {used[:end] for used in still_used for end in _ends(used)}
+    for path in paths:
+        if path not in prefixes and not any(path[:end] in still_used for end in _ends(path)):
+            gm.delete_submodule(path)
+
+
+def _ends(path: str) -> list[int]:
+    """Where the path and each of the paths above it end."""
+    return [index for index, character in enumerate(path) if character == "."] + [len(path)]

@@ -1,1 +1,1 @@
-"""The room ``runtime``."""
+"""What users call: graphs as functions and modules, lazy captures, packages on disk; ``fast`` is the fast path."""

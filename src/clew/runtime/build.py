@@ -1,6 +1,8 @@
-"""Generated source becomes a function, whose tracebacks show its lines.
+"""Generated source becomes a function, whose tracebacks show its lines and lead to the user's own.
 
-The text is put into ``linecache`` under a name of its own and taken out again when the function is gone.
+The text is put into ``linecache`` under a name of its own and taken out again when the function is gone. When such code
+fails, ``note_origin`` adds a note to the error: which line failed, and where the captured program has it. The error
+itself stays the user's, unchanged.
 """
 
 from __future__ import annotations
@@ -9,13 +11,14 @@ import itertools
 import linecache
 import sys
 import weakref
-from types import FunctionType
+from types import FunctionType, TracebackType
 from typing import Any
 
 from clew.capture.symbolic.wrap import is_wrapped, register, unregister
 from clew.codegen.python import PythonCode
 from clew.config import debug_level
-from clew.errors import CodegenError
+from clew.errors import CodegenError, GuardError
+from clew.ir.graph import Graph
 from clew.ir.source import SourceLine
 
 _numbers = itertools.count()
@@ -49,3 +52,33 @@ def compile_function(code: PythonCode, label: str, source: SourceLine | None = N
             register(function.__globals__, name)
             weakref.finalize(function, unregister, id(function.__globals__), name)
     return function
+
+
+def note_origin(error: Exception, name: str, graph: Graph, code: PythonCode | None, function: Any) -> None:
+    """Add to ``error`` the place in the user's program from which the failing line of ``function`` comes.
+
+    ``code`` is what the function was made of; None, when the graph has changed since, means that nothing is known.
+    """
+    filename = getattr(getattr(function, "__code__", None), "co_filename", None)
+    line = _line_in(error.__traceback__, filename)
+    if code is None or line is None or isinstance(error, GuardError):  # which says all of that itself
+        return
+    text = code.src.split("\n")[line - 1].strip()
+    note = f"In the generated {code.name} of {name}, line {line}: {text}"
+    place = (code._lineno_map or {}).get(line - code._prologue_start)
+    node = None if place is None else next((n for i, n in enumerate(graph.nodes) if i == place), None)
+    source = code._origins.get(line - code._prologue_start) or (None if node is None else node.source)
+    if source is not None:
+        note += f"\n  which comes from {source.describe()}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def _line_in(trace: TracebackType | None, filename: str | None) -> int | None:
+    """The line of the innermost frame of a file in a traceback."""
+    found = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == filename:
+            found = trace.tb_lineno
+        trace = trace.tb_next
+    return found

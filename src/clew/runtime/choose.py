@@ -1,6 +1,7 @@
 """Which framework a program is of, and which callable a captured graph becomes.
 
-A graph becomes a framework's own module where its root is one, and a function otherwise.
+A graph becomes a framework's own module where its root is one, and a function otherwise. The files that make them are
+imported when they are needed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import importlib
 import inspect
 from collections.abc import Iterator
 from itertools import chain
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from clew.capture.example.reach import global_names
@@ -24,17 +25,17 @@ _DEFAULT = "numpy"
 _HEAP_TYPE = 1 << 9
 """Set in the flags of classes that Python code defines."""
 MODULES = {"torch": "clew.runtime.module"}
-CAPTURES = {
-    "torch": "clew.runtime.captured",
-    "numpy": "clew.runtime.arrays",
-    "tensorflow": "clew.runtime.tensorflow_captured",
-    "jax": "clew.runtime.jax_captured",
+CAPTURES = {"torch": "clew.runtime.torch_captured"}
+FUNCTIONS = {
+    "numpy": "clew.runtime.numpy_captured.ArrayCapture",
+    "tensorflow": "clew.runtime.tensorflow_captured.TensorflowCapture",
+    "jax": "clew.runtime.function.JaxCapture",
 }
-METHODS = {"torch": "clew.runtime.methods"}
+METHODS = {"torch": "clew.runtime.torch_captured"}
+PLAIN = "clew.runtime.function.PlainCapture"
 LAZY = {"torch": "clew.runtime.lazy_module"}
-PLAIN = "clew.runtime.plain"
-"""The files that make modules of each framework, callables of its captures, and lazy graphs of its modules; they wait
-until they are needed."""
+"""The files that make modules of each framework, captures of its modules, captures of its functions, and lazy graphs of
+its modules; they wait until they are needed."""
 
 
 def _is_of(value: Any, package: str) -> bool:
@@ -61,8 +62,11 @@ def make_callable(root: Any, graph: Graph, name: str) -> Any:
 
 def make_captured(package: str, captured: Any, name: str, live: bool) -> Any:
     """The callable of a capture of a program of the framework ``package``; ``live`` if it works on the original."""
-    make = importlib.import_module(CAPTURES.get(package, PLAIN)).callable_of
-    return make(captured.module, captured.constants, captured.graph, name, captured.state, live)
+    if package in CAPTURES:
+        make = importlib.import_module(CAPTURES[package]).callable_of
+        return make(captured.module, captured.constants, captured.graph, name, captured.state, live)
+    module, _, kind = FUNCTIONS.get(package, PLAIN).rpartition(".")
+    return getattr(importlib.import_module(module), kind)(SimpleNamespace(**captured.constants), captured.graph, name)
 
 
 def make_lazy(fn: Any, capture: Any, limit: int = 16) -> LazyGraph:

@@ -2,6 +2,8 @@
 
 It knows no framework. After an edit of the graph the next call, or the next look at ``code``, uses new code. From the
 second call on a framework may run code that is bound to the root (``_bind``), for as long as that does the same.
+``entrance_test`` makes the test of a graph's guards, which runs nothing of the program; ``first_failing`` names the
+guard that fails. ``PlainCapture`` is the capture of a function whose framework has no modules.
 """
 
 from __future__ import annotations
@@ -15,16 +17,18 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.example.under_way import LOCK
-from clew.codegen.python import PythonCode
+from clew.codegen.python import CodeGen, PythonCode
+from clew.errors import ClewError
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
-from clew.ir.guards import Guard, Guards
+from clew.ir.guards import Guard, Guards, evaluate
 from clew.ir.pickling import check_found
-from clew.runtime.build import compile_function
-from clew.runtime.direct import Body, direct_call
-from clew.runtime.entrance import entrance_test, first_failing
-from clew.runtime.failures import note_origin
-from clew.runtime.standing import Standing
+from clew.runtime.build import compile_function, note_origin
+from clew.runtime.fast.direct import Body, direct_call
+from clew.runtime.fast.module_fingerprint import Fingerprint
+
+# ---- graph functions -------------------------------------------------------------------------------------------------
+
 
 Protection = Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[None]]
 REBINDINGS = 4
@@ -218,7 +222,7 @@ class GraphFunction(HoldsGraph):
         """What has to surround each call."""
         return None
 
-    def _rely_on(self, standing: Standing) -> bool:
+    def _rely_on(self, fingerprint: Fingerprint) -> bool:
         """Refuse calls from now on where the original is no longer as it stood; False if somebody else has to ask."""
         return False
 
@@ -274,3 +278,51 @@ def let_go(reference: weakref.ref[Any]) -> None:
     kind = reference()
     if kind is not None:
         call_plainly(kind)
+
+
+class PlainCapture(GraphFunction):
+    """A function captured from an example, of a framework that has no modules."""
+
+    _inlines = True
+
+
+class JaxCapture(PlainCapture):
+    """A JAX program captured from an example."""
+
+    framework = "jax"
+
+
+# ---- guards at the entrance ------------------------------------------------------------------------------------------
+
+
+def entrance_test(graph: Graph) -> Callable[..., bool] | None:
+    """The test of the guards of a graph; None if it has none, or if its inputs come by a way of their own."""
+    if not graph._guards or type(graph._codegen) is not CodeGen:
+        return None
+    code = graph._codegen.check_code(graph)
+    names: dict[str, Any] = dict(code.globals)
+    exec(compile(code.src, "<clew check>", "exec", dont_inherit=True), names)
+    found: Callable[..., bool] = names[code.name]
+    return found
+
+
+def first_failing(
+    graph: Graph, signature: inspect.Signature, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Guard | None:
+    """The first guard of a graph that does not hold for these arguments."""
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    inputs = {node: bound.arguments[str(node.target).lstrip("*")] for node in graph.find_nodes(op="placeholder")}
+    for one in graph._guards:
+        if not _holds(one, inputs, root):
+            return one
+    return None
+
+
+def _holds(one: Guard, inputs: dict[Any, Any], root: Any) -> bool:
+    try:
+        return one.holds(evaluate(one.subject, inputs, root))
+    except ClewError:
+        raise
+    except Exception:  # a value of another kind has no such fact to tell
+        return False

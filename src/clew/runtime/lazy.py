@@ -3,7 +3,8 @@
 The result of a call that captures comes from that very run. A call whose guards fail leaves no mark: what it had
 changed by then is put back before the next capture is tried. The capture that last fitted arguments like these is tried
 first, and those whose guards at the entrance seem to fail are tried last. Calls of captures take no lock; one thread
-captures at a time, and only while no other one runs a capture of the same program.
+captures at a time, and only while no other one runs a capture of the same program. Captures are saved with the lazy
+graph, what each relied on by the paths of the program's parts; those that cannot be are captured again after loading.
 """
 
 from __future__ import annotations
@@ -11,26 +12,31 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import io
+import pickle
 import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from clew.capture.example.captured import Pins
 from clew.capture.example.under_way import LOCK, StandsFor
 from clew.capture.example.under_way import current as recording
 from clew.errors import CaptureError, GuardError
+from clew.runtime.fast.module_fingerprint import Fingerprint, Parts
 from clew.runtime.function import GraphFunction
-from clew.runtime.saved_captures import Saved, loaded, saved
-from clew.runtime.standing import Parts, Standing
+
+# ---- lazy graphs -----------------------------------------------------------------------------------------------------
 
 _PATIENCE = 120.0
 """For so many seconds a call waits while another thread captures."""
 _DRAINING = 1.0
 """For so many seconds a capture waits for the calls that are under way in other threads."""
-_COMPILER = "clew.runtime.compiler"
+_COMPILER = "clew.runtime.torch_compile"
 """The file that knows what torch can be asked; it waits until torch is there."""
 _PLAIN = frozenset({str, int, bool, float, type(None)})
 _MOST_LIKED = 256
@@ -60,16 +66,16 @@ def _ask_torch() -> None:
 class Entry:
     """A capture, and how the program stood that it holds for; most captures ask that themselves."""
 
-    __slots__ = ("captured", "is_asked", "standing")
+    __slots__ = ("captured", "is_asked", "fingerprint")
 
-    def __init__(self, captured: Any, standing: Standing) -> None:
+    def __init__(self, captured: Any, fingerprint: Fingerprint) -> None:
         self.captured = captured
-        self.standing = standing
-        self.is_asked = isinstance(captured, GraphFunction) and captured._rely_on(standing)
+        self.fingerprint = fingerprint
+        self.is_asked = isinstance(captured, GraphFunction) and captured._rely_on(fingerprint)
 
-    def stands(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether the program is what it was, where the capture does not ask."""
-        return self.is_asked or self.standing.holds()
+        return self.is_asked or self.fingerprint.holds()
 
 
 class Running:
@@ -130,7 +136,7 @@ class LazyGraph(StandsFor):
                 result = _LATER
             elif len(known) > 1:
                 result = _call_one(running, known, args, kwargs)
-            elif known[0].is_asked or known[0].stands():
+            elif known[0].is_asked or known[0].is_unchanged():
                 return known[0].captured(*args, **kwargs) if kwargs else known[0].captured(*args)
             else:
                 result = _NONE
@@ -169,7 +175,7 @@ class LazyGraph(StandsFor):
             _ask_torch()
             parts = self._parts.now()
             captured, result, pins = self._capture(self.fn, args, kwargs, bool(self._running.entries))
-            self._add(Entry(captured, Standing(self.fn, pins, self._parts, parts)))
+            self._add(Entry(captured, Fingerprint(self.fn, pins, self._parts, parts)))
             return result
         finally:
             self._running.is_capturing = False
@@ -234,8 +240,8 @@ class LazyGraph(StandsFor):
     def _saved(self) -> list[Saved]:
         """The captures that can be saved and that hold for the program as it stands."""
         parts = self._parts.now()
-        entries = [one for one in self._running.entries if one.standing.then == parts]
-        found = (saved(self.fn, one.captured, one.standing.pins) for one in entries)
+        entries = [one for one in self._running.entries if one.fingerprint.then == parts]
+        found = (saved(self.fn, one.captured, one.fingerprint.pins) for one in entries)
         return [one for one in found if one is not None]
 
     def __copy__(self) -> LazyGraph:
@@ -261,7 +267,7 @@ def _again(make: Callable[..., LazyGraph], fn: Any, capture: Any, limit: int, ca
     lazy = make(fn, capture, limit)
     parts = lazy._parts.now()
     for one in captures:
-        lazy._add(Entry(one.captured, Standing(fn, loaded(fn, one), lazy._parts, parts)))
+        lazy._add(Entry(one.captured, Fingerprint(fn, loaded(fn, one), lazy._parts, parts)))
     return lazy
 
 
@@ -292,11 +298,11 @@ def _candidates(
     known: tuple[Entry, ...], liked: Entry | None, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[Entry]:
     """The captures that a call may fit: first those whose guards at the entrance hold."""
-    if liked is not None and liked.stands() and liked.captured._may_fit(args, kwargs):
+    if liked is not None and liked.is_unchanged() and liked.captured._may_fit(args, kwargs):
         yield liked
     doubtful = []
     for entry in reversed(known):
-        if entry.standing.holds():
+        if entry.fingerprint.holds():
             if not entry.captured._may_fit(args, kwargs):
                 doubtful.append(entry)
             elif entry is not liked:
@@ -310,3 +316,64 @@ def _likeness(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not kwargs:
         return key
     return (key, *kwargs, *[value if type(value) in _PLAIN else type(value) for value in kwargs.values()])
+
+
+# ---- captures as they are saved --------------------------------------------------------------------------------------
+
+Attribute = tuple[Any, str, Any]
+"""An attribute that a capture relied on: the path of a part or a class, its name, its value."""
+
+
+class Saved(NamedTuple):
+    """A capture, and the attributes that it relied on."""
+
+    captured: Any
+    attributes: list[Attribute]
+
+
+class _Trial(pickle.Pickler):
+    """Finds out whether something can be pickled, the parts of a program aside, which are pickled anyway."""
+
+    def __init__(self, parts: Mapping[int, Any]) -> None:
+        super().__init__(io.BytesIO(), pickle.DEFAULT_PROTOCOL)
+        self._ids = parts
+
+    def persistent_id(self, value: Any) -> Any:
+        return "part" if id(value) in self._ids else None
+
+
+def saved(fn: Any, captured: Any, pins: Pins) -> Saved | None:
+    """What to save of a capture; None if that cannot be."""
+    if pins.held or pins.code or not pins.hold():
+        return None
+    parts = _parts(fn)
+    attributes = [_by_path(parts, *pin) for pin in pins.attributes]
+    found = Saved(captured, [one for one in attributes if one is not None])
+    if len(found.attributes) < len(attributes):
+        return None
+    try:
+        _Trial({id(part): part for part in (fn, *parts.values())}).dump(found)
+    except Exception:  # whatever an object raises that does not want to be pickled
+        return None
+    return found
+
+
+def loaded(fn: Any, one: Saved) -> Pins:
+    """What a capture that was loaded relies on."""
+    parts = _parts(fn)
+    return Pins([(vars(parts[at] if type(at) is str else at), name, value) for at, name, value in one.attributes])
+
+
+def _parts(fn: Any) -> dict[str, Any]:
+    owner = getattr(fn, "__self__", fn)
+    return dict(owner.named_modules()) if hasattr(owner, "named_modules") else {}
+
+
+def _by_path(parts: Mapping[str, Any], holder: Any, name: str, value: Any) -> Attribute | None:
+    """An attribute by the place of its holder; None if the holder is no part and no class of one."""
+    if type(holder) is MappingProxyType:
+        kinds = dict.fromkeys(kind for part in parts.values() for kind in type(part).__mro__)
+        found: list[Any] = [kind for kind in kinds if name in vars(kind) and vars(kind)[name] is value]
+    else:
+        found = [path for path, part in parts.items() if vars(part) is holder]
+    return (found[0], name, value) if len(found) == 1 else None

@@ -21,19 +21,17 @@ from torch.nn.modules.module import _global_module_registration_hooks as _regist
 from clew.capture.example.under_way import LOCK
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
-from clew.ir.editing import Watchers
-from clew.ir.graph import Graph
+from clew.ir.arguments import all_nodes
+from clew.ir.graph import Graph, Watchers
 from clew.ir.guards import referred_paths
-from clew.ir.nested import all_nodes
 from clew.ir.pickling import check_found
-from clew.runtime.bound import USUAL_LOOKUPS, bind, body_of, may_bind
-from clew.runtime.build import compile_function
-from clew.runtime.compiler import ALIVE, READ_BY_COMPILER, Way, is_compiling, look, outside, prepared
-from clew.runtime.direct import Body, direct_call
-from clew.runtime.failures import note_origin
+from clew.runtime.build import compile_function, note_origin
+from clew.runtime.fast.bound import USUAL_LOOKUPS, bind, body_of, may_bind
+from clew.runtime.fast.direct import Body, direct_call
 from clew.runtime.folder import write_folder
 from clew.runtime.function import OWN, PATIENCE, REBINDINGS, HoldsGraph, Protection, Running, call_plainly, let_go
 from clew.runtime.parts import HOLDERS, Part
+from clew.runtime.torch_compile import ALIVE, READ_BY_COMPILER, Way, is_compiling, look, outside, prepared
 
 GENERATED = "GraphModuleImpl"
 

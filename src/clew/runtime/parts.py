@@ -1,18 +1,24 @@
-"""The modules on the way to the parts of a captured module, which hold those parts and are never called themselves.
+"""The modules inside of a captured module: those on the way to its parts, and how all are switched and saved.
 
-What a user does to such a module as if it were the original would have no effect on the graph: a hook on it, another
-``forward``, another value of a plain attribute that the capture has read. That is refused where it is done.
+``Part`` holds parts and is never called itself. What a user does to it as if it were the original would have no effect
+on the graph (a hook, another ``forward``, another value of an attribute that the capture has read), and is refused. A
+module whose class has a ``train`` of its own, which keeps a norm in evaluation, say, is switched as the original is.
+Saved, a part that the graph neither calls nor reads needs no class of its own, so that a captured module loads where
+the source of the original is not. Importing this file imports torch.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import torch
 
 from clew.errors import CaptureError
 from clew.frameworks.torch.places import OWN
-from clew.runtime.switched import note_others, switch_others
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
 
 BAKED = "_baked"
 
@@ -82,4 +88,110 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
                 waiting.append((twin, child))
 
 
+# ---- training modes that a class sets itself -------------------------------------------------------------------------
+
+_SWITCHED = "_switched_otherwise"
+Others = dict[bool, tuple[str, ...]]
+
+
+def note_others(original: torch.nn.Module, part: torch.nn.Module) -> None:
+    """Note on what stands for a module in a capture which parts its class switches otherwise."""
+    kind: Any = type(original)
+    if kind.train is torch.nn.Module.train and kind.eval is torch.nn.Module.eval:
+        return
+    found = {mode: _others(original, mode) for mode in (True, False)}
+    if any(others is None or others for others in found.values()):
+        part.__dict__[_SWITCHED] = found
+
+
+def switch_others(part: Any, mode: bool) -> Any:
+    """After a module that stands for another was switched: the parts that the other would have left alone."""
+    others = part.__dict__.get(_SWITCHED, {}).get(bool(mode), ())
+    if others is None:
+        raise CaptureError(
+            "a captured module is switched that cannot be: the original's own train() raised an error in the capture",
+            fixes=("switch the parts one by one", "switch the original, and capture it again"),
+        )
+    for path in others:
+        found: Any = part
+        for name in path.split(".") if path else ():
+            found = None if found is None else found._modules.get(name)
+        if found is not None:
+            found.training = not mode
+    return part
+
+
+def _others(original: torch.nn.Module, mode: bool) -> tuple[str, ...] | None:
+    """The paths of the parts that are in the other mode after a module was switched to this one; None if it raises."""
+    twin = _twin(original, {})
+    modes = [(vars(part), part.training) for part in original.modules()]  # which its code may reach past the twin
+    flags = [(parameter, parameter.requires_grad) for parameter in original.parameters()]
+    try:
+        (twin.train if mode else twin.eval)()  # type: ignore[operator]
+        return tuple(path for path, part in twin.named_modules() if part.training is not mode)
+    except Exception:  # it is told when somebody switches the captured module
+        return None
+    finally:
+        for holder, before in modes:
+            if holder["training"] is not before:
+                holder["training"] = before
+        for parameter, flag in flags:
+            if parameter.requires_grad is not flag:
+                parameter.requires_grad_(flag)
+
+
+def _twin(part: torch.nn.Module, made: dict[torch.nn.Module, torch.nn.Module]) -> torch.nn.Module:
+    """A module of the same class with the same tensors and attributes, whose parts are such modules too."""
+    if part not in made:
+        twin = made[part] = object.__new__(type(part))
+        vars(twin).update(vars(part))
+        for name in ("_parameters", "_buffers"):
+            vars(twin)[name] = dict(vars(part)[name])
+        parts = vars(part)["_modules"].items()
+        vars(twin)["_modules"] = {name: None if child is None else _twin(child, made) for name, child in parts}
+    return made[part]
+
+
+# ---- saving ----------------------------------------------------------------------------------------------------------
+
 _FORWARD = {"forward"}
+
+
+_HELD = ("_parameters", "_buffers", "_non_persistent_buffers_set", "training")
+
+
+def saved_parts(module: torch.nn.Module, paths: Iterable[str]) -> dict[str, Any]:
+    """The children of a module under their names, as they are saved."""
+    needed: set[int] = set()
+    for path in paths:
+        _need(module, path.split("."), needed)
+    made: dict[int, Any] = {}
+    return {name: _saved(child, needed, made) for name, child in module._modules.items()}
+
+
+def _need(module: Any, names: list[str], needed: set[int]) -> None:
+    """Note the part that a path leads to with all that is below it, or the one whose attribute it is."""
+    for name in names:
+        child = getattr(module, "_modules", {}).get(name)
+        if child is None:
+            needed.add(id(module))
+            return
+        module = child
+    needed.update(map(id, module.modules()))
+
+
+def _saved(part: Any, needed: set[int], made: dict[int, Any]) -> Any:
+    if part is None or id(part) in made:
+        return made.get(id(part))
+    children = {name: _saved(child, needed, made) for name, child in part._modules.items()}
+    is_own = type(part).__module__.partition(".")[0] in ("torch", "clew")
+    if is_own or id(part) in needed:
+        twin = part
+        if any(child is not part._modules[name] for name, child in children.items()):
+            twin = copy.copy(part)
+            twin.__dict__["_modules"] = children
+    else:
+        twin = CapturedPart()
+        twin.__dict__.update({key: part.__dict__[key] for key in _HELD}, _modules=children)
+    made[id(part)] = twin
+    return twin

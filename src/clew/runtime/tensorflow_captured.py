@@ -5,15 +5,12 @@ Both do what the graph says. The variables of the capture are attributes of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
 
 from clew.frameworks.tensorflow.staged import run_staged
-from clew.ir.graph import Graph
-from clew.runtime.plain import PlainCapture
+from clew.runtime.function import PlainCapture
 
 
 class TensorflowCapture(PlainCapture):
@@ -29,10 +26,3 @@ class TensorflowCapture(PlainCapture):
         bound.apply_defaults()
         inputs = self.graph.find_nodes(op="placeholder")
         return run_staged(self.graph, self.root, {node: bound.arguments[node.target.lstrip("*")] for node in inputs})
-
-
-def callable_of(
-    source: Any, constants: dict[str, Any], graph: Graph, name: str, state: Sequence[str], live: bool
-) -> Any:
-    """A function over the variables and constants of the capture."""
-    return TensorflowCapture(SimpleNamespace(**constants), graph, name)

@@ -25,8 +25,7 @@ from clew.errors import GuardError
 from clew.frameworks.jax.kinds import kind_of
 from clew.frameworks.jax.layers import Layers
 from clew.ir.types import ArrayType
-from clew.tools.calls import SEED, Call, calls_from, gone, named
-from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
+from clew.tools.cases import EQUAL, GUARDED, SEED, WRONG, Call, Case, calls_from, gone, named
 
 
 def compare(captured: Any, fn: Any, inputs: Any, atol: float, rtol: float, gradients: bool) -> list[Case]:
@@ -59,7 +58,7 @@ class _Around:
         for value in (*programs, *(value for _, value in self._variables)):
             self._memory.remember(value, depth=4)
 
-    def picture(self) -> Any:
+    def snapshot(self) -> Any:
         """What the state holds now; what a container holds is a list, so that later changes do not count."""
         held = [list(contents(value).items()) for value in self._memory.everything()]
         return [variable.get() for variable, _ in self._variables], held
@@ -163,7 +162,7 @@ def _own(call: Call) -> Call:
 
 def _run(program: Any, call: Call, around: _Around) -> tuple[Any, Exception | None, Any]:
     try:
-        return program(*call[0], **call[1]), None, around.picture()
+        return program(*call[0], **call[1]), None, around.snapshot()
     except Exception as error:
         return None, error, None
     finally:

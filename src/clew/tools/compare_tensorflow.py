@@ -23,9 +23,8 @@ from clew.capture.example.surroundings import Surroundings
 from clew.errors import GuardError
 from clew.frameworks.tensorflow.programs import behind, functions_behind, is_part, parts_of
 from clew.ir.types import ArrayType
-from clew.tools.calls import SEED, Call, calls_from, gone, named
-from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
-from clew.tools.compare_arrays import difference as difference_of_arrays
+from clew.tools.cases import EQUAL, GUARDED, SEED, WRONG, Call, Case, calls_from, gone, named
+from clew.tools.compare_numpy import difference as difference_of_arrays
 
 
 class _Seen(NamedTuple):

@@ -18,10 +18,10 @@ from clew.runtime.function import GraphFunction
 from clew.tools.cases import EQUAL, GUARDED, WRONG, Case
 
 COMPARISONS = {
-    "torch": "clew.tools.compare",
+    "torch": "clew.tools.compare_torch",
     "jax": "clew.tools.compare_jax",
     "tensorflow": "clew.tools.compare_tensorflow",
-    "numpy": "clew.tools.compare_arrays",
+    "numpy": "clew.tools.compare_numpy",
 }
 """The files that compare programs of each framework; they import the framework, so they wait until they are needed."""
 

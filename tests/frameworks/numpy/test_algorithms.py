@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import clew
-from clew.ir.parse import parse
-from clew.ir.text import text_and_objects
+from clew.ir.text import parse, text_and_objects
 from clew.runtime.function import GraphFunction
 from tests.frameworks.numpy.algorithms import ALGORITHMS
 from tests.frameworks.numpy.comparing import EQUAL, outcome
@@ -24,7 +23,7 @@ ELSEWHERE = """
 import pickle, sys
 import numpy as np
 from types import SimpleNamespace
-from clew.ir.parse import parse
+from clew.ir.text import parse
 from clew.runtime.function import GraphFunction
 assert "torch" not in sys.modules
 sys.path.insert(0, sys.argv[2])

@@ -24,10 +24,9 @@ from clew.capture.control.reads import TOLD, is_calculated, is_check, is_fact, i
 from clew.capture.control.same import PLAIN, identity, same_argument, same_body
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.guards import Variable
-from clew.ir.arguments import leaves, map_aggregate, map_arg, rebuilt_tuple
-from clew.ir.control import Branch, cond, control_of, returned
+from clew.ir.arguments import all_nodes, bodies_of, leaves, map_aggregate, map_arg, rebuilt_tuple
+from clew.ir.control_flow import Branch, cond, control_of, returned
 from clew.ir.graph import Graph
-from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node, set_meta, set_type
 from clew.ir.source import SourceLine
 from clew.ir.types import ArrayType, Type, type_of

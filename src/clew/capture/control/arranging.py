@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 
 from clew.capture.control.reads import is_check
 from clew.capture.example.bodies import OpenBody
-from clew.ir.control import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, output_of
+from clew.ir.arguments import all_nodes
+from clew.ir.control_flow import Branch, Loop, closing_branch, control_of, ends_of, inputs_of, output_of
 from clew.ir.effects import is_impure
 from clew.ir.graph import Graph
-from clew.ir.nested import all_nodes
 from clew.ir.node import Node, set_type
 
 _OPERANDS = 3

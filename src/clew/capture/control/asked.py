@@ -13,10 +13,9 @@ from typing import Any
 from clew.capture.control.reads import may_write
 from clew.capture.control.same import identity
 from clew.capture.example.bodies import Bodies
-from clew.ir.arguments import leaves
+from clew.ir.arguments import bodies_of, leaves
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect
-from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
 _DEPTH = 12

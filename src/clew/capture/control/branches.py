@@ -18,7 +18,7 @@ from clew.capture.control.plain_values import chosen
 from clew.capture.control.snapshot import Place, Snapshot, cells_of, in_order
 from clew.capture.example.guards import MISSING
 from clew.capture.example.recorder import Pending, Scalar
-from clew.ir.control import cond
+from clew.ir.control_flow import cond
 from clew.ir.node import Node
 
 

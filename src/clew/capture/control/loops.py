@@ -24,7 +24,7 @@ from clew.capture.example.collected import Collected
 from clew.capture.example.guards import MISSING, require
 from clew.capture.example.histories import History
 from clew.capture.example.recorder import Scalar
-from clew.ir.control import Branch, control_of, for_loop, inputs_of, while_loop
+from clew.ir.control_flow import Branch, control_of, for_loop, inputs_of, while_loop
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node

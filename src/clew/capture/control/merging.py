@@ -13,7 +13,7 @@ from typing import Any
 from clew.capture.control.reads import is_check
 from clew.capture.control.same import PLAIN, same_argument, same_body
 from clew.ir.arguments import rebuilt_tuple
-from clew.ir.control import Branch, control_of, inputs_of
+from clew.ir.control_flow import Branch, control_of, inputs_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node, set_type
 

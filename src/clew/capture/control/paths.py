@@ -33,7 +33,7 @@ from clew.capture.example.bodies import Bodies, OpenBody
 from clew.capture.example.guards import require_way
 from clew.capture.restart import Diverged
 from clew.errors import CaptureError
-from clew.ir.control import cond, ends_of, output_of
+from clew.ir.control_flow import cond, ends_of, output_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import user_frame, user_source

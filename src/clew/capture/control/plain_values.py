@@ -14,7 +14,7 @@ from typing import Any
 from clew.capture.control.snapshot import cells_of
 from clew.capture.example.bytecode import instructions_of
 from clew.capture.example.guards import MISSING
-from clew.ir.control import choose
+from clew.ir.control_flow import choose
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from clew.capture.example.contents import SIMPLE
 from clew.capture.example.recorder import Scalar
-from clew.codegen.raises import written_as_raise, written_as_text
+from clew.codegen.statements import written_as_raise, written_as_text
 from clew.errors import ClewError
 from clew.ir.effects import pure
 

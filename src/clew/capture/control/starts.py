@@ -15,8 +15,7 @@ from clew.capture.control.reads import TOLD, is_calculated, is_check, is_size, m
 from clew.capture.control.same import identity, same_argument
 from clew.capture.example.bodies import OpenBody
 from clew.capture.example.lifting import is_context
-from clew.ir.arguments import leaves, map_arg
-from clew.ir.nested import bodies_of
+from clew.ir.arguments import bodies_of, leaves, map_arg
 from clew.ir.node import Node
 
 

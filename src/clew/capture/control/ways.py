@@ -22,7 +22,7 @@ from clew.capture.example.bodies import OpenBody
 from clew.capture.example.expressions import describe
 from clew.capture.example.guards import require
 from clew.ir.arguments import leaves, map_arg
-from clew.ir.control import cond, output_of
+from clew.ir.control_flow import cond, output_of
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect

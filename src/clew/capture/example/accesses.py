@@ -16,8 +16,8 @@ from clew.capture.example import guards
 from clew.capture.example.nests import Nests
 from clew.capture.example.writes import set_attribute
 from clew.capture.symbolic.patches import Patches
+from clew.ir.arguments import bodies_of
 from clew.ir.graph import Graph
-from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
 _HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clew.capture.example.bodies import Bodies
-from clew.ir.control import Branch, closing_branch, control_of, ends_of
+from clew.ir.control_flow import Branch, closing_branch, control_of, ends_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 

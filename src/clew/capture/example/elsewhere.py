@@ -19,7 +19,7 @@ from types import BuiltinFunctionType, CellType, FunctionType, MethodType, Modul
 from typing import Any, NamedTuple
 
 from clew.capture.example.contents import LOGGERS, SIMPLE, contents, follows, look_up
-from clew.ir.portable import home_of
+from clew.ir.pickling import home_of
 
 _MOST = 20_000
 _MOST_STEPS = 8

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType
 from typing import Any
 
+from clew.ir.arguments import bodies_of
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
-from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
 _CALCULATING: frozenset[Any] = frozenset(

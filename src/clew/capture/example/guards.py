@@ -16,7 +16,7 @@ from clew.capture.example.contents import SIMPLE, attributes_of, is_of_library, 
 from clew.capture.example.elsewhere import ABSENT, Place, Saved, place_of, saved
 from clew.capture.example.likeness import Likeness, has_likeness
 from clew.capture.example.memory import Memory, below
-from clew.codegen.conditions import WRITERS, Condition, Subject, type_test
+from clew.codegen.guards import WRITERS, Condition, Subject, type_test
 from clew.errors import GuardError
 from clew.ir.effects import pure
 from clew.ir.guards import TYPE, Guard, Test, guard, register, same_answer

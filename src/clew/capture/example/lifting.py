@@ -19,12 +19,12 @@ from clew.capture.example import guards
 from clew.capture.example.dependence import Dependence
 from clew.capture.example.unused import is_own, may_raise
 from clew.capture.python.outside_reads import OUTSIDE
-from clew.ir.control import Branch, control_of, is_control
+from clew.ir.arguments import all_with_bodies, bodies_of, nested_graphs
+from clew.ir.control_flow import Branch, control_of, is_control
 from clew.ir.effects import effect_of, is_impure, sets_state
 from clew.ir.graph import Graph
 from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, guard
 from clew.ir.guests import Effect
-from clew.ir.nested import all_with_bodies, bodies_of, nested_graphs
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 

@@ -19,9 +19,8 @@ from clew.capture.example.contents import ATTRIBUTE, ITEM, contents
 from clew.capture.example.guards import CHECKS, require, require_either
 from clew.capture.example.state import State
 from clew.capture.example.writes import set_attribute
-from clew.ir.arguments import map_aggregate
+from clew.ir.arguments import bodies_of, map_aggregate
 from clew.ir.graph import Graph
-from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 
 _WRITES = (setattr, set_attribute, operator.setitem)

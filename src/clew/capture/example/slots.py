@@ -12,7 +12,7 @@ from typing import Any
 
 from clew.capture.example import guards
 from clew.capture.example.guards import MISSING, Variable
-from clew.codegen.assignments import written_as_assignment
+from clew.codegen.statements import written_as_assignment
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node

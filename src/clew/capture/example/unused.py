@@ -13,10 +13,10 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from clew.ir.arguments import nested_graphs
 from clew.ir.effects import effect_of, is_impure
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
-from clew.ir.nested import nested_graphs
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 

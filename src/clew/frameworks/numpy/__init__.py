@@ -11,7 +11,7 @@ import threading
 
 import numpy
 
-from clew.codegen.conditions import by_equality
+from clew.codegen.guards import by_equality
 from clew.frameworks.numpy.guest import NumpyGuest
 from clew.ir.source import hide_folder
 

@@ -14,8 +14,7 @@ import numpy
 
 from clew.capture.example.recorder import Pending, Scalar
 from clew.frameworks.numpy.traced import TracedList
-from clew.ir.arguments import leaves
-from clew.ir.nested import bodies_of
+from clew.ir.arguments import bodies_of, leaves
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 

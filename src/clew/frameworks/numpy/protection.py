@@ -18,13 +18,13 @@ from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.guards import CHECKS
 from clew.capture.example.memory import Memory
 from clew.capture.example.writes import FIRST_WRITE
-from clew.codegen.blocks import blocks_of
+from clew.codegen.with_blocks import blocks_of
 from clew.errors import GuardError
 from clew.frameworks.numpy.rollback import position, set_position
+from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
-from clew.ir.nested import all_nodes, bodies_of
 
 _STREAMS = (numpy.random.Generator, numpy.random.RandomState)
 

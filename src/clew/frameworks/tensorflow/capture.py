@@ -45,8 +45,8 @@ from clew.frameworks.tensorflow.programs import (
 from clew.frameworks.tensorflow.python_listener import TensorflowListener
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
-from clew.ir.control import is_control
-from clew.ir.nested import all_nodes
+from clew.ir.arguments import all_nodes
+from clew.ir.control_flow import is_control
 from clew.ir.source import is_hidden
 
 _TRACKING = frozenset({"_obj_reference_counts_dict", "_self_unconditional_checkpoint_dependencies"})

@@ -16,7 +16,7 @@ from tensorflow.python.framework import function_def_to_graph
 from clew.errors import CaptureError
 from clew.frameworks.tensorflow.types import array_type
 from clew.frameworks.tensorflow.values import Literal, Resource, Value
-from clew.ir.control import cond, while_loop
+from clew.ir.control_flow import cond, while_loop
 from clew.ir.effects import is_impure
 from clew.ir.graph import Graph
 from clew.ir.node import Node

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from clew.ir.arguments import nested_graphs
 from clew.ir.graph import Graph
-from clew.ir.nested import nested_graphs
 from clew.ir.node import Node
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\s*(?::[^=]+)?(?:[-+*/@%]|//|\*\*)?=(?!=)")

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from clew.ir.control import cond, inputs_of, while_loop
+from clew.ir.control_flow import cond, inputs_of, while_loop
 from clew.ir.graph import Graph
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node

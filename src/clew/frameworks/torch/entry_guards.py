@@ -22,7 +22,7 @@ from clew.capture.example.expressions import expression_of
 from clew.capture.example.reach import compares_objects
 from clew.capture.example.recorder import Recorder
 from clew.capture.example.variable_guards import GuardsOfRun
-from clew.codegen.conditions import by_equality
+from clew.codegen.guards import by_equality
 from clew.errors import CaptureError
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.carriers import Carrier, attributes_on, described

@@ -19,11 +19,10 @@ from clew.capture.example.guards import require
 from clew.capture.example.lifting import is_reading
 from clew.frameworks.torch.entry_sizes import EntrySizes, is_size
 from clew.frameworks.torch.shape_table import FUNCTIONS, LAYERS, METHODS
-from clew.ir.arguments import leaves
-from clew.ir.control import Branch, choose, closing_branch, control_of, returned
+from clew.ir.arguments import all_with_bodies, leaves
+from clew.ir.control_flow import Branch, choose, closing_branch, control_of, returned
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Expression
-from clew.ir.nested import all_with_bodies
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
 

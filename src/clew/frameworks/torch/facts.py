@@ -29,10 +29,9 @@ from clew.capture.example.statements import is_for_errors, is_only_shown
 from clew.capture.python.imported_names import noted
 from clew.capture.symbolic.patches import Patches
 from clew.frameworks.torch.scalars import traced
-from clew.ir.arguments import leaves
+from clew.ir.arguments import all_nodes, bodies_of, leaves
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
-from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame
 

@@ -18,9 +18,9 @@ from torch.overrides import TorchFunctionMode
 from clew.capture.example.outputs import Outputs
 from clew.capture.example.recorder import Pending, Scalar
 from clew.frameworks.torch.refusals import refusal
+from clew.ir.arguments import all_nodes
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
-from clew.ir.nested import all_nodes
 
 Current = Callable[[], Any]
 

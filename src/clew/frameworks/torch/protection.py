@@ -19,18 +19,18 @@ from clew.capture.example.attempts import attempt, attempt_method
 from clew.capture.example.guards import CHECKS, Variable, read_variable
 from clew.capture.example.memory import Memory
 from clew.capture.example.writes import FIRST_WRITE, refused
-from clew.codegen.blocks import blocks_of
+from clew.codegen.with_blocks import blocks_of
 from clew.errors import ClewError, GuardError, StateError
 from clew.frameworks.numpy.protection import Kept as KeptArrays
 from clew.frameworks.torch.modules import written_now
 from clew.frameworks.torch.rollback import Rollback
 from clew.frameworks.torch.touches import Undo
 from clew.frameworks.torch.training import Kept, fill_gradients, take_step
-from clew.ir.control import is_control
+from clew.ir.arguments import all_nodes, bodies_of
+from clew.ir.control_flow import is_control
 from clew.ir.effects import effect_of, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
-from clew.ir.nested import all_nodes, bodies_of
 from clew.ir.node import Node
 
 _SEVERAL = (torch.broadcast_tensors, torch.meshgrid, torch.atleast_1d, torch.atleast_2d, torch.atleast_3d)

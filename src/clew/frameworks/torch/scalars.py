@@ -24,7 +24,7 @@ from clew.capture.example.recorder import Recorder, Scalar
 from clew.capture.example.statements import is_for_errors, is_only_shown
 from clew.capture.python.draws import DRAWS
 from clew.frameworks.torch.tracers import is_tracer
-from clew.ir.nested import bodies_of
+from clew.ir.arguments import bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame
 from clew.ir.types import ArrayType, ScalarType

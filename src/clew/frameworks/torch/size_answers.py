@@ -16,13 +16,12 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from clew.capture.example.lifting import expression_of, lasts
-from clew.ir.arguments import map_aggregate
-from clew.ir.control import cond
+from clew.ir.arguments import bodies_of, map_aggregate
+from clew.ir.control_flow import cond
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guards import Call
 from clew.ir.guests import Effect
-from clew.ir.nested import bodies_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType, ScalarType
 

@@ -40,10 +40,10 @@ from clew.capture.example.sizes import (
 )
 from clew.frameworks.torch.shape_rules import Call, Several, Shape, Unknown, squeezed_axes
 from clew.frameworks.torch.shape_table import answer_of
+from clew.ir.arguments import all_with_bodies
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
-from clew.ir.nested import all_with_bodies
 from clew.ir.node import Node
 from clew.ir.source import user_source
 from clew.ir.types import ArrayType, ScalarType

@@ -1,0 +1,51 @@
+"""From a capture of a NumPy program to a callable: a function with the original's signature.
+
+A guard that fails leaves no mark: where the graph acts before its last guard, what it had done is undone before the
+error is raised. Constants are the arrays that the program uses, so that what it writes to them is seen outside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clew.capture.example.guards import Variable
+from clew.capture.example.writes import refused_when_raising
+from clew.frameworks.numpy.protection import (
+    acts_before_writes,
+    acts_early,
+    protected,
+    writes_late,
+)
+from clew.ir.arguments import leaves
+from clew.runtime.function import PlainCapture
+
+
+class ArrayCapture(PlainCapture):
+    """A NumPy program captured from an example."""
+
+    framework = "numpy"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        early, late, variables = self._plan()
+        if early:
+            held = [variable.get() for variable in variables]
+            with protected([args, kwargs, vars(self.root), held]):
+                return self._call(late, args, kwargs)
+        return self._call(late, args, kwargs)
+
+    def _call(self, late: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not late:
+            return super().__call__(*args, **kwargs)
+        with refused_when_raising():
+            return super().__call__(*args, **kwargs)
+
+    def _plan(self) -> tuple[bool, bool, list[Variable]]:
+        """What the graph may do before its last guard; worked out once for each state of the code."""
+        code = self.recompile()
+        known = self.__dict__.get("_early")
+        if known is None or known[0] is not code:
+            found = [leaf for node in self.graph.nodes for leaf in leaves(node.args) if isinstance(leaf, Variable)]
+            late = writes_late(self.graph)
+            plan = (acts_early(self.graph) or (late and acts_before_writes(self.graph)), late, found)
+            known = self.__dict__["_early"] = (code, plan)
+        return known[1]  # type: ignore[no-any-return]
