@@ -25,7 +25,7 @@ import torch
 
 import clew
 from benchmarks.forks import in_child
-from clew.capture.symbolic.patches import patched_places
+from clew.capture.patches import patched_places
 
 
 class Program(NamedTuple):

@@ -43,7 +43,7 @@ def _nothing_left_patched() -> Iterator[None]:
     yield
     changed = changed_since(before)
     assert not changed, f"the test left these patched: {', '.join(changed)}"
-    patches = sys.modules.get("clew.capture.symbolic.patches")
+    patches = sys.modules.get("clew.capture.patches")
     left = 0 if patches is None else patches.patched_places()
     assert not left, f"the test left {left} places in the registry of patches"
 

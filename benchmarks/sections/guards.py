@@ -15,7 +15,7 @@ import torch
 import clew
 from benchmarks.figures import Contestant, Effort, Figure, contest, value_of
 from benchmarks.task import Task
-from clew.capture.example.guards import CHECKS
+from clew.capture.guards.notes import CHECKS
 
 SECTION = "guards"
 EFFORT = Effort(turns=41, seconds=3.0, turn=0.01)

@@ -16,12 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from clew.capture.example.captured import Pins
-from clew.capture.example.named import stateful_objects, stateful_parts, static_names
-from clew.capture.example.options import Options, check_callable, given
-from clew.capture.example.under_way import LOCK, original_of
+from clew.capture.captured import Pins
+from clew.capture.current_capture import LOCK, original_of
+from clew.capture.interrupts import Waiting
+from clew.capture.options import Options, check_callable, given, stateful_objects, stateful_parts, static_names
 from clew.capture.symbolic import Tracer
-from clew.capture.symbolic.interrupts import Waiting
 from clew.errors import CaptureError, MissingFramework, a_or_an
 from clew.frameworks import PACKAGES
 from clew.ir.guests import Guest

@@ -24,7 +24,7 @@ from clew.capture.symbolic import (
     assert_fn,
     wrap,
 )
-from clew.capture.symbolic.annotate import annotate
+from clew.capture.symbolic.proxy import annotate
 from clew.capture.symbolic.tracer import is_symbolic_tracing
 from clew.codegen.python import CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo
 from clew.codegen.statements import inplace_methods, magic_methods, reflectable_magic_methods

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch._subclasses import FakeTensorMode
 
 import clew
-from clew.frameworks.torch import tracers
+from clew.frameworks.torch import tracing_tools
 from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import cond
 
@@ -164,7 +164,7 @@ def _agree(captured: Any, model: Any) -> None:
 
 
 def _asked(captured: Any) -> set[Any]:
-    return {node.target for node in all_nodes(captured.graph) if tracers.is_tracer(node)}
+    return {node.target for node in all_nodes(captured.graph) if tracing_tools.is_tracer(node)}
 
 
 @pytest.mark.parametrize("example", ["full", "padded"])

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import clew
-from clew.capture.example import guards
-from clew.capture.example.implied import drop_implied
+from clew.capture.guards import notes
+from clew.capture.guards.redundant import drop_implied
 from clew.errors import GuardError
 from clew.ir.graph import Graph
 
@@ -70,11 +70,11 @@ def test_what_is_read_after_a_write_is_another_value():
     x = graph.placeholder("x")
     for _ in range(2):
         truth = graph.call_function(bool, (x,))
-        graph.call_function(guards.require, (truth, True, "x"))
-        graph.call_function(guards.require_length, (x, 1, "len(x) == 1"))
+        graph.call_function(notes.require, (truth, True, "x"))
+        graph.call_function(notes.require_length, (x, 1, "len(x) == 1"))
     graph.call_method("add_", (x, 1))
-    graph.call_function(guards.require, (graph.call_function(bool, (x,)), True, "x again"))
-    graph.call_function(guards.require_length, (x, 1, "len(x) == 1 again"))
+    graph.call_function(notes.require, (graph.call_function(bool, (x,)), True, "x again"))
+    graph.call_function(notes.require_length, (x, 1, "len(x) == 1 again"))
     graph.output(x)
     drop_implied(graph)
     assert texts(graph) == ["x", "len(x) == 1", "x again", "len(x) == 1 again"]
@@ -82,16 +82,16 @@ def test_what_is_read_after_a_write_is_another_value():
 
 def texts(graph):
     """What the guards of a recorded graph say."""
-    return [node.args[2] for node in graph.nodes if node.target in guards.CHECKS]
+    return [node.args[2] for node in graph.nodes if node.target in notes.CHECKS]
 
 
 def test_types_are_told_apart():
     graph = Graph()
     x = graph.placeholder("x")
     for kind in (int, int, bool):
-        graph.call_function(guards.require_type, (x, kind, kind.__name__))
+        graph.call_function(notes.require_type, (x, kind, kind.__name__))
     for value in (1, True, 1.0, 1):
-        graph.call_function(guards.require, (x, value, repr(value)))
+        graph.call_function(notes.require, (x, value, repr(value)))
     graph.output(x)
     drop_implied(graph)
     assert texts(graph) == ["int", "bool", "1", "True", "1.0"]
@@ -109,8 +109,8 @@ def test_dropping_changes_no_verdict(first, second):
                 size = graph.call_method("size", (graph.placeholder("x"), 0))
                 one = graph.call_function(first, (size, left))
                 other = graph.call_function(second, (right, size))
-                graph.call_function(guards.require, (one, answers[0], "one"))
-                graph.call_function(guards.require, (other, answers[1], "other"))
+                graph.call_function(notes.require, (one, answers[0], "one"))
+                graph.call_function(notes.require, (other, answers[1], "other"))
                 graph.output(size)
                 drop_implied(graph)
                 if passing:

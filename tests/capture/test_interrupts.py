@@ -17,8 +17,8 @@ import torch
 import clew
 from benchmarks.forks import in_child
 from benchmarks.interrupts import LEFT, left_behind
-from clew.capture.symbolic.interrupts import Waiting
-from clew.capture.symbolic.patches import patched_places
+from clew.capture.interrupts import Waiting
+from clew.capture.patches import patched_places
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers with signals here")
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import clew
-from clew.capture.example.uses import ANY_KEY, uses_of
+from clew.capture.guards.variable_reads import ANY_KEY, uses_of
 
 CONFIG: dict[str, Any] = {"used": 2.0, "unused": 1, "inner": {"a": 1.0, "b": 2.0}}
 SCALES = [2.0, 3.0]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from clew.capture.control.merging import Merged, Unmergeable
+from clew.capture.control_flow.alignment import Merged, Unmergeable
 from clew.ir.control_flow import Branch, cond, control_of
 from clew.ir.graph import Graph
 from clew.ir.interpreter import Interpreter

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import clew
-from clew.capture.control.sight import Functions, Sight
+from clew.capture.control_flow.list_escape import Functions, Sight
 from clew.errors import GuardError
 
 Calls = list[tuple[Tensor, ...]]

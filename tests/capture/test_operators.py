@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import clew
-from clew.capture.example.operators import operation_at
+from clew.capture.recording.operators import operation_at
 
 MATRIX = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
 BITS = torch.tensor([[5, 3], [1, 6]])

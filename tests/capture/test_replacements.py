@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import clew
-from clew.capture.symbolic.patches import REWRITTEN, Patches, Stock, _places
+from clew.capture.patches import REWRITTEN, Patches, Stock, _places
 from clew.errors import CaptureError
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import clew
-from clew.capture.control import rewrites
+from clew.capture.control_flow import rewrite
 
 SOURCE = """
 import torch
@@ -34,7 +34,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleTy
     (tmp_path / "edited_program.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.setattr(rewrites, "_known", {})  # equal codes of other tests
+    monkeypatch.setattr(rewrite, "_known", {})  # equal codes of other tests
     yield importlib.import_module("edited_program")
     del sys.modules["edited_program"]
 

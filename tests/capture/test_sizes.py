@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.capture.example import sizes as algebra
-from clew.capture.example.sizes import (
+from clew.capture.guards import sizes as algebra
+from clew.capture.guards.sizes import (
     ARITHMETIC,
     COMPARISONS,
     Symbol,

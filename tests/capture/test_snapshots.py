@@ -2,8 +2,8 @@
 
 import functools
 
-from clew.capture.control.snapshot import Snapshot
-from clew.capture.example.bytecode import only_returns
+from clew.capture.bytecode.instructions import only_returns
+from clew.capture.state.snapshot import Snapshot
 
 
 def no_array(value):

@@ -11,7 +11,7 @@ from torch import nn
 
 import clew
 from clew.errors import CaptureError, GuardError, StateError
-from clew.frameworks.torch import protection
+from clew.frameworks.torch.undo import protection
 
 BARE: contextvars.ContextVar[float] = contextvars.ContextVar("bare")
 ONES = torch.ones(2)

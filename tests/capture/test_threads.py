@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import clew
-from clew.capture.symbolic import patches
+from clew.capture import patches
 from clew.capture.symbolic.wrap import install_for
 
 X = torch.rand(3, 3)

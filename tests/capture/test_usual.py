@@ -7,10 +7,10 @@ import torch
 from torch.nn import functional
 
 import clew
-from clew.capture.example.attempts import attempt, attempt_method
-from clew.capture.symbolic.patches import Patches
-from clew.frameworks.torch import recording
-from clew.frameworks.torch.traits import USUAL, traits_of
+from clew.capture.bytecode.try_blocks import attempt, attempt_method
+from clew.capture.patches import Patches
+from clew.frameworks.torch import recorder
+from clew.frameworks.torch.calls.function_info import USUAL, traits_of
 from clew.ir.arguments import all_nodes
 
 MATRIX = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
@@ -93,7 +93,7 @@ def described(captured):
 def test_both_paths_record_the_same(program, monkeypatch):
     clew.trace(program, args=(MATRIX,))  # functions are met for the first time
     quick = described(clew.trace(program, args=(MATRIX,)))
-    monkeypatch.setattr(recording, "USUAL", {})
+    monkeypatch.setattr(recorder, "USUAL", {})
     assert quick == described(clew.trace(program, args=(MATRIX,)))
 
 
@@ -125,7 +125,7 @@ def test_an_except_around_a_module_is_seen_inside_of_it():
 
 def test_nothing_that_was_computed_on_the_way_is_kept(monkeypatch):
     made, most = [], 0
-    original = recording.RecordingMode.__torch_function__
+    original = recorder.RecordingMode.__torch_function__
 
     def counting(self, func, types, args=(), kwargs=None):
         nonlocal most
@@ -135,7 +135,7 @@ def test_nothing_that_was_computed_on_the_way_is_kept(monkeypatch):
             most = max(most, sum(one() is not None for one in made))
         return value
 
-    monkeypatch.setattr(recording.RecordingMode, "__torch_function__", counting)
+    monkeypatch.setattr(recorder.RecordingMode, "__torch_function__", counting)
 
     def program(x):
         for _ in range(20):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import clew
-from clew.capture.example.slots import assign, remove
+from clew.capture.state.slots import assign, remove
 from clew.ir.graph import Graph
 from clew.ir.interpreter import Interpreter
 from clew.runtime.module import GraphModule

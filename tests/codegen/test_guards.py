@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import clew
-from clew.capture.example.guards import Variable
+from clew.capture.guards.notes import Variable
 from clew.errors import GuardError
 from clew.ir.guards import Attribute, Call, Guard, guard
 

@@ -16,7 +16,7 @@ from torch.nn.utils import parametrizations, parametrize
 from torch.overrides import TorchFunctionMode
 
 import clew
-from clew.frameworks.torch.leaf_calls import SPELLINGS, digest_of, spelling_of
+from clew.frameworks.torch.modules.leaf_expressions import SPELLINGS, digest_of, spelling_of
 from tests.control_flow.examination import outline
 
 

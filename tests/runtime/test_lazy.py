@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import clew
-from clew.capture.example.under_way import LOCK
+from clew.capture.current_capture import LOCK
 from clew.runtime.lazy import LazyGraph
 
 X = torch.arange(3.0)

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import clew
-from clew.capture.example.guards import Variable
-from clew.capture.example.items import ATTRIBUTE, CONTAINS, ITEM, KEYS, LENGTH, Item
+from clew.capture.guards.notes import Variable
+from clew.capture.guards.variable_reads import ATTRIBUTE, CONTAINS, ITEM, KEYS, LENGTH, Item
 from clew.runtime.fast.direct import GONE, quick_tests
 
 

@@ -14,7 +14,7 @@ import torch
 
 import clew
 from benchmarks.wrapped_programs import Program
-from clew.capture.example.attempts import attempt, attempt_method
+from clew.capture.bytecode.try_blocks import attempt, attempt_method
 from clew.ir.arguments import all_nodes
 
 BACKEND = ("torch", "_operator", "operator", "builtins", "math")

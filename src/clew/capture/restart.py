@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clew.capture.control.runs import Findings
+    from clew.capture.recording.run import Findings
 
 
 class Restart(BaseException):

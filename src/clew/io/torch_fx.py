@@ -31,7 +31,7 @@ import torch.utils._pytree as pytree
 from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 
 from clew import tree
-from clew.capture.example.slots import ROOT
+from clew.capture.state.slots import ROOT
 from clew.capture.symbolic.tracer import Tracer
 from clew.codegen.python import CodeGen, PyTreeCodeGen, PyTreeInfo
 from clew.errors import InteropError

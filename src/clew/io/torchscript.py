@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.slots import ROOT, assign
+from clew.capture.state.slots import ROOT, assign
 from clew.errors import InteropError
 from clew.io.torch_fx import share_registers
 from clew.io.torchscript_operators import (

@@ -70,7 +70,7 @@ def is_declared(fn: Any) -> bool:
     return _is_in(fn, _effectful)
 
 
-_SETTING_FILES = frozenset({"clew.capture.example.slots", "clew.capture.example.writes"})
+_SETTING_FILES = frozenset({"clew.capture.state.slots", "clew.capture.state.writes"})
 
 
 def sets_state(target: Any) -> bool:

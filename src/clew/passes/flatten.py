@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import getitem
 from typing import Any
 
-from clew.capture.example.guards import CHECKS
+from clew.capture.guards.notes import CHECKS
 from clew.errors import GraphError
 from clew.ir.arguments import Reference, leaves, map_aggregate, map_arg
 from clew.ir.equality import same_graph

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from operator import getitem
 from typing import Any
 
-from clew.capture.example.guards import CHECKS
-from clew.capture.example.outputs import rebuild, rebuild_mapping
+from clew.capture.guards.notes import CHECKS
+from clew.capture.recording.outputs import rebuild, rebuild_mapping
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import is_control
 from clew.ir.graph import Graph

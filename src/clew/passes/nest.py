@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from operator import getitem
 from typing import Any
 
-from clew.capture.example.guards import CHECKS
+from clew.capture.guards.notes import CHECKS
 from clew.ir.arguments import map_aggregate
 from clew.ir.equality import same_graph
 from clew.ir.graph import Graph, is_graph

@@ -13,7 +13,7 @@ from itertools import chain
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from clew.capture.example.reach import global_names
+from clew.capture.state.reachable import global_names
 from clew.errors import CaptureError, MissingFramework
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph

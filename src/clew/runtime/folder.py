@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.slots import ROOT
+from clew.capture.state.slots import ROOT
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import CodegenError
 from clew.ir.arguments import all_nodes

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from clew.capture.example.under_way import LOCK
+from clew.capture.current_capture import LOCK
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import ClewError
 from clew.ir.effects import resolve

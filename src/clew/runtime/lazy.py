@@ -23,9 +23,9 @@ from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from clew.capture.example.captured import Pins
-from clew.capture.example.under_way import LOCK, StandsFor
-from clew.capture.example.under_way import current as recording
+from clew.capture.captured import Pins
+from clew.capture.current_capture import LOCK, StandsFor
+from clew.capture.current_capture import current as recording
 from clew.errors import CaptureError, GuardError
 from clew.runtime.fast.module_fingerprint import Fingerprint, Parts
 from clew.runtime.function import GraphFunction

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.nn.modules.module import _global_module_registration_hooks as _registration_hooks
 
-from clew.capture.example.under_way import LOCK
+from clew.capture.current_capture import LOCK
 from clew.codegen.python import PythonCode, PyTreeCodeGen
 from clew.errors import GraphError, MissingAttribute
 from clew.ir.arguments import all_nodes

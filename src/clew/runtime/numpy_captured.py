@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.capture.example.guards import Variable
-from clew.capture.example.writes import refused_when_raising
+from clew.capture.guards.notes import Variable
+from clew.capture.state.writes import refused_when_raising
 from clew.frameworks.numpy.protection import (
     acts_before_writes,
     acts_early,

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import torch
 
 from clew.errors import CaptureError
-from clew.frameworks.torch.places import OWN
+from clew.frameworks.torch.modules.state import OWN
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
 

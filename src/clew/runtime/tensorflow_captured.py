@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from clew.frameworks.tensorflow.staged import run_staged
+from clew.frameworks.tensorflow.inside_tf_function import run_staged
 from clew.runtime.function import PlainCapture
 
 

@@ -19,14 +19,14 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.captured import Captured
-from clew.capture.example.contents import contents, follows, refill
-from clew.capture.example.slots import ROOT
-from clew.capture.example.writes import refused_when_raising
+from clew.capture.captured import Captured
+from clew.capture.state.containers import contents, follows, refill
+from clew.capture.state.slots import ROOT
+from clew.capture.state.writes import refused_when_raising
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import CaptureError
-from clew.frameworks.torch.closures import ClosedOver
-from clew.frameworks.torch.protection import Plan, plan_of, protected, writes_late
+from clew.frameworks.torch.modules.closures import ClosedOver
+from clew.frameworks.torch.undo.protection import Plan, plan_of, protected, writes_late
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import attribute_paths, confirm, referred_paths, rename_attributes

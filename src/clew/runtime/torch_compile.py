@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.guards import Variable, require_variable
+from clew.capture.guards.notes import Variable, require_variable
 from clew.errors import CompiledGuardError, GuardError
 from clew.ir.guards import Attribute, Guard, evaluate, leaves_of
 from clew.ir.node import Node

@@ -16,11 +16,11 @@ from typing import Any
 import jax
 import numpy
 
-from clew.capture.example.contents import contents
-from clew.capture.example.guards import Variable
-from clew.capture.example.memory import Memory
-from clew.capture.example.programs import behind
-from clew.capture.example.surroundings import Surroundings, functions_of
+from clew.capture.guards.notes import Variable
+from clew.capture.state.containers import contents
+from clew.capture.state.memory import Memory
+from clew.capture.state.reachable import behind
+from clew.capture.state.surroundings import Surroundings, functions_of
 from clew.errors import GuardError
 from clew.frameworks.jax.kinds import kind_of
 from clew.frameworks.jax.layers import Layers

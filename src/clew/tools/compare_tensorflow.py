@@ -18,8 +18,8 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from clew import tree
-from clew.capture.example.memory import Memory
-from clew.capture.example.surroundings import Surroundings
+from clew.capture.state.memory import Memory
+from clew.capture.state.surroundings import Surroundings
 from clew.errors import GuardError
 from clew.frameworks.tensorflow.programs import behind, functions_behind, is_part, parts_of
 from clew.ir.types import ArrayType

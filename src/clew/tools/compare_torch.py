@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.guards import CHECKS
-from clew.capture.example.options import Options
+from clew.capture.guards.notes import CHECKS
+from clew.capture.options import Options
 from clew.errors import ClewError, GuardError
 from clew.ir.effects import effect_of
 from clew.ir.format import format_target

@@ -17,10 +17,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from clew.capture.example.attempts import attempt, attempt_method
-from clew.capture.example.guards import CHECKS
-from clew.capture.example.named import static_names
-from clew.capture.example.options import LEFT_OUT, Options, check_callable, given
+from clew.capture.bytecode.try_blocks import attempt, attempt_method
+from clew.capture.guards.notes import CHECKS
+from clew.capture.options import LEFT_OUT, Options, check_callable, given, static_names
 from clew.errors import ClewError
 from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import is_control

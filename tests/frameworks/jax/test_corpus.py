@@ -12,7 +12,7 @@ import jax
 import pytest
 
 import clew
-from clew.capture.example.guards import Variable
+from clew.capture.guards.notes import Variable
 from tests.architecture.test_no_framework import SOURCE
 
 from .compare import assert_same, bits

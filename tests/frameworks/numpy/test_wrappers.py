@@ -16,7 +16,7 @@ import scipy.linalg
 import scipy.special
 
 import clew
-from clew.capture.example.attempts import attempt
+from clew.capture.bytecode.try_blocks import attempt
 from clew.errors import CaptureError
 from clew.ir.format import qualified_name
 from tests.frameworks.numpy.comparing import EQUAL, outcome

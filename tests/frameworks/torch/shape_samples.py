@@ -14,7 +14,7 @@ import torch
 
 import clew
 from benchmarks.opinfo import dtype_of
-from clew.frameworks.torch.sizes import Sizes
+from clew.frameworks.torch.sizes.sizes import Sizes
 
 Tensors = list[torch.Tensor]
 

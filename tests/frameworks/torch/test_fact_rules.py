@@ -15,7 +15,7 @@ import clew
 from benchmarks.opinfo import operators
 from clew.errors import GuardError
 from clew.frameworks.torch.fact_rules import Facts, has_guarded_ranks
-from clew.frameworks.torch.shape_table import FUNCTIONS
+from clew.frameworks.torch.sizes.table import FUNCTIONS
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute
 from clew.ir.node import Node, set_type

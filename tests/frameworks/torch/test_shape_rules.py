@@ -10,7 +10,7 @@ import torch
 import clew
 from benchmarks.opinfo import operators
 from clew.errors import GuardError
-from clew.frameworks.torch.shape_table import FUNCTIONS, LAYERS
+from clew.frameworks.torch.sizes.table import FUNCTIONS, LAYERS
 from tests.frameworks.torch.shape_samples import judged
 
 STEP, SAMPLES = 12, 2

@@ -12,8 +12,8 @@ import operator
 import random
 from typing import Any
 
-from clew.capture.example.recorder import Scalar
 from clew.capture.python.callers import line_of_program
+from clew.capture.recording.recorder import Scalar
 from clew.errors import CaptureError
 
 DRAWS: list[Any] = []

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from clew.capture.patches import Patches
 from clew.capture.python.listener import asked_listener, current
-from clew.capture.symbolic.patches import Patches
 from clew.ir.effects import pure
 
 

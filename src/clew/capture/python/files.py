@@ -21,11 +21,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from clew.capture.example.contents import ACTING
+from clew.capture.patches import Patches
 from clew.capture.python.callers import asking, is_importing, is_of_program, is_of_python
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import Listener, asked_listener, current
-from clew.capture.symbolic.patches import Patches
+from clew.capture.state.containers import ACTING
 from clew.ir.effects import pure
 from clew.ir.source import is_hidden
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, FunctionType
 from typing import Any
 
-from clew.capture.symbolic.patches import Patches, held_at
+from clew.capture.patches import Patches, held_at
 
 Make = Callable[[Any], Any]
 

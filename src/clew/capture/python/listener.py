@@ -14,9 +14,9 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
-from clew.capture.example.recorder import Recorder
 from clew.capture.python.callers import asking, is_importing, is_of_program, line_of_program
 from clew.capture.python.outside_reads import Question
+from clew.capture.recording.recorder import Recorder
 from clew.errors import CaptureError
 from clew.ir.source import is_hidden
 

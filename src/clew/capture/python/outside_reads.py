@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from clew.capture.example.guards import require
+from clew.capture.guards.notes import require
 from clew.ir.graph import Graph
 
 Question = Callable[..., Any]

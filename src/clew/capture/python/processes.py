@@ -15,12 +15,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from clew.capture.example.contents import ACTING
+from clew.capture.patches import Patches
 from clew.capture.python.callers import is_importing
 from clew.capture.python.files import refusing
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import asked_listener
-from clew.capture.symbolic.patches import Patches
+from clew.capture.state.containers import ACTING
 from clew.ir.effects import pure
 
 _STARTING, _CONNECTING = "a process being started", "a connection being made"

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from clew.capture.example.surroundings import Surroundings
-from clew.capture.python import clocks, entropy, environment, files, imported_names, processes, random_numbers
+from clew.capture.patches import Patches, Stock
+from clew.capture.python import clocks, environment, files, imported_names, processes, random_numbers
 from clew.capture.python.listener import Listener, listening
-from clew.capture.symbolic.patches import Patches, Stock
+from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
@@ -23,7 +23,7 @@ _FUNCTIONS = (BuiltinFunctionType, MethodType)
 
 
 def _replace_in_python(patches: Patches) -> None:
-    for part in (clocks, entropy, environment, files, processes, random_numbers):
+    for part in (clocks, random_numbers, environment, files, processes):
         part.install(patches)
     imported_names.replace_in_importers(patches)
 

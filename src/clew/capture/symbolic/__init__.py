@@ -4,11 +4,18 @@ The parts: ``proxy`` (what records), ``tracer`` (who directs), ``inputs`` (place
 calls), ``classes`` (constructions kept as calls), ``patches`` (put back whatever happens), ``refusals`` (the errors).
 """
 
-from clew.capture.symbolic.classes import ProxyableClassMeta
 from clew.capture.symbolic.inputs import PH, PHBase, PHWithMeta
-from clew.capture.symbolic.proxy import Attribute, GraphAppendingTracer, ParameterProxy, Proxy, TracerBase, assert_fn
-from clew.capture.symbolic.scopes import Scope, ScopeContextManager
-from clew.capture.symbolic.tracer import Tracer
+from clew.capture.symbolic.proxy import (
+    Attribute,
+    GraphAppendingTracer,
+    ParameterProxy,
+    Proxy,
+    Scope,
+    ScopeContextManager,
+    TracerBase,
+    assert_fn,
+)
+from clew.capture.symbolic.tracer import ProxyableClassMeta, Tracer
 from clew.capture.symbolic.wrap import wrap
 
 __all__ = [

@@ -15,7 +15,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 
 from clew import tree
-from clew.capture.symbolic.patches import Patches
+from clew.capture.patches import Patches
 from clew.capture.symbolic.proxy import Proxy
 from clew.ir.arguments import leaves
 from clew.ir.memo import Memo

@@ -14,8 +14,8 @@ from typing import Any
 import jax
 
 from clew import tree
+from clew.capture.patches import Patches
 from clew.capture.python import caches as cached
-from clew.capture.symbolic.patches import Patches
 from clew.frameworks.jax.scalars import Standing
 
 

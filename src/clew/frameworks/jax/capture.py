@@ -15,23 +15,22 @@ from typing import Any
 
 import jax
 
-from clew.capture.example.captured import Captured
-from clew.capture.example.contents import attributes_of, contents, follows
-from clew.capture.example.guards import Variable
-from clew.capture.example.implied import drop_implied
-from clew.capture.example.inputs import bind
-from clew.capture.example.lifting import lift_guards
-from clew.capture.example.options import LEFT_OUT, Options
-from clew.capture.example.programs import behind, signature_of
-from clew.capture.example.reach import asks_for_identity, compares_objects, global_names
-from clew.capture.example.slots import Slot
-from clew.capture.example.state import State
-from clew.capture.example.surroundings import Surroundings, functions_of, held_by
-from clew.capture.example.under_way import current
-from clew.capture.example.writes import Writes
+from clew.capture.captured import Captured
+from clew.capture.current_capture import current
+from clew.capture.guards.lifting import lift_guards
+from clew.capture.guards.notes import Variable
+from clew.capture.guards.redundant import drop_implied
+from clew.capture.options import LEFT_OUT, Options
+from clew.capture.patches import Patches
 from clew.capture.python import replacements
 from clew.capture.python.caches import CachedResults
-from clew.capture.symbolic.patches import Patches
+from clew.capture.recording.inputs import bind
+from clew.capture.state.containers import attributes_of, contents, follows
+from clew.capture.state.reachable import asks_for_identity, behind, compares_objects, global_names, signature_of
+from clew.capture.state.slots import Slot
+from clew.capture.state.state import State
+from clew.capture.state.surroundings import Surroundings, functions_of, held_by
+from clew.capture.state.writes import Writes
 from clew.errors import CaptureError
 from clew.frameworks.jax import caches, control  # fills the table of handlers
 from clew.frameworks.jax.entry_guards import EntryGuards
@@ -40,7 +39,7 @@ from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.printing import Printing
 from clew.frameworks.jax.programs import check_names, rules_of
 from clew.frameworks.jax.python_listener import JaxListener
-from clew.frameworks.jax.recording import JaxNests, JaxRecorder
+from clew.frameworks.jax.recorder import JaxNests, JaxRecorder
 from clew.frameworks.jax.refusals import (
     PlainNumbers,
     Raised,

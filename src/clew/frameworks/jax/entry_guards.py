@@ -13,18 +13,18 @@ from typing import Any
 import jax
 import numpy
 
-from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, follows
-from clew.capture.example.expressions import expression_of
-from clew.capture.example.reach import attribute_names, compares_objects
-from clew.capture.example.reads import Reads
-from clew.capture.example.state import State
-from clew.capture.example.surroundings import Surroundings
-from clew.capture.example.variable_guards import VariableGuards
+from clew.capture.guards import notes
+from clew.capture.guards.notes import expression_of
+from clew.capture.guards.variable_reads import Reads
+from clew.capture.guards.variables import VariableGuards
+from clew.capture.state.containers import SIMPLE, follows
+from clew.capture.state.reachable import attribute_names, compares_objects
+from clew.capture.state.state import State
+from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.jax.kinds import kind_of, number_kind
 from clew.frameworks.jax.layers import Layers, is_of_keras
-from clew.frameworks.jax.recording import JaxNests, JaxRecorder
+from clew.frameworks.jax.recorder import JaxNests, JaxRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
@@ -93,7 +93,7 @@ class EntryGuards:
     def _require(self, reader: Any, place: Any, expected: str, words: str) -> None:
         node = self.recorder.resolve(place)
         found = self.graph.call_function(reader, (node,))
-        self.graph.call_function(guards.require, (found, expected, words.format(expression_of(node), expected)))
+        self.graph.call_function(notes.require, (found, expected, words.format(expression_of(node), expected)))
 
     def _objects(self) -> None:
         """A program that compares objects was shown different ones for different arguments, and must be again."""
@@ -108,14 +108,14 @@ class EntryGuards:
             )
         if len(arrays) > 1:
             nodes = tuple(self.recorder.resolve(place) for _, place in arrays)
-            different = self.graph.call_function(guards.are_distinct, nodes)
+            different = self.graph.call_function(notes.are_distinct, nodes)
             text = "the arrays among the arguments are different objects"
-            self.graph.call_function(guards.require, (different, True, text))
+            self.graph.call_function(notes.require, (different, True, text))
 
     def _settings(self) -> None:
         found = self.graph.call_function(settings)
         text = f"the settings of JAX that somebody has set are {settings()}"
-        self.graph.call_function(guards.require, (found, settings(), text))
+        self.graph.call_function(notes.require, (found, settings(), text))
 
     def _variables(self, reads: Reads | None) -> None:
         """What stands in variables, attributes and classes around the program must be what it was."""
@@ -144,4 +144,4 @@ class EntryGuards:
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
         if not isinstance(value, numpy.generic):
-            self.variables.whole(guards.Variable(holder, name), value, label or name)
+            self.variables.whole(notes.Variable(holder, name), value, label or name)

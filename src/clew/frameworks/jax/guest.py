@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from clew.frameworks.jax import capture, effects, names, spelling, types
+from clew.frameworks.jax import capture, effects, names, types
 from clew.frameworks.jax.layers import is_of_keras
 from clew.ir.guests import Effect, Guest
 
@@ -37,7 +37,7 @@ class JaxGuest(Guest):
 
     def spell(self, value: Any, name_of: Callable[[Any], str]) -> str | None:
         """The expression of a primitive; None for arrays."""
-        return spelling.spell(value, name_of)
+        return names.spell(value, name_of)
 
     def type_of(self, value: Any) -> Any:
         """The IR type of an array of JAX."""

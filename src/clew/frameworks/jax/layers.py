@@ -11,12 +11,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from clew.capture.example.contents import SIMPLE, follows
-from clew.capture.example.guards import Variable, require
-from clew.capture.example.memory import Memory
-from clew.capture.example.slots import Slot
-from clew.capture.example.state import State
-from clew.capture.example.watched import Watched, changed
+from clew.capture.guards.notes import Variable, require
+from clew.capture.guards.variables import Watched, changed
+from clew.capture.state.containers import SIMPLE, follows
+from clew.capture.state.memory import Memory
+from clew.capture.state.slots import Slot
+from clew.capture.state.state import State
 from clew.errors import CaptureError
 from clew.ir.graph import Graph
 

@@ -7,6 +7,7 @@ public place that comes first in ``HOMES``; a primitive that no public module sh
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -67,3 +68,13 @@ def _name_of_primitive(primitive: Any) -> str | None:
 def version() -> str:
     """The version of JAX that is installed."""
     return str(jax.__version__)
+
+
+NameOf = Callable[[Any], str]
+
+
+def spell(value: Any, name_of: NameOf) -> str | None:
+    """The expression of ``value``, or None."""
+    if isinstance(value, Primitive) and qualified_name(value) is not None:
+        return name_of(value)
+    return None

@@ -13,9 +13,9 @@ from typing import Any
 
 import jax
 
-from clew.capture.symbolic.patches import Patches
+from clew.capture.patches import Patches
 from clew.errors import CaptureError
-from clew.frameworks.jax.recording import JaxRecorder
+from clew.frameworks.jax.recorder import JaxRecorder
 from clew.ir.source import is_hidden, user_source
 
 

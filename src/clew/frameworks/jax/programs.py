@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from clew.capture.example.reach import attribute_names
+from clew.capture.state.reachable import attribute_names
 from clew.errors import CaptureError
 
 

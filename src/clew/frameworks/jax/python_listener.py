@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from clew.capture.example.surroundings import Surroundings
 from clew.capture.python.listener import Listener
-from clew.frameworks.jax.recording import JaxRecorder
-from clew.frameworks.numpy.libraries import NUMPY_FOLDER
+from clew.capture.state.surroundings import Surroundings
+from clew.frameworks.jax.recorder import JaxRecorder
+from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 
 
 class JaxListener(Listener):

@@ -17,8 +17,8 @@ import numpy
 import numpy.random
 from jax.extend import core
 
-from clew.capture.example.attempts import is_tried
-from clew.capture.symbolic.patches import Patches
+from clew.capture.bytecode.try_blocks import is_tried
+from clew.capture.patches import Patches
 from clew.errors import CaptureError, ClewError
 from clew.ir.source import SourceLine, is_hidden, user_frame, user_source
 

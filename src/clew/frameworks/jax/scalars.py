@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy
 from jax._src import core, dtypes
 
-from clew.capture.example.recorder import Scalar
+from clew.capture.recording.recorder import Scalar
 from clew.errors import CaptureError
 from clew.ir.source import user_source
 

@@ -16,7 +16,7 @@ from typing import Any
 from jax._src import core, linear_util, pjit
 from jax._src.interpreters import partial_eval
 
-from clew.capture.symbolic.patches import Patches
+from clew.capture.patches import Patches
 
 _outermost: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_jax_trace", default=None)
 

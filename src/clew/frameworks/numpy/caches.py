@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy
 
-from clew.capture.example.attempts import attempt
-from clew.capture.example.guards import CHECKS
+from clew.capture.bytecode.try_blocks import attempt
+from clew.capture.guards.notes import CHECKS
+from clew.capture.patches import Patches
 from clew.capture.python import caches as cached
 from clew.capture.python.draws import DRAWS
-from clew.capture.symbolic.patches import Patches
-from clew.frameworks.numpy.traced import is_traced
+from clew.frameworks.numpy.array_proxy import is_traced
 from clew.ir.arguments import leaves
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect

@@ -1,22 +1,270 @@
-"""One capture of a NumPy program: run it on the example, once for each way that it can go, until all is known.
+"""One run of a NumPy program on the example, under the recorder; then everything is put back.
 
-Comes in: a function, method or callable object and its arguments. Goes out: the graph, its constants, the guards.
+Comes in: a callable, what the user has asked for, and what earlier runs have found out. Goes out: what the run
+recorded, in the graph of all runs. Arrays, attributes, variables and the random state are as they were afterwards.
+State that the program changed enters the next run as an input and is written by the graph; what a graph could not
+change again is refused.
 """
 
 from __future__ import annotations
 
+import contextvars
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from clew.capture.control.exploring import capture_until_known, explore_ways
-from clew.capture.control.paths import Paths
-from clew.capture.control.runs import Findings
-from clew.capture.example.captured import Captured
-from clew.capture.example.islands import CannotFollow
-from clew.capture.example.lifting import lift_guards
-from clew.capture.example.options import Options
-from clew.errors import CaptureError
-from clew.frameworks.numpy.islands import find_island
-from clew.frameworks.numpy.run import Run, is_running
+from clew.capture.captured import Captured
+from clew.capture.control_flow.explore import capture_until_known, explore_ways
+from clew.capture.control_flow.paths import Paths
+from clew.capture.control_flow.runtime import current as current_regions
+from clew.capture.current_capture import current
+from clew.capture.guards.lifting import lift_guards
+from clew.capture.guards.notes import Variable
+from clew.capture.guards.redundant import drop_implied
+from clew.capture.options import LEFT_OUT, Options
+from clew.capture.patches import Patches
+from clew.capture.python import replacements
+from clew.capture.recording.inputs import bind
+from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.opaque_calls import CannotFollow
+from clew.capture.recording.outputs import plain
+from clew.capture.recording.recorder import Recorder
+from clew.capture.recording.run import ExampleRun, Findings
+from clew.capture.recording.unused_calls import drop_unused
+from clew.capture.state.reachable import behind, signature_of
+from clew.capture.state.slots import Slot
+from clew.capture.state.surroundings import functions_of
+from clew.capture.symbolic.wrap import handle_call, install
+from clew.errors import CaptureError, ClewError
+from clew.frameworks.numpy import caches, call_sites, constructors, number_functions, opaque_calls, random_streams
+from clew.frameworks.numpy.array_proxy import is_traced, stand_in
+from clew.frameworks.numpy.array_stand_ins import Places
+from clew.frameworks.numpy.entry_guards import EntryGuards
+from clew.frameworks.numpy.opaque_calls import cannot_follow, find_island
+from clew.frameworks.numpy.python_listener import NumpyListener
+from clew.frameworks.numpy.random_streams import Streams
+from clew.frameworks.numpy.ranks_and_dtypes import Reliance, may_catch, may_see_classes
+from clew.frameworks.numpy.recorder import NumpyRecorder
+from clew.frameworks.numpy.undo import NumpySupport, Rollback
+from clew.ir.arguments import leaves
+from clew.ir.source import user_frame
+
+_running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_numpy_capture", default=None)
+
+
+class Run(ExampleRun):
+    """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
+
+    def __init__(
+        self,
+        fn: Any,
+        settings: Options,
+        findings: Findings,
+        paths: Paths | None = None,
+        first: Run | None = None,
+        answers: tuple[bool, ...] = (),
+    ) -> None:
+        super().__init__(fn, settings, findings, paths, first)
+        recorder = self.recorder = NumpyRecorder()
+        self._connect(recorder, answers)
+        self.nests = Nests(recorder, lambda value, place: stand_in(value, place, recorder), settings.static)
+        programs = behind(fn)
+        self._look_around(programs, list(dict.fromkeys(found for part in programs for found in functions_of(part))))
+        self.rollback = Rollback()
+        self.places = Places(recorder)
+        self.streams = Streams(self.rollback, recorder)
+        recorder.rollback, recorder.places, recorder.streams = self.rollback, self.places, self.streams
+        self._follow_control_flow(NumpySupport(recorder), programs)
+        codes = [function.__code__ for function in self.surroundings.functions]
+        recorder.compares_objects = self._keep_identities(codes)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
+        self._watch_state()
+        done = stays = False
+        try:
+            given = bind(self.nests, signature_of(self.fn), args, kwargs, self.fn)
+            self._enter(self.findings.lifted.values())
+            try:
+                with self._recording():
+                    self.result = self._call(given)
+            finally:
+                self.places.leave()
+            self.regions.check()
+            self._check()
+            self.found = self.state.changed()
+            done = not self.found and self._finish_way(self.result)
+            if done and not self._goes_several_ways():
+                self.finish([self])
+                stays = self.settings.keep
+        except Exception as error:
+            done = self._ends_raising(error)
+            if not done:
+                self._refuse(error)
+        finally:
+            self.recorder.open = False
+            self._leave(stays or (self.settings.keep and self.raised and self.first is None))
+        if not done:
+            self._start_over()
+
+    def _refuse(self, error: Exception) -> None:
+        """Raise the error; where C code refused a stand-in, say so."""
+        if isinstance(error, TypeError) and "Traced" in str(error):
+            raise CaptureError(
+                f"a value that comes from an input went where only a plain one can go: {error}",
+                fixes=("keep the function that does it as one call: clew.wrap",),
+            ) from error
+        raise error
+
+    def _watch_state(self) -> None:
+        """Remember everything that the program can change besides its arguments."""
+        for owner in self._owners():
+            self.state.watch(owner, owner.__dict__)
+        for kind in self.surroundings.classes():
+            self.state.watch_class(kind)
+            for name in [name for name in vars(kind) if self.surroundings.stores(name) and not name.startswith("__")]:
+                self.state.watch_variable(Variable(kind, name))
+        for holder, name in self.surroundings.cells():
+            self.state.watch_variable(Variable(holder, name))
+        self._watch_outside()
+        self.surroundings.watch_streams(self.state.streams)
+        self.streams.own = self.surroundings.python_streams()
+
+    def _enter(self, lifted: Iterable[Slot]) -> None:
+        """Let the arguments and the lifted state enter, with their guards, and the arrays around the program."""
+        self.nests.write_checks()
+        self._look_around_callables()
+        self.state.lift(lifted)
+        self._look_around_callables()
+        self.nests.resolve_arrays()
+        self.after_inputs = self.recorder.graph._root._prev
+        around = [Variable(holder, name) for holder, name in self.surroundings.everything()]
+        kinds = self.surroundings.classes()
+        around += [Variable(kind, name) for kind in kinds for name in vars(kind) if not name.startswith("__")]
+        self.places.enter(around, self.surroundings.functions, self._owners())
+
+    def _check(self) -> None:
+        """Raise if the run did something that no node of the graph does again."""
+        self._check_failure()
+        if self.streams.moved_unseen():
+            raise CaptureError(
+                "the program draws random numbers by means that the capture does not see",
+                why="they would be frozen in the graph",
+                fixes=("pass the random value as an argument", "use numpy.random or a Generator"),
+            )
+        self.rollback.check_unseen()
+        self.acts.check()
+        self.recorder.cached.check()
+        self.surroundings.check_streams([*self.streams.followed_ones, *self.streams.own])
+        self.state.check_entered()
+
+    def _leave(self, stays: bool) -> None:
+        """Put everything back, or let what the run did stay done."""
+        self.stays = stays
+        if stays:
+            settled = partial(plain, self.recorder)
+            self.state.settle(settled)
+            self.nests.settle(settled)
+            return
+        self.nests.put_back()
+        self.state.put_back()
+        self.acts.put_back()
+        self.rollback.put_back()
+        self.surroundings.put_back_streams()
+
+    def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+        """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        self.recorder.running = True
+        self.recorder.caller = id(user_frame(1))
+        try:
+            args = [constructors.standing(value) for value in given[0]]
+            return self.fn(*args, **{name: constructors.standing(value) for name, value in given[1].items()})
+        except ClewError:
+            raise
+        except Exception as error:
+            if self.recorder.raised is not error and opaque_calls.is_raised_inside(error):
+                raise cannot_follow(f"a library that meets a value of the capture ({type(error).__name__})") from error
+            self.raised = True
+            raise
+        finally:
+            self.recorder.running = False
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
+        regions = current_regions.set(self.regions)
+        own = self.surroundings.functions
+        functions = [*own, *opaque_calls.functions()]
+        try:
+            with Patches() as patches:
+                install(patches)
+                opaque_calls.install(patches, self.islands, own)
+                self.state.install(patches)
+                replacements.install(patches)
+                replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
+                constructors.install(patches, _current_recorder, functions)
+                random_streams.install(patches, _current_recorder, functions)
+                number_functions.install(patches, functions)
+                caches.install(patches, _current_recorder, functions, self.surroundings.classes())
+                self.findings.progress.rewrites.install(patches)
+                call_sites.install(patches, _current_recorder, functions)
+                self._install_reads(patches)
+                with replacements.hearing(NumpyListener(self.recorder), self.surroundings), self.reads.watching():
+                    yield
+        finally:
+            _running.reset(token)
+            handle_call.reset(wrapped)
+            current.reset(state)
+            current_regions.reset(regions)
+
+    def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that the user has wrapped, or that cannot be followed: one node, whatever is inside."""
+        if self.recorder.depth or not any(is_traced(leaf) for leaf in leaves((args, kwargs))):
+            return function(*args, **kwargs)
+        why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
+        return self.recorder.whole(function, args, kwargs, why)
+
+    def finish(self, runs: list[Run]) -> None:
+        """Complete the graph with what all runs relied on."""
+        graph = self.recorder.bodies.outermost
+        self._join(runs)
+        with graph.inserting_before(self.after_inputs._next):
+            self.state.drop_unread()
+        reads = self._join_reads(runs)
+        watches = self.settings.guards != "none"
+        if not watches:
+            graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
+        entry = EntryGuards(self.recorder, self.nests, self.surroundings, self.state, reads, watches)
+        entry.write(self.after_inputs, self._owners(), self._reliance(runs))
+        self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
+        drop_implied(graph, None)
+        drop_unused(graph, self.settings.keeps_unused)
+
+    def _reliance(self, runs: list[Run]) -> Reliance:
+        """What the program could see of the dtypes and ranks of arrays."""
+        recorders = [run.recorder for run in runs]
+        executed = self.recorder.executed.values()
+        codes = {*executed, *(function.__code__ for function in self.surroundings.ran(executed))}
+        has_numbers = any(recorder.made_numbers for recorder in recorders)
+        sees_all = any(may_catch(code) or (has_numbers and may_see_classes(code)) for code in codes)
+        if sees_all or self._goes_several_ways():
+            return Reliance.DTYPE
+        found = max(recorder.reliance for recorder in recorders)
+        takes = any(recorder.takes_by_arrays for recorder in recorders)  # a mask gives another rank than numbers do
+        return Reliance.DTYPE if found is Reliance.RANK and takes else found
+
+
+def is_running() -> bool:
+    """Whether a capture is under way in this context."""
+    return _running.get() is not None
+
+
+def _current_recorder() -> NumpyRecorder | None:
+    """The recorder of the capture that is recording right now, in this context."""
+    run = _running.get()
+    return None if run is None or run.recorder.depth else run.recorder
+
 
 REFUSED = {
     "leaves": "it says which modules stay calls, and NumPy has no modules",

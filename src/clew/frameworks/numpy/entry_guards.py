@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy
 
-from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, follows
-from clew.capture.example.expressions import expression_of
-from clew.capture.example.reach import attribute_names
-from clew.capture.example.variable_guards import GuardsOfRun
-from clew.frameworks.numpy.general import Reliance, has_an_axis, holds_numbers, may_be_another
-from clew.frameworks.numpy.recording import STREAMS, NumpyRecorder
+from clew.capture.guards import notes
+from clew.capture.guards.notes import expression_of
+from clew.capture.guards.variables import GuardsOfRun
+from clew.capture.state.containers import SIMPLE, follows
+from clew.capture.state.reachable import attribute_names
+from clew.frameworks.numpy.ranks_and_dtypes import Reliance, has_an_axis, holds_numbers, may_be_another
+from clew.frameworks.numpy.recorder import STREAMS, NumpyRecorder
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
@@ -29,9 +29,9 @@ def array_guards(graph: Graph, value: Any, node: Node, reliance: Reliance = Reli
     name = expression_of(node)
 
     def require(found: Node, expected: Any, text: str) -> None:
-        graph.call_function(guards.require, (found, expected, text))
+        graph.call_function(notes.require, (found, expected, text))
 
-    graph.call_function(guards.require_type, (node, type(value), f"type({name}) is {type(value).__name__}"))
+    graph.call_function(notes.require_type, (node, type(value), f"type({name}) is {type(value).__name__}"))
     if type(value) is not numpy.ndarray:
         return
     is_free = may_be_another(value)
@@ -65,7 +65,7 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
                 self._owners(owners, ran)
 
     def _require(self, node: Node, expected: Any, text: str) -> None:
-        self.graph.call_function(guards.require, (node, expected, text))
+        self.graph.call_function(notes.require, (node, expected, text))
 
     def _same_objects(self) -> None:
         """Arguments that are one array under two names must be one again."""
@@ -82,7 +82,7 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
         arrays = [(value, place) for value, place in self.nests.arrays if isinstance(value, numpy.ndarray)]
         nodes = {id(array): self.recorder.resolve(place) for array, place in arrays}
         if len(nodes) > 1:
-            different = self.graph.call_function(guards.are_distinct, tuple(nodes.values()))
+            different = self.graph.call_function(notes.are_distinct, tuple(nodes.values()))
             self._require(different, True, "the arrays among the arguments are different objects")
 
     def _classes(self, ran: dict[FunctionType, None]) -> None:
@@ -109,4 +109,4 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
 
     def _variable(self, holder: Any, name: str, value: Any, label: str) -> None:
         """A variable must be what it was, and hold what it held."""
-        self.variables.whole(guards.Variable(holder, name), value, label)
+        self.variables.whole(notes.Variable(holder, name), value, label)

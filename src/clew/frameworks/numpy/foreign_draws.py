@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy
 
+from clew.capture.patches import Patches
 from clew.capture.python.listener import current
-from clew.capture.symbolic.patches import Patches
-from clew.frameworks.numpy.streams import DRAWING, MAKING
+from clew.frameworks.numpy.random_streams import DRAWING, MAKING
 
 
 def install(patches: Patches, functions: Iterable[FunctionType]) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy
 
-from clew.capture.example.attempts import attempt, attempt_method
-from clew.capture.example.guards import CHECKS
-from clew.capture.example.memory import Memory
-from clew.capture.example.writes import FIRST_WRITE
+from clew.capture.bytecode.try_blocks import attempt, attempt_method
+from clew.capture.guards.notes import CHECKS
+from clew.capture.state.memory import Memory
+from clew.capture.state.writes import FIRST_WRITE
 from clew.codegen.with_blocks import blocks_of
 from clew.errors import GuardError
-from clew.frameworks.numpy.rollback import position, set_position
+from clew.frameworks.numpy.undo import position, set_position
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph

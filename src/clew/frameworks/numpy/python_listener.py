@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from clew.capture.example.islands import CannotFollow
 from clew.capture.python.clocks import clock
 from clew.capture.python.draws import recorders
 from clew.capture.python.listener import Listener
-from clew.frameworks.numpy.libraries import NUMPY_FOLDER
-from clew.frameworks.numpy.recording import NumpyRecorder
+from clew.capture.recording.opaque_calls import CannotFollow
+from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
+from clew.frameworks.numpy.recorder import NumpyRecorder
 
 _RECORDERS = recorders()
 _STATES = ("getstate", "setstate")

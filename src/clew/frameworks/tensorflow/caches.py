@@ -12,8 +12,8 @@ from typing import Any
 import tensorflow as tf
 
 from clew import tree
+from clew.capture.patches import Patches
 from clew.capture.python import caches as cached
-from clew.capture.symbolic.patches import Patches
 from clew.frameworks.tensorflow.programs import is_part
 
 

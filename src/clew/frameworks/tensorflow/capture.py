@@ -14,22 +14,21 @@ from typing import Any
 
 import tensorflow as tf
 
-from clew.capture.example.captured import Captured
-from clew.capture.example.contents import SIMPLE, contents, follows, same_contents
-from clew.capture.example.guards import Variable
-from clew.capture.example.inputs import bind
-from clew.capture.example.lifting import lift_guards
-from clew.capture.example.options import Options
-from clew.capture.example.reach import attribute_names, compares_objects
-from clew.capture.example.state import State
-from clew.capture.example.surroundings import Surroundings
-from clew.capture.example.variable_guards import may_count
-from clew.capture.example.watched import Watched
+from clew.capture.captured import Captured
+from clew.capture.guards.lifting import lift_guards
+from clew.capture.guards.notes import Variable
+from clew.capture.guards.variables import Watched, may_count
+from clew.capture.options import Options
+from clew.capture.recording.inputs import bind
+from clew.capture.state.containers import SIMPLE, contents, follows, same_contents
+from clew.capture.state.reachable import attribute_names, compares_objects
+from clew.capture.state.state import State
+from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.tensorflow import sizes
-from clew.frameworks.tensorflow.entering import TensorNests, TensorOutputs, TensorRecorder, handles, tensors_in
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
+from clew.frameworks.tensorflow.inputs import TensorNests, TensorOutputs, TensorRecorder, handles, tensors_in
 from clew.frameworks.tensorflow.naming import name_by_variables
 from clew.frameworks.tensorflow.opaque import FUNCTIONS
 from clew.frameworks.tensorflow.programs import (

@@ -6,13 +6,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from clew.frameworks.tensorflow import friendly, randoms
+from clew.frameworks.tensorflow import random_numbers, readable_calls
 from clew.frameworks.tensorflow.operations import definition_of
-from clew.frameworks.tensorflow.resources import READING, WRITING
 from clew.frameworks.tensorflow.types import VARIABLE, qualified_name
+from clew.frameworks.tensorflow.variables import READING, WRITING
 from clew.ir.guests import Effect
 
-_RANDOM = (tf.random.uniform, tf.random.normal, tf.random.truncated_normal, randoms.draw)
+_RANDOM = (tf.random.uniform, tf.random.normal, tf.random.truncated_normal, random_numbers.draw)
 _RAW = "tensorflow.raw_ops."
 
 
@@ -20,7 +20,7 @@ def function_effect(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """The effect of a function that the importer writes; None for any other."""
     if any(target is function for function in _RANDOM):
         return Effect.RANDOM
-    if id(target) in friendly.PURE:
+    if id(target) in readable_calls.PURE:
         return Effect.NONE
     name = qualified_name(target)
     if name is None or not name.startswith(_RAW):

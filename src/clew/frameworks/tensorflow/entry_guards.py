@@ -7,9 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from clew.capture.example.expressions import expression_of
-from clew.capture.example.guards import are_distinct, require
-from clew.capture.example.watched import Watched, changed
+from clew.capture.guards.notes import are_distinct, expression_of, require
+from clew.capture.guards.variables import Watched, changed
 from clew.frameworks.tensorflow.types import UNKNOWN, array_type
 from clew.frameworks.tensorflow.values import Root
 from clew.ir.effects import pure

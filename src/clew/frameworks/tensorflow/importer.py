@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from clew.errors import CaptureError
-from clew.frameworks.tensorflow import control, friendly, opaque, randoms, resources
+from clew.frameworks.tensorflow import control_flow, opaque, random_numbers, readable_calls, variables
 from clew.frameworks.tensorflow.operations import Call, length_of, parameter_name, raw_function
 from clew.frameworks.tensorflow.types import VARIABLE, array_type
 from clew.frameworks.tensorflow.values import Literal, Resource, Root, Value, literal_of
@@ -198,8 +198,8 @@ class Importer:
             self.values[operation.outputs[0].name] = literal_of(operation)
         elif kind in _PASSING and not _has_own_gradient(operation):
             self.values[operation.outputs[0].name] = self.value(operation.inputs[0])
-        elif kind in control.KINDS:
-            control.KINDS[kind](self, operation)
+        elif kind in control_flow.KINDS:
+            control_flow.KINDS[kind](self, operation)
         else:
             self._call(operation)
 
@@ -209,7 +209,7 @@ class Importer:
         if operation.type in ("Placeholder", "PlaceholderV2"):
             raise CaptureError(f"nothing is fed to the placeholder {operation.name}")
         call = Call(operation, [self.value(tensor) for tensor in operation.inputs])
-        for spelled in (opaque.spelled, resources.spelled, randoms.spelled, friendly.spelled):
+        for spelled in (opaque.spelled, variables.spelled, random_numbers.spelled, readable_calls.spelled):
             node = spelled(self, call)
             if node is not None:
                 self.bind(call, node)
@@ -265,7 +265,7 @@ class Importer:
                 if tensor.op.name not in inside and tensor.name not in names and not isinstance(known, Resource):
                     raise _closed_over(region.function, tensor, self.source)
         args, kwargs = tf.nest.map_structure(self._given, (tuple(region.args), dict(region.kwargs)))
-        node = self.call(friendly.own_gradient(region.function), tuple(args), dict(kwargs))
+        node = self.call(readable_calls.own_gradient(region.function), tuple(args), dict(kwargs))
         results = tf.nest.flatten(region.result)
         if tf.is_tensor(region.result):
             self.values[region.result.name] = self.typed(node, region.result)

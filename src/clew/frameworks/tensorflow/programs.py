@@ -18,8 +18,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-from clew.capture.example.reach import attribute_names
-from clew.capture.example.surroundings import functions_of
+from clew.capture.state.reachable import attribute_names
+from clew.capture.state.surroundings import functions_of
 from clew.errors import CaptureError
 from clew.ir.source import SourceLine
 

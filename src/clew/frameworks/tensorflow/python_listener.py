@@ -12,12 +12,12 @@ from typing import Any
 
 from tensorflow.python import autograph
 
-from clew.capture.example.surroundings import Surroundings
 from clew.capture.python.callers import is_of_program
 from clew.capture.python.listener import CHANGES, Listener
+from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
-from clew.frameworks.numpy.libraries import NUMPY_FOLDER
-from clew.frameworks.tensorflow.entering import TensorRecorder
+from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
+from clew.frameworks.tensorflow.inputs import TensorRecorder
 from clew.frameworks.tensorflow.tracing import Tracing
 
 _AUTOGRAPH = tuple(

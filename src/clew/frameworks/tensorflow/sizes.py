@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from clew.capture.symbolic.patches import Patches
+from clew.capture.patches import Patches
 
 _READING = ("__getitem__", "__iter__", "as_list", "num_elements", "__eq__", "__ne__")
 _KNOWING = frozenset({"IS_OP", "JUMP_IF_TRUE_OR_POP"})

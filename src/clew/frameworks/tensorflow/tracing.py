@@ -20,25 +20,25 @@ from typing import Any
 import numpy
 import tensorflow as tf
 from tensorflow.python.autograph.core import converter
-from tensorflow.python.autograph.impl import api as autograph
+from tensorflow.python.autograph.impl import api as autograph_api
 from tensorflow.python.autograph.operators import py_builtins
 from tensorflow.python.framework import func_graph, ops, random_seed
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
-from clew.capture.example.contents import follows
-from clew.capture.example.memory import Memory
-from clew.capture.example.surroundings import Surroundings
+from clew.capture.patches import Patches
 from clew.capture.python import replacements
 from clew.capture.python.caches import CachedResults
 from clew.capture.python.callers import frame_of_program, is_file_of_python
 from clew.capture.python.listener import Listener
-from clew.capture.symbolic.patches import Patches
+from clew.capture.state.containers import follows
+from clew.capture.state.memory import Memory
+from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.numpy import foreign_draws
-from clew.frameworks.tensorflow import caches, sizes, staging
+from clew.frameworks.tensorflow import autograph, caches, sizes
 from clew.frameworks.tensorflow.importer import Notes, Region
-from clew.frameworks.tensorflow.randoms import MARK
+from clew.frameworks.tensorflow.random_numbers import MARK
 from clew.ir.source import PACKAGE_FOLDER, SourceLine, is_hidden, is_hidden_file, source_of_frame
 
 _BODIES = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
@@ -117,7 +117,7 @@ class Tracing:
         if not is_converted:
             return program(*args, **kwargs)
         options = converter.ConversionOptions(recursive=True, user_requested=True, optional_features=())
-        return autograph.converted_call(program, args, kwargs, options=options)
+        return autograph_api.converted_call(program, args, kwargs, options=options)
 
     def _converting(self, original: Any) -> Any:
         """Keras calls a layer's own code as it is, which needs the values of tensors for its branches."""
@@ -167,7 +167,7 @@ def _install(patches: Patches) -> None:
     patches.in_dict(vars(func_graph), "func_graph_from_py_func", _watching_locals)
     patches.on_class(tensor_module.Tensor, "__getattr__", _noting_questions)
     patches.on_class(tensor_module.Tensor, "__iter__", _iterating)
-    staging.install(patches, _current_notes)
+    autograph.install(patches, _current_notes)
     sizes.install(patches, _unknown_size)
     patches.in_dict(vars(builtins), "print", _refusing_prints)
     patches.in_dict(vars(autograph), "is_autograph_artifact", _not_converting_own)

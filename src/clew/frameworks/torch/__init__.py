@@ -12,9 +12,9 @@ import threading
 import torch
 from torch.utils import _pytree as pytree
 
-from clew.capture.symbolic.watch import register_watch
+from clew.capture.symbolic.real_values import register_watch
 from clew.frameworks.torch.guest import TorchGuest
-from clew.frameworks.torch.watch import watch_torch
+from clew.frameworks.torch.symbolic import watch_torch
 from clew.ir.arguments import immutable_dict, immutable_list
 from clew.ir.source import hide_folder
 

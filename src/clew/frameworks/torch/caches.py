@@ -18,15 +18,14 @@ import numpy
 import torch
 
 from clew import tree
-from clew.capture.example.guards import CHECKS, Variable
-from clew.capture.example.islands import CannotFollow
-from clew.capture.example.memory import Memory
-from clew.capture.example.plain_bodies import only_calculates
-from clew.capture.example.recorder import Scalar
-from clew.capture.example.surroundings import Surroundings
-from clew.capture.example.territory import state_behind
+from clew.capture.guards.notes import CHECKS, Variable
+from clew.capture.patches import Patches
+from clew.capture.python.caches import only_calculates
+from clew.capture.recording.opaque_calls import CannotFollow, state_behind
+from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Restart
-from clew.capture.symbolic.patches import Patches
+from clew.capture.state.memory import Memory
+from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.numpy.caches import past
 from clew.frameworks.torch.refusals import refusal

@@ -12,24 +12,23 @@ from typing import Any
 
 import torch
 
-from clew.capture.control.arranging import arrange_controls
-from clew.capture.control.exploring import capture_until_known, explore_ways
-from clew.capture.control.paths import Paths
-from clew.capture.example.captured import Captured
-from clew.capture.example.islands import CannotFollow, Unseen
-from clew.capture.example.lifting import lift_guards
-from clew.capture.example.options import Options
-from clew.capture.example.settled import settled, widen
-from clew.capture.example.slots import places_in
-from clew.capture.example.unused import drop_unused
+from clew.capture.captured import Captured
+from clew.capture.control_flow.explore import capture_until_known, explore_ways
+from clew.capture.control_flow.operand_order import arrange_controls
+from clew.capture.control_flow.paths import Paths
+from clew.capture.guards.lifting import lift_guards
+from clew.capture.options import Options
+from clew.capture.recording.opaque_calls import CannotFollow, Unseen
+from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart
+from clew.capture.state.first_call import settled, widen
+from clew.capture.state.slots import places_in
 from clew.errors import CaptureError, ClewError
+from clew.frameworks.torch.calls.opaque_calls import find_island
 from clew.frameworks.torch.fact_rules import Facts, has_guarded_ranks
-from clew.frameworks.torch.findings import Findings
-from clew.frameworks.torch.islands import find_island
-from clew.frameworks.torch.leaves import leaf_policy
-from clew.frameworks.torch.run import Run, is_running
-from clew.frameworks.torch.size_answers import by_sizes
+from clew.frameworks.torch.modules.calls import leaf_policy
+from clew.frameworks.torch.run import Findings, Run, is_running
+from clew.frameworks.torch.sizes.answers import by_sizes
 from clew.ir.guards import Expression
 
 

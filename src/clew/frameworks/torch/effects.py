@@ -1,8 +1,8 @@
-"""What functions and methods of torch do besides computing their result.
+"""The arguments of a call of torch by the names of their parameters.
 
-Pure is what torch's own records vouch for: the schema of the operator behind a C function (it says what is written
-and what draws random numbers), and the list of functions that torch lets tensor-like objects override, which are all
-functions of tensors. The tables below hold what those records do not say. Everything else is unknown.
+In comes a function with its positional and keyword arguments, of which some may be nodes whose values nobody knows;
+out comes one dictionary for each overload that takes them, defaults filled in. torch's C functions have no Python
+signature: the schemas of the operators of the same name stand in.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import functools
 import inspect
 import re
 import types
+from collections.abc import Iterable
+from types import BuiltinFunctionType
 from typing import Any
 
 import torch
@@ -18,11 +20,261 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch.nn import functional
 from torch.overrides import get_overridable_functions
 
-from clew.frameworks.torch.calls import named_arguments, operator_of, packet
-from clew.frameworks.torch.operators import operator_effect
-from clew.frameworks.torch.rules import argument_effect, ends_in_place
-from clew.frameworks.torch.tracers import TRACERS
+from clew.frameworks.torch.tracing_tools import TRACERS
 from clew.ir.guests import Effect
+
+Named = dict[str, Any]
+
+
+@functools.cache
+def packet(name: str) -> OpOverloadPacket | None:
+    """The operator ``torch.ops.aten.<name>`` with all its overloads, or None."""
+    if name.startswith("__") and not name.endswith("__"):
+        return None
+    try:
+        found = getattr(torch.ops.aten, name)
+    except (AttributeError, RuntimeError):  # torch raises either for names that it does not know
+        return None
+    return found if isinstance(found, OpOverloadPacket) else None
+
+
+def overloads(operator: Any) -> list[OpOverload]:
+    """The overloads of a packet, or the single one."""
+    if isinstance(operator, OpOverload):
+        return [operator]
+    return [getattr(operator, name) for name in operator.overloads()]
+
+
+def base_name(operator: OpOverload | OpOverloadPacket) -> str:
+    """``add`` for ``aten::add.Tensor``."""
+    qualified = operator._schema.name if isinstance(operator, OpOverload) else operator._qualified_op_name
+    return qualified.partition("::")[2]
+
+
+@functools.cache
+def python_signature(function: Any) -> inspect.Signature | None:
+    """The signature of a function written in Python, or None."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def operator_of(function: Any) -> OpOverloadPacket | None:
+    """The operator behind one of torch's C functions; they bear its name."""
+    return packet(function.__name__) if isinstance(function, BuiltinFunctionType) else None
+
+
+def named_arguments(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Named]:
+    """The arguments by name, once for each overload that takes them; only the keywords if none is known to."""
+    if isinstance(target, (OpOverload, OpOverloadPacket)):
+        operator: Any = target
+    else:
+        operator = operator_of(target)
+        if operator is None:
+            return [_by_signature(python_signature(target), args, kwargs)]
+    taken = (_by_schema(overload._schema, args, kwargs) for overload in overloads(operator))
+    return [named for named in taken if named is not None] or [dict(kwargs)]
+
+
+def _by_signature(signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Named:
+    if signature is None:
+        return dict(kwargs)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:  # the call itself will fail when it runs
+        return dict(kwargs)
+    bound.apply_defaults()
+    rest = next((p.name for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD), None)
+    named = dict(bound.arguments)
+    named.update(named.pop(rest, {}) if rest is not None else {})
+    return named
+
+
+def _by_schema(schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Named | None:
+    parameters = schema.arguments
+    positional = [parameter for parameter in parameters if not parameter.kwarg_only]
+    if len(args) > len(positional):
+        return None
+    named = {parameter.name: value for parameter, value in zip(positional, args, strict=False)}
+    known = {parameter.name for parameter in parameters}
+    for key, value in kwargs.items():
+        name = "self" if key == "input" and key not in known else key
+        if name not in known or name in named:
+            return None
+        named[name] = value
+    return named if _complete(parameters, named) else None
+
+
+def _complete(parameters: Iterable[Any], named: Named) -> bool:
+    """Fill in the defaults; False when a parameter without one was not given."""
+    for parameter in parameters:
+        if parameter.name not in named:
+            if not parameter.has_default_value():
+                return False
+            named[parameter.name] = parameter.default_value
+    return True
+
+
+# Name -> the chance, and the flag, that must both be on for random numbers to be drawn.
+DRAWS_WHEN: dict[str, tuple[str | None, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        "dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout "
+        "native_dropout".split(),
+        ("p", ("training", "train")),
+    ),
+    "rrelu": (None, ("training",)),
+    "rrelu_with_noise": (None, ("training",)),
+    "rrelu_with_noise_functional": (None, ("training",)),
+    "multi_head_attention_forward": ("dropout_p", ("training",)),
+    **dict.fromkeys("lstm gru rnn_tanh rnn_relu".split(), ("dropout", ("train",))),
+    **dict.fromkeys(
+        "scaled_dot_product_attention _scaled_dot_product_attention_math _scaled_dot_product_flash_attention "
+        "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_efficient_attention "
+        "_scaled_dot_product_cudnn_attention _flash_attention_forward _efficient_attention_forward".split(),
+        ("dropout_p", ()),
+    ),
+}
+# These draw whatever their arguments are, unless the samples are handed in.
+DRAWS_ALWAYS = frozenset(
+    "gumbel_softmax lobpcg pca_lowrank svd_lowrank fractional_max_pool2d fractional_max_pool3d "
+    "fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices".split()
+)
+# Name -> the flag under which the running statistics, if there are any, are written; the schemas do not say so.
+WRITES_STATISTICS_WHEN: dict[str, str | None] = {
+    **dict.fromkeys(
+        "batch_norm native_batch_norm cudnn_batch_norm miopen_batch_norm _batch_norm_impl_index".split(), "training"
+    ),
+    "instance_norm": "use_input_stats",
+    **dict.fromkeys("batch_norm_update_stats batch_norm_gather_stats batch_norm_gather_stats_with_counts".split()),
+}
+# These normalise rows of their weight in place when a largest norm is given.
+RENORMALISES = frozenset({"embedding", "embedding_bag"})
+# These call a function of the user's if one is given.
+CALLS_BACK = {"triplet_margin_with_distance_loss": "distance_function"}
+
+_ABSENT = object()
+
+
+def ends_in_place(name: str) -> bool:
+    """True for names like ``add_``, by which torch marks what writes to its first argument."""
+    return name.endswith("_") and not name.endswith("__")
+
+
+def is_off(value: Any) -> bool:
+    """True for a flag or chance that is surely not set: a node, a traced number, or an argument that is not there, may
+    be anything."""
+    return type(value) in (bool, int, float) and not value
+
+
+def argument_effect(name: str, calls: Iterable[dict[str, Any]]) -> Effect:
+    """The worst effect that the arguments ask of a function that else is pure, over all readings of the call."""
+    return worst(one_effect(name, named) for named in calls)
+
+
+def one_effect(name: str, named: dict[str, Any]) -> Effect:
+    """The effect under one reading of the arguments."""
+    if named.get("out") is not None or not is_off(named.get("inplace", False)) or _writes_state(name, named):
+        return Effect.WRITE
+    if named.get(CALLS_BACK.get(name, "")) is not None:
+        return Effect.UNKNOWN
+    return Effect.RANDOM if draws(name, named) else Effect.NONE
+
+
+def draws(name: str, named: dict[str, Any]) -> bool:
+    """Whether the call uses random numbers, as far as the tables know."""
+    if name in DRAWS_ALWAYS:
+        return named.get("_random_samples", named.get("random_samples")) is None
+    if name not in DRAWS_WHEN:
+        return False
+    chance, flags = DRAWS_WHEN[name]
+    switches = [named[flag] for flag in flags if flag in named]
+    chance_is_off = chance is not None and is_off(named.get(chance, _ABSENT))
+    return not chance_is_off and not any(map(is_off, switches))
+
+
+def _writes_state(name: str, named: dict[str, Any]) -> bool:
+    if name in RENORMALISES and named.get("max_norm") is not None:
+        return True
+    if name not in WRITES_STATISTICS_WHEN:
+        return False
+    flag = WRITES_STATISTICS_WHEN[name]
+    is_on = flag is None or not is_off(named.get(flag, _ABSENT))
+    has_statistics = any(named.get(key, _ABSENT) is not None for key in ("running_mean", "running_var"))
+    return is_on and has_statistics
+
+
+_ORDER = [Effect.NONE, Effect.RANDOM, Effect.WRITE, Effect.UNKNOWN]
+
+
+def worst(effects: Iterable[Effect]) -> Effect:
+    """The effect that matters most among several; none of none."""
+    return max(effects, key=_ORDER.index, default=Effect.NONE)
+
+
+_TALKING_NAMESPACES = frozenset(
+    "profiler c10d c10d_functional _c10d_functional _c10d_functional_autograd rpc dist symm_mem fsdp streams debug "
+    "inductor debugprims rngprims air prepacked_io".split()
+)
+_TALKING_NAMES = ("assert", "constrain", "dep_token", "wait", "print")
+
+
+def operator_effect(
+    target: OpOverload | OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str, Any], on_tensors: bool = False
+) -> Effect:
+    """The effect of an operator; ``on_tensors`` when the call is known not to be one of TorchScript's on lists."""
+    name = base_name(target)
+    static = worst(_static_effect(overload) for overload in _meant(target, kwargs, on_tensors))
+    if static is Effect.RANDOM and name in (DRAWS_WHEN.keys() | DRAWS_ALWAYS):
+        static = Effect.NONE
+    return worst([static, argument_effect(name, named_arguments(target, args, kwargs))])
+
+
+def _meant(target: OpOverload | OpOverloadPacket, kwargs: dict[str, Any], on_tensors: bool) -> list[OpOverload]:
+    """The overloads that a call may reach: those with ``out`` only when it is given."""
+    found = overloads(target)
+    if isinstance(target, OpOverload):
+        return found
+    if on_tensors:
+        found = [overload for overload in found if not _writes_plain_list(overload)]
+    if kwargs.get("out") is not None:
+        return found
+    return [one for one in found if not any(argument.is_out for argument in one._schema.arguments)]
+
+
+@functools.cache
+def _writes_plain_list(overload: OpOverload) -> bool:
+    """True for the overloads of TorchScript that sort or extend a list."""
+    written = [argument for argument in overload._schema.arguments if _is_written(argument)]
+    return bool(written) and all(str(argument.type) != "Tensor" for argument in written)
+
+
+def _is_written(argument: Any) -> bool:
+    return argument.alias_info is not None and argument.alias_info.is_write
+
+
+def _static_effect(overload: OpOverload) -> Effect:
+    """The effect that no argument can change."""
+    return Effect.WRITE if _is_registered(overload) else _schema_effect(overload)
+
+
+@functools.cache
+def _schema_effect(overload: OpOverload) -> Effect:
+    schema = overload._schema
+    namespace, _, name = schema.name.partition("::")
+    if schema.is_mutable or any(map(_is_written, schema.arguments)) or ends_in_place(name) or not schema.returns:
+        return Effect.WRITE
+    if namespace in _TALKING_NAMESPACES or any(word in name for word in _TALKING_NAMES):
+        return Effect.WRITE
+    return Effect.RANDOM if torch.Tag.nondeterministic_seeded in overload.tags else Effect.NONE
+
+
+def _is_registered(overload: OpOverload) -> bool:
+    """True when the operator was declared effectful with torch; older versions of torch keep no such register."""
+    register = getattr(getattr(torch._library, "simple_registry", None), "singleton", None)
+    holder = None if register is None else getattr(register.find(overload._name), "effect", None)
+    return getattr(holder, "effect", None) is not None
+
 
 WRITING_DUNDERS = frozenset(
     "__iadd__ __isub__ __imul__ __idiv__ __itruediv__ __ifloordiv__ __imod__ __ipow__ __iand__ __ior__ __ixor__ "

@@ -16,23 +16,23 @@ from typing import Any
 import numpy
 import torch
 
-from clew.capture.example import guards
-from clew.capture.example.contents import SIMPLE, follows, is_of_library
-from clew.capture.example.expressions import expression_of
-from clew.capture.example.reach import compares_objects
-from clew.capture.example.recorder import Recorder
-from clew.capture.example.variable_guards import GuardsOfRun
+from clew.capture.guards import notes
+from clew.capture.guards.notes import expression_of
+from clew.capture.guards.variables import GuardsOfRun
+from clew.capture.recording.recorder import Recorder
+from clew.capture.state.containers import SIMPLE, follows, is_of_library
+from clew.capture.state.reachable import compares_objects
 from clew.codegen.guards import by_equality
 from clew.errors import CaptureError
 from clew.frameworks.numpy.entry_guards import array_guards
-from clew.frameworks.torch.carriers import Carrier, attributes_on, described
-from clew.frameworks.torch.closures import ClosedOver
+from clew.frameworks.torch.calls.tensor_attributes import Carrier, attributes_on, described
 from clew.frameworks.torch.facts import is_mask, number_kind, used_as_indices
-from clew.frameworks.torch.modes import asked_for_mode
-from clew.frameworks.torch.places import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
-from clew.frameworks.torch.recording import TorchRecorder
+from clew.frameworks.torch.modules.closures import ClosedOver
+from clew.frameworks.torch.modules.optimizers import settings_of
+from clew.frameworks.torch.modules.state import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
+from clew.frameworks.torch.modules.training_mode import asked_for_mode
+from clew.frameworks.torch.recorder import TorchRecorder
 from clew.frameworks.torch.scalars import MODE
-from clew.frameworks.torch.training import settings_of
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
@@ -155,7 +155,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         """Guard a value; ``fact`` is what the program asked for: the guard names the line that asked first."""
         source = self.recorder.relied.get(fact)
         place = () if source is None else (source.describe(),)
-        self.graph.call_function(guards.require, (node, expected, text, *place)).source = source
+        self.graph.call_function(notes.require, (node, expected, text, *place)).source = source
 
     def _inputs(self) -> None:
         indices = used_as_indices(self.graph) if "rank" in self.recorder.relied else set()
@@ -166,7 +166,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 continue
             text = f"type({expression_of(node)}) is {type(tensor).__name__}"
             is_plain = type(tensor) in PLAIN_TENSORS
-            check = guards.require_array if is_plain else guards.require_type
+            check = notes.require_array if is_plain else notes.require_type
             self.graph.call_function(check, (node, type(tensor), text))
             if is_plain:
                 self._carried(tensor, node)
@@ -229,7 +229,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
         """A variable must be what it was, and hold what it held."""
-        self.variables.whole(guards.Variable(holder, name), value, label or name)
+        self.variables.whole(notes.Variable(holder, name), value, label or name)
 
     def constants(self, sources: set[str], after: Node) -> None:
         """Constants that were computed in the capture hold while what they came from is the same."""
@@ -341,7 +341,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         """A program that compares objects was shown different tensors, and must be again."""
         nodes = {id(tensor): self.recorder.resolve(place) for tensor, place in self.nests.arrays}
         if len(nodes) > 1:
-            different = self.graph.call_function(guards.are_distinct, tuple(nodes.values()))
+            different = self.graph.call_function(notes.are_distinct, tuple(nodes.values()))
             self._require(different, True, "the tensors among the arguments are different objects")
 
     def _parameters_of(self, name: str, module: torch.nn.Module) -> None:

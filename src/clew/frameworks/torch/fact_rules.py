@@ -14,11 +14,10 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.dependence import Dependence
-from clew.capture.example.guards import require
-from clew.capture.example.lifting import is_reading
-from clew.frameworks.torch.entry_sizes import EntrySizes, is_size
-from clew.frameworks.torch.shape_table import FUNCTIONS, LAYERS, METHODS
+from clew.capture.guards.lifting import Dependence, is_reading
+from clew.capture.guards.notes import require
+from clew.frameworks.torch.sizes.at_entrance import EntrySizes, is_size
+from clew.frameworks.torch.sizes.table import FUNCTIONS, LAYERS, METHODS
 from clew.ir.arguments import all_with_bodies, leaves
 from clew.ir.control_flow import Branch, choose, closing_branch, control_of, returned
 from clew.ir.graph import Graph

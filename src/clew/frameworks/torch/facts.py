@@ -21,13 +21,13 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.attempts import ARITHMETIC
-from clew.capture.example.bytecode import instructions_of
-from clew.capture.example.reach import compares_objects
-from clew.capture.example.recorder import Pending, Recorder, Scalar
-from clew.capture.example.statements import is_for_errors, is_only_shown
+from clew.capture.bytecode.instructions import instructions_of
+from clew.capture.bytecode.statements import is_for_errors, is_only_shown
+from clew.capture.bytecode.try_blocks import ARITHMETIC
+from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
-from clew.capture.symbolic.patches import Patches
+from clew.capture.recording.recorder import Pending, Recorder, Scalar
+from clew.capture.state.reachable import compares_objects
 from clew.frameworks.torch.scalars import traced
 from clew.ir.arguments import all_nodes, bodies_of, leaves
 from clew.ir.effects import pure

@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 
-from clew.frameworks.torch import effects, modules, names, programs, signatures, spelling, total, types
+from clew.frameworks.torch import effects, names, signatures, types
+from clew.frameworks.torch.calls import total_functions
 from clew.frameworks.torch.capture import capture
-from clew.frameworks.torch.tracing import TracingAnswers
-from clew.frameworks.torch.unreadable import is_capturing_stream
+from clew.frameworks.torch.modules import hooks, module_effects
+from clew.frameworks.torch.symbolic import TracingAnswers
+from clew.frameworks.torch.tracing_tools import is_capturing_stream
 from clew.ir.guests import Effect
 
 
@@ -33,13 +35,13 @@ class TorchGuest(TracingAnswers):
 
     def module_effect(self, module: Any) -> Effect | None:
         """The effect of calling a module of ``torch.nn`` in the state it is in; None for classes of users."""
-        return modules.module_effect(module)
+        return module_effects.module_effect(module)
 
     def shared_hooks(self) -> list[dict[int, Any]]:
         """The tables of functions that run with every module."""
-        return programs.shared_hooks()
+        return hooks.shared_hooks()
 
-    hooks_made = staticmethod(programs.hooks_made)
+    hooks_made = staticmethod(hooks.hooks_made)
 
     def qualified_name(self, function: Any) -> str | None:
         """The public name of a function or class of torch."""
@@ -47,7 +49,7 @@ class TorchGuest(TracingAnswers):
 
     def spell(self, value: Any, name_of: Callable[[Any], str]) -> str | None:
         """The expression of a dtype, device and the like; None for tensors."""
-        return spelling.spell(value, name_of)
+        return names.spell(value, name_of)
 
     def type_of(self, value: Any) -> Any:
         """The IR type of a tensor or another value of torch."""
@@ -60,7 +62,7 @@ class TorchGuest(TracingAnswers):
 
     def is_total(self, node: Any, root: Any) -> bool:
         """Whether a call of torch gives a result, and waits for nothing, whatever numbers its tensors hold."""
-        return total.is_total(node, root)
+        return total_functions.is_total(node, root)
 
     def must_not_wait(self, array: Any = None) -> bool:
         """Whether a CUDA graph is being recorded, and a tensor is of the device."""

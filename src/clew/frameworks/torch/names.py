@@ -7,10 +7,13 @@ public place that comes first in ``HOMES`` wins. The index is made once and grow
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
+
+from clew.ir.literals import Speller
 
 HOMES = (
     "torch",
@@ -119,3 +122,47 @@ def _is_member(thing: Any) -> bool:
     holder = getattr(thing, "__objclass__", thing)
     module = getattr(holder, "__module__", None)
     return callable(thing) and isinstance(module, str) and module.partition(".")[0] == "torch"
+
+
+NameOf = Callable[[Any], str]
+
+
+def spell(value: Any, name_of: NameOf) -> str | None:
+    """The expression of ``value``, or None."""
+    for kinds, write in _WRITERS:
+        if isinstance(value, kinds):
+            return write(value, name_of)
+    return None
+
+
+def _named(value: Any, name_of: NameOf) -> str | None:
+    """Values that torch itself has a name for; ``repr`` gives it, and the name is followed back before it is used."""
+    name = repr(value).removeprefix("torch.")
+    return f"{name_of(torch)}.{name}" if getattr(torch, name, None) is value else None
+
+
+def _device(value: torch.device, name_of: NameOf) -> str:
+    return f"{name_of(torch.device)}({str(value)!r})"
+
+
+def _size(value: torch.Size, name_of: NameOf) -> str | None:
+    if all(type(dimension) is int for dimension in value):
+        return f"{name_of(torch.Size)}({list(value)!r})"
+    return f"{name_of(torch.Size)}({Speller(name_of, lambda node: str(node.name)).spell(list(value))})"
+
+
+def _limits(value: torch.finfo | torch.iinfo, name_of: NameOf) -> str:
+    return f"{name_of(type(value))}({name_of(torch)}.{value.dtype})"
+
+
+def _operator(value: Any, name_of: NameOf) -> str | None:
+    return name_of(value) if qualified_name(value) is not None else None
+
+
+_WRITERS: tuple[tuple[Any, Callable[[Any, NameOf], str | None]], ...] = (
+    ((torch.dtype, torch.layout, torch.memory_format, torch.qscheme), _named),
+    (torch.device, _device),
+    (torch.Size, _size),
+    ((torch.finfo, torch.iinfo), _limits),
+    ((OpOverload, OpOverloadPacket, HigherOrderOperator), _operator),
+)

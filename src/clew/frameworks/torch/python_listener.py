@@ -12,14 +12,14 @@ from typing import Any
 
 import torch
 
-from clew.capture.example.islands import CannotFollow
+from clew.capture.patches import Patches
 from clew.capture.python.clocks import clock
 from clew.capture.python.draws import recorders
 from clew.capture.python.files import refusing
 from clew.capture.python.listener import Listener
-from clew.capture.symbolic.patches import Patches
-from clew.frameworks.numpy.libraries import NUMPY_FOLDER
-from clew.frameworks.torch.recording import TorchRecorder
+from clew.capture.recording.opaque_calls import CannotFollow
+from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
+from clew.frameworks.torch.recorder import TorchRecorder
 
 _RECORDERS = recorders()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clew.capture.example.islands import CannotFollow
+from clew.capture.recording.opaque_calls import CannotFollow
 from clew.errors import CaptureError
 from clew.ir.source import user_source
 

@@ -11,38 +11,26 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
-from clew.capture.example.surroundings import Surroundings
+from clew.capture.patches import Patches, Stock
 from clew.capture.python import imported_names, replacements
-from clew.capture.symbolic.patches import Patches, Stock
-from clew.frameworks.torch import (
-    ambient,
-    arrays,
-    caches,
-    carriers,
-    control_flow,
-    facts,
-    makers,
-    modes,
-    numbers,
-    python_listener,
-    reporting,
-    streams,
-    tracers,
-    training,
-    transforms,
-)
+from clew.capture.state.surroundings import Surroundings
+from clew.frameworks.torch import caches, facts, number_functions, python_listener, tracing_tools
+from clew.frameworks.torch.calls import constructors, modes, tensor_attributes
+from clew.frameworks.torch.modules import optimizers, training_mode
+from clew.frameworks.torch.numpy_bridge import arrays, random_streams
+from clew.frameworks.torch.transforms import autograd_functions, control_flow, interception
 
 Current = Callable[[], Any]
 
 
 def install(patches: Patches, current: Current) -> None:
     """Replace what is the same for every program; ``current`` names the capture that is recording, if one is."""
-    around = (ambient, streams)
-    parts = (reporting, carriers, training, transforms, control_flow, makers, facts, modes, tracers, arrays)
-    for part in (*around, *parts):
+    calls = (modes, random_streams, autograd_functions, tensor_attributes, optimizers)
+    others = (interception, control_flow, constructors, facts, training_mode, tracing_tools, arrays)
+    for part in (*calls, *others):
         part.install(patches, current)
     python_listener.install(patches)
-    numbers.install(patches)
+    number_functions.install(patches)
     imported_names.replace_in_importers(patches)
 
 
@@ -51,11 +39,11 @@ def _stock_for(current: Current) -> Callable[[Iterable[FunctionType]], Stock]:
     """What makes the replacements for the code of some functions, which stay the same as long as that does."""
 
     def stock_of(functions: Iterable[FunctionType]) -> Stock:
-        asking, calling = ambient.asking_for_types(functions), numbers.calling_builtins(functions)
+        asking, calling = modes.asking_for_types(functions), number_functions.calling_builtins(functions)
 
         def replace(patches: Patches) -> None:
-            ambient.install_in(patches, asking)
-            numbers.install_in(patches, current, calling)
+            modes.install_in(patches, asking)
+            number_functions.install_in(patches, current, calling)
 
         return Stock(replace)
 
@@ -75,9 +63,9 @@ def install_in(
     attributes = [object.__getattribute__(part, "__dict__") for part in parts]  # past the watch on what is read
     replacements.install_in(patches, surroundings, attributes)
     stock = surroundings.derived(_stock_for(current))
-    if numbers.are_builtins(surroundings.namespaces.values()):
+    if number_functions.are_builtins(surroundings.namespaces.values()):
         patches.from_stock(stock)
     else:
         stock.find(patches)
-    training.install_in(patches, current, surroundings, ends)
+    optimizers.install_in(patches, current, surroundings, ends)
     caches.install_in(patches, current, surroundings, parts, met)

@@ -1,9 +1,4 @@
-"""One run of a torch program on the example, under the recorder; then everything is put back.
-
-Comes in: a module or function, what the user has asked for, and what earlier runs have found out. Goes out: what the
-run recorded, in the graph of all runs. Inputs, parameters, buffers, attributes and the random state are as they were
-afterwards. State that the program changed enters the next run as an input and is written by the graph.
-"""
+"""What a run of a torch program is told: what earlier runs of it have found out."""
 
 from __future__ import annotations
 
@@ -17,62 +12,99 @@ from typing import Any
 
 import torch
 
-from clew.capture.control.paths import Paths
-from clew.capture.control.runs import ExampleRun, LibraryTracers, let_go
-from clew.capture.control.runtime import current as current_regions
-from clew.capture.example.accesses import Accesses
-from clew.capture.example.guards import Variable
-from clew.capture.example.implied import drop_implied
-from clew.capture.example.inputs import bind
-from clew.capture.example.islands import CannotFollow
-from clew.capture.example.nests import Nests
-from clew.capture.example.options import LEFT_OUT, Options
-from clew.capture.example.outputs import plain
-from clew.capture.example.reach import asks_for_identity
-from clew.capture.example.recorder import Recorder, Scalar
-from clew.capture.example.slots import Slot
-from clew.capture.example.under_way import current
-from clew.capture.example.unused import drop_unused
+from clew.capture.control_flow.paths import Paths
+from clew.capture.control_flow.runtime import current as current_regions
+from clew.capture.current_capture import current
+from clew.capture.guards.notes import Variable
+from clew.capture.guards.redundant import drop_implied
+from clew.capture.options import LEFT_OUT, Options
+from clew.capture.patches import Patches, Stock
 from clew.capture.python import replacements
+from clew.capture.recording.inputs import bind
+from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.opaque_calls import CannotFollow
+from clew.capture.recording.outputs import plain
+from clew.capture.recording.recorder import Recorder, Scalar
+from clew.capture.recording.run import ExampleRun, LibraryTracers, let_go
+from clew.capture.recording.run import Findings as RunFindings
+from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart
-from clew.capture.symbolic.patches import Patches, Stock
+from clew.capture.state.reachable import asks_for_identity
+from clew.capture.state.slots import Slot
+from clew.capture.state.stateful_arguments import Accesses
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, facts, iterators, makers, mixed, numbers, replaced
-from clew.frameworks.torch.arrays import ArrayRecorder
-from clew.frameworks.torch.closures import ClosedOver
+from clew.frameworks.torch import caches, facts, number_functions, replaced
+from clew.frameworks.torch.calls import constructors, iterators
+from clew.frameworks.torch.calls.opaque_calls import find_island
+from clew.frameworks.torch.calls.opaque_calls import install as install_islands
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
-from clew.frameworks.torch.findings import Findings
-from clew.frameworks.torch.islands import find_island
-from clew.frameworks.torch.islands import install as install_islands
-from clew.frameworks.torch.leaves import Leaves
-from clew.frameworks.torch.modes import asking
-from clew.frameworks.torch.module_calls import ModuleCalls
-from clew.frameworks.torch.packages import streams_of, used_by
-from clew.frameworks.torch.pieces import TorchSupport
-from clew.frameworks.torch.places import (
-    Modules,
-    all_places,
-    tensors_in,
-    watch_classes,
-    watch_modules_around,
-)
-from clew.frameworks.torch.programs import (
+from clew.frameworks.torch.modules.calls import Leaves, ModuleCalls
+from clew.frameworks.torch.modules.closures import ClosedOver, closed_over
+from clew.frameworks.torch.modules.first_call import HookTables, SetUp, set_up
+from clew.frameworks.torch.modules.hooks import (
     behind,
     count_of_global_hooks,
     functions_behind,
     hooks,
     signature_of,
 )
+from clew.frameworks.torch.modules.optimizers import TRAINERS
+from clew.frameworks.torch.modules.state import (
+    Modules,
+    all_places,
+    tensors_in,
+    watch_classes,
+    watch_modules_around,
+)
+from clew.frameworks.torch.modules.training_mode import asking
+from clew.frameworks.torch.numpy_bridge import interception
+from clew.frameworks.torch.numpy_bridge.arrays import ArrayRecorder
+from clew.frameworks.torch.numpy_bridge.library_builtins import MetFunctions
+from clew.frameworks.torch.numpy_bridge.packages import Packages, streams_of, used_by
 from clew.frameworks.torch.python_listener import TorchListener
-from clew.frameworks.torch.recording import RecordingMode, TorchRecorder
-from clew.frameworks.torch.rollback import Rollback
+from clew.frameworks.torch.recorder import RecordingMode, TorchRecorder
 from clew.frameworks.torch.scalars import MODE, traced
-from clew.frameworks.torch.set_up import HookTables, SetUp, set_up
-from clew.frameworks.torch.tracers import Tracers
-from clew.frameworks.torch.training import TRAINERS
+from clew.frameworks.torch.tracing_tools import Tracers
+from clew.frameworks.torch.undo.pieces import TorchSupport
+from clew.frameworks.torch.undo.rollback import Rollback
 from clew.ir.arguments import leaves
 from clew.ir.source import user_frame
+
+
+class Findings(RunFindings):
+    """What earlier runs of a program have found out, and what later ones need."""
+
+    def __init__(self, lifted: dict[Any, Slot] | None = None) -> None:
+        super().__init__(lifted)
+        self.plain_kinds: tuple[type, ...] = ()
+        self.caches: list[tuple[Any, str]] = []
+        self.filled: list[Any] = []
+        """Functions with a cache that was empty before the program called them."""
+        self.paths: dict[Any, str] = {}
+        self.unseen = False
+        """Whether the program has made a tensor by means that were not seen."""
+        self.follows_arrays = True
+        self.packages = Packages()
+        self.met = MetFunctions()
+        self.with_arrays: Exception | None = None
+        """Why a run that followed arrays has failed, after which the next ones do without."""
+        self.set_up: SetUp | None = None
+        """What the program does to its modules at its first call."""
+        self.set_up_stays = False
+        self._closed_over: list[ClosedOver | None] = []
+
+    def closed_over(self, fn: Any) -> ClosedOver | None:
+        """What holds the modules that a function names, the same in all runs."""
+        if not self._closed_over:
+            self._closed_over.append(closed_over(fn))
+        return self._closed_over[0]
+
+    def undo_set_up(self) -> None:
+        """Let modules be as they were before the capture, unless the run counts."""
+        if self.set_up is not None and not self.set_up_stays:
+            self.set_up.undo()
+
 
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
 
@@ -129,7 +161,8 @@ class Run(ExampleRun):
         self._keep_identities(codes)
         self.recorder.plain_facts = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
         self.recorder.follows_arrays = findings.follows_arrays
-        if findings.follows_arrays and (findings.packages.names or self.surroundings.derived(mixed.reaches_numpy)):
+        reaches_numpy = self.surroundings.derived(interception.reaches_numpy)
+        if findings.follows_arrays and (findings.packages.names or reaches_numpy):
             self.recorder.border()
         self._global_hooks = count_of_global_hooks()
         self._learn_paths(tensors)
@@ -274,7 +307,7 @@ class Run(ExampleRun):
         self.recorder.streams.follow(self.surroundings.python_streams())
         self.nests.resolve_arrays()
         self.after_inputs = self.recorder.graph._root._prev
-        mixed.enter_arrays(self, [*self.parts, *self._plain_owners()])
+        interception.enter_arrays(self, [*self.parts, *self._plain_owners()])
         for value, _ in self.nests.arrays:
             if type(value) in PLAIN_TENSORS:
                 self.rollback.watch_attributes(value)
@@ -404,15 +437,15 @@ class Run(ExampleRun):
                 install_islands(patches, self.islands, reached)
                 replacements.install(patches)
                 patches.from_stock(_stock)
-                if self.findings.unseen or self.surroundings.derived(makers.call_tensor):
-                    makers.install_unseen(patches, _current_recorder)
+                if self.findings.unseen or self.surroundings.derived(constructors.call_tensor):
+                    constructors.install_unseen(patches, _current_recorder)
                 if self.recorder.arrays is not None:
                     followed = self.findings.packages.functions()
-                    mixed.install(patches, _current_arrays, _current_recorder, [*reached, *followed])
+                    interception.install(patches, _current_arrays, _current_recorder, [*reached, *followed])
                 self.state.install(patches)
                 self._install_reads(patches)
                 replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
-                numbers.install_in(patches, _current_recorder, self.findings.met.functions)
+                number_functions.install_in(patches, _current_recorder, self.findings.met.functions)
                 regions = current_regions.set(self.regions)
                 try:
                     with (

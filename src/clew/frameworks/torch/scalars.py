@@ -16,14 +16,14 @@ from typing import Any
 import numpy
 import torch
 
-from clew.capture.control.runtime import before_fact
-from clew.capture.example.attempts import ARITHMETIC
-from clew.capture.example.collected import Collected
-from clew.capture.example.dependence import Dependence
-from clew.capture.example.recorder import Recorder, Scalar
-from clew.capture.example.statements import is_for_errors, is_only_shown
+from clew.capture.bytecode.statements import is_for_errors, is_only_shown
+from clew.capture.bytecode.try_blocks import ARITHMETIC
+from clew.capture.control_flow.runtime import before_fact
+from clew.capture.guards.lifting import Dependence
 from clew.capture.python.draws import DRAWS
-from clew.frameworks.torch.tracers import is_tracer
+from clew.capture.recording.list_proxies import Collected
+from clew.capture.recording.recorder import Recorder, Scalar
+from clew.frameworks.torch.tracing_tools import is_tracer
 from clew.ir.arguments import bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame

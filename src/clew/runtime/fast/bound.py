@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 
-from clew.capture.example.guards import CHECKS
+from clew.capture.guards.notes import CHECKS
 from clew.capture.symbolic.wrap import is_wrapped
 from clew.codegen.python import CodeGen, PythonCode
-from clew.frameworks.torch.leaf_calls import Spelling, spelling_of
+from clew.frameworks.torch.modules.leaf_expressions import Spelling, spelling_of
 from clew.ir.arguments import all_nodes
 from clew.ir.effects import effect_of, is_declared, resolve
 from clew.ir.graph import Graph

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from clew.capture.example.elsewhere import Saved
-from clew.capture.example.guards import MISSING, Variable
-from clew.capture.example.items import ATTRIBUTE, CONTAINS, ITEM, LENGTH, Item, current
+from clew.capture.guards.notes import MISSING, Variable
+from clew.capture.guards.saved_variables import Saved
+from clew.capture.guards.variable_reads import ATTRIBUTE, CONTAINS, ITEM, LENGTH, Item, current
 
 # ---- the call --------------------------------------------------------------------------------------------------------
 

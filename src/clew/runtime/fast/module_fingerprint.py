@@ -12,7 +12,7 @@ from itertools import chain
 from operator import is_
 from typing import Any
 
-from clew.capture.example.captured import Pins
+from clew.capture.captured import Pins
 from clew.errors import GuardError
 from clew.ir.guests import module_guest
 

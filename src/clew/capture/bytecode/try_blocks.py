@@ -1,0 +1,203 @@
+"""Calls inside a ``try`` of the user's: there an error is not the end, but a way that the capture did not take.
+
+Whether the frames of the program stand inside a ``try`` with an ``except`` is read from their exception tables. Such a
+call is recorded as an attempt: if it fails when the graph runs, the graph does not know the way, and a guard fails.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from clew.capture.bytecode.instructions import Operations, instructions_of
+from clew.errors import GuardError
+
+_ENTRANCES = (
+    "clew.frameworks.torch.run",
+    "clew.frameworks.torch.transforms.bodies",
+    "clew.frameworks.numpy.capture",
+    "clew.frameworks.jax.capture",
+)
+"""Files that run the user's program, or the functions that it hands over: what is further out is not the program."""
+
+_WITHIN = frozenset({"__call__", "call_wrapped"})
+"""Functions of these files that the program comes through on its way to a part of itself."""
+_RAISING_AGAIN = frozenset({"torch.nn.modules.module"})
+"""Files that catch errors only to raise them again."""
+
+Errors = tuple[type[BaseException], ...]
+
+PASSING: set[type[Exception]] = set()
+"""Errors by which a framework talks to itself, and which are not the program's."""
+
+
+def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of a call that did not fail during the capture."""
+    try:
+        return function(*args, **kwargs)
+    except tuple(PASSING):
+        raise
+    except Exception as error:
+        raise _refused(getattr(function, "__name__", "a call"), error) from error
+
+
+def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+    """The result of a method that did not fail during the capture."""
+    try:
+        return getattr(value, name)(*args, **kwargs)
+    except tuple(PASSING):
+        raise
+    except Exception as error:
+        raise _refused(name, error) from error
+
+
+def _refused(name: str, error: Exception) -> GuardError:
+    return GuardError(
+        f"the graph assumed that {name} does not fail, but it raised {type(error).__name__}: {error}",
+        why="the program catches this error and goes another way, which was not captured",
+        fixes=("capture again with this input",),
+    )
+
+
+ARITHMETIC: Errors = (ArithmeticError, ValueError)
+"""What a calculation with plain numbers can raise."""
+FRAMEWORK: Errors = ()
+"""Stands for what a function of a framework can raise: errors of Python's own classes, or of the framework's."""
+_FRAMEWORK_CLASSES = frozenset("builtins torch numpy jax jaxlib tensorflow optree".split())
+
+Region = tuple[int, int, tuple[str, ...] | None]
+"""A part of a function under an ``except``, and the classes that it asks for by name; None if that is not known."""
+
+
+_Function = tuple[CodeType, tuple[Region, ...], bool]
+"""What is known of a function: its code, which parts stand under an ``except``, and whether it runs programs."""
+
+_functions: dict[int, _Function] = {}
+"""By the identity of their code, which is kept, so that it stays its own."""
+
+
+class Gate:
+    """A frame that stays where it is while the program runs inside of it: what is further out is looked at once."""
+
+    __slots__ = ("frame", "outer", "tried")
+
+    def __init__(self, frame: FrameType, outer: Gate | None) -> None:
+        self.frame: FrameType | None = frame
+        self.outer = outer
+        self.tried: dict[Errors | None, bool] = {}
+
+    def is_tried(self, executed: dict[int, CodeType], errors: Errors | None) -> bool:
+        """Whether a frame further out would catch one of these errors."""
+        known = self.tried.get(errors)
+        if known is None:
+            back = None if self.frame is None else self.frame.f_back
+            known = self.tried[errors] = is_tried(back, executed, errors, self.outer)
+        return known
+
+
+def is_tried(
+    frame: FrameType | None, executed: dict[int, CodeType], errors: Errors | None = None, gate: Gate | None = None
+) -> bool:
+    """True when this frame, or one that called it, would catch an error raised now; ``executed`` learns their code.
+
+    ``errors`` are those that can be raised, any if it is None. ``gate`` is the innermost one.
+    """
+    found = False
+    gate_frame = None if gate is None else gate.frame
+    while frame is not None:
+        if frame is gate_frame and gate is not None:
+            return gate.is_tried(executed, errors) or found
+        code = frame.f_code
+        key = id(code)
+        known = _functions.get(key)
+        if known is None:
+            home = frame.f_globals.get("__name__", "")
+            raises_again = home.startswith("clew.") or home in _RAISING_AGAIN
+            is_entrance = home in _ENTRANCES and code.co_name not in _WITHIN
+            known = _functions[key] = (code, () if raises_again else _tried(code), is_entrance)
+        if known[2]:
+            break
+        executed[key] = code
+        for start, end, names in known[1]:
+            if start <= frame.f_lasti < end and not found:
+                found = errors is None or names is None or any(_may_catch(frame, name, errors) for name in names)
+        frame = frame.f_back
+    return found
+
+
+def _may_catch(frame: FrameType, name: str, errors: Errors) -> bool:
+    """Whether ``except name`` in this frame is for one of the errors."""
+    first, *rest = name.split(".")
+    kind = frame.f_globals.get(first, frame.f_builtins.get(first))
+    for part in rest:
+        kind = getattr(kind, part, None)
+    if not isinstance(kind, type):
+        return True
+    if not errors:
+        return kind.__module__.partition(".")[0] in _FRAMEWORK_CLASSES
+    return any(issubclass(error, kind) or issubclass(kind, error) for error in errors)
+
+
+def _tried(code: CodeType) -> tuple[Region, ...]:
+    """The parts of a function that stand under an ``except``."""
+    swallows = "suppress" in code.co_names  # a ``with`` that may keep errors to itself
+    if not code.co_exceptiontable or not _may_catch_any(code, swallows):
+        return ()
+    instructions = instructions_of(code)
+    places = {instruction.offset: place for place, instruction in enumerate(instructions)}
+    entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+
+    def is_caught(target: int, handlers: frozenset[int]) -> bool:
+        """A handler that passes the error on, the end of a ``with`` say, may itself stand under one that does not."""
+        if _catches(instructions, places.get(target, len(instructions)), swallows):
+            return True
+        around = {entry.target for entry in entries if entry.start <= target < entry.end} - handlers
+        return any(is_caught(outer, handlers | {target}) for outer in around)
+
+    return tuple(
+        (entry.start, entry.end, _asked_for(instructions, places, entry.target))
+        for entry in entries
+        if is_caught(entry.target, frozenset({entry.target}))
+    )
+
+
+_ENTERED, _DROPPED, _MATCHED, _WITH = (
+    dis.opmap[name] for name in ("PUSH_EXC_INFO", "POP_TOP", "CHECK_EXC_MATCH", "WITH_EXCEPT_START")
+)
+
+
+def _may_catch_any(code: CodeType, swallows: bool) -> bool:
+    """Whether a function has an operation that stands in handlers which keep errors; most have a ``with`` at most."""
+    operations = Operations(code).all
+    keeps = _MATCHED in operations or bytes((_ENTERED, _DROPPED)) in operations
+    return keeps or (swallows and _WITH in operations)
+
+
+def _asked_for(instructions: list[dis.Instruction], places: dict[int, int], target: int) -> tuple[str, ...] | None:
+    """The classes that the clauses of a handler name, one after the other; None if it may take any error."""
+    names: list[str] = []
+    place = places[target] + 1
+    while instructions[place].opname != "RERAISE":
+        while instructions[place].opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BUILD_TUPLE"):
+            instruction = instructions[place]
+            if instruction.opname == "LOAD_ATTR" and names:
+                names[-1] += f".{instruction.argval}"
+            elif instruction.opname != "BUILD_TUPLE":
+                names.append(str(instruction.argval))
+            place += 1
+        if instructions[place].opname != "CHECK_EXC_MATCH" or "IF_FALSE" not in instructions[place + 1].opname:
+            return None
+        place = places[instructions[place + 1].argval]
+    return tuple(names) or None
+
+
+def _catches(instructions: list[dis.Instruction], place: int, swallows: bool) -> bool:
+    """Whether a handler asks for the kind of error, or takes all: the end of a ``with`` or ``finally`` does neither."""
+    following = [instruction.opname for instruction in instructions[place : place + 8]]
+    if not following or following[0] != "PUSH_EXC_INFO":
+        return False
+    if "WITH_EXCEPT_START" in following:
+        return swallows
+    return "CHECK_EXC_MATCH" in following or (len(following) > 1 and following[1] == "POP_TOP")

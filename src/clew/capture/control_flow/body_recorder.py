@@ -1,0 +1,448 @@
+"""Values that go into a body and come out of it, taken apart: arrays and numbers are leaves, all else is their frame.
+
+Two values fit together if their frames are equal and their leaves are of the same kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from clew.capture.bytecode.instructions import only_returns
+from clew.capture.control_flow.paths import Paths, said
+from clew.capture.control_flow.raising import arguments_of, is_raised, leaves_program, record_raise
+from clew.capture.control_flow.runtime import Returned
+from clew.capture.guards.notes import MISSING
+from clew.capture.recording.list_proxies import History
+from clew.capture.recording.nested_programs import OpenBody
+from clew.capture.recording.recorder import Recorder, Scalar
+from clew.capture.restart import Diverged, Restart
+from clew.capture.state.snapshot import Place, Snapshot
+from clew.errors import CaptureError
+from clew.ir.arguments import rebuilt_tuple
+from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.capture.recording.run import Findings
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+class Leaf:
+    """Stands in a frame for an array or a number."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaf)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+LEAF = Leaf()
+
+
+class Constant:
+    """Stands in a frame for a value that is neither: the same object, or an equal plain one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Constant):
+            return False
+        same = type(self.value) is type(other.value) and isinstance(self.value, (str, bytes, type(None)))
+        return self.value is other.value or (same and bool(self.value == other.value))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def is_leaf(recorder: Recorder, value: Any) -> bool:
+    """Whether a value is an array or a number, or of another class that the graph follows."""
+    kind = type(value)
+    return kind in _NUMBERS or kind in recorder.leaf_kinds or issubclass(kind, Scalar) or recorder.is_array(value)
+
+
+def stays_inside(recorder: Recorder, value: Any) -> bool:
+    """Whether a value is followed where it was made, and nowhere else: its plain one is no leaf."""
+    return issubclass(type(value), Scalar) and not is_leaf(recorder, recorder.concrete(value))
+
+
+def frame_of(recorder: Recorder, value: Any) -> Any:
+    """The frame of a value."""
+    if is_leaf(recorder, value):
+        return LEAF
+    kind = type(value)
+    if isinstance(value, tuple):
+        return (kind, [frame_of(recorder, item) for item in value])
+    if kind is list:
+        return (kind, [frame_of(recorder, item) for item in value])
+    if kind is dict:
+        return (kind, {key: frame_of(recorder, item) for key, item in value.items()}, list(value))
+    return Constant(value)
+
+
+def leaves_of(recorder: Recorder, value: Any) -> Iterator[Any]:
+    """The arrays and numbers in a value, from left to right."""
+    if is_leaf(recorder, value):
+        yield value
+    elif isinstance(value, tuple) or type(value) is list:
+        for item in value:
+            yield from leaves_of(recorder, item)
+    elif type(value) is History:
+        for item in list.__iter__(value):  # past its note of who looks at it
+            yield from leaves_of(recorder, item)
+    elif type(value) is dict:
+        for item in value.values():
+            yield from leaves_of(recorder, item)
+
+
+def containers_of(value: Any) -> Iterator[Any]:
+    """The lists and dicts in a value, which a copy of it would not share with others."""
+    if type(value) in (list, dict):
+        yield value
+    if isinstance(value, tuple) or type(value) is list:
+        for item in value:
+            yield from containers_of(item)
+    elif type(value) is dict:
+        for item in value.values():
+            yield from containers_of(item)
+
+
+def with_leaves(recorder: Recorder, value: Any, change: Callable[[Any], Any]) -> Any:
+    """A value like this one, with other leaves; what holds none is the same object."""
+    if is_leaf(recorder, value):
+        return change(value)
+    if not any(True for _ in leaves_of(recorder, value)):
+        return value
+    if isinstance(value, tuple):
+        items = [with_leaves(recorder, item, change) for item in value]
+        return tuple(items) if type(value) is tuple else rebuilt_tuple(value, items)
+    if type(value) is list:
+        return [with_leaves(recorder, item, change) for item in value]
+    return {key: with_leaves(recorder, item, change) for key, item in value.items()}
+
+
+Site = tuple[str, int, int]
+"""A place in the user's source: file, line of the function, number of the construct in it."""
+
+_MOST_WAYS = 32
+_MOST_ROUNDS = 20_000
+
+
+class Abandon(Restart):
+    """A piece cannot be recorded: the capture starts over without it.
+
+    With ``peel`` a loop is tried once more, its first round taken out of it.
+    """
+
+    def __init__(self, site: Site, why: str, peel: bool = False) -> None:
+        self.site = site
+        self.why = why
+        self.peel = peel
+
+    def note(self, findings: Findings) -> None:
+        findings.progress.give_up(self)
+
+
+class Support:
+    """What a framework does for the recording of pieces."""
+
+    recorder: Any
+    opens_loops = False
+    """Whether loops over sizes and arrays become loops of the graph, even if sizes are not asked to be free."""
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """What an object holds under a name, without any code that runs for it; ``MISSING`` if that is not so."""
+        return MISSING
+
+    def is_constant(self, array: Any) -> bool:
+        """Whether an array, and with it the number of its rows, is the same at each call."""
+        return False
+
+    def is_array(self, value: Any) -> bool:
+        """True for arrays as the program sees them."""
+        return bool(self.recorder.is_array(value))
+
+    def fresh(self, array: Any) -> Any:
+        """Another object for the same array."""
+        raise NotImplementedError
+
+    def kind(self, value: Any) -> Any:
+        """What two arrays or numbers must have in common to stand in one place."""
+        raise NotImplementedError
+
+    def is_data(self, value: Any) -> bool:
+        """Whether the truth of a value depends on what arrays hold."""
+        raise NotImplementedError
+
+    def is_of_modes(self, value: Any) -> bool:
+        """Whether the truth of a value depends on modes, of training say, and on dtypes, and on nothing else."""
+        return False
+
+    def is_fact(self, value: Any) -> bool:
+        """Whether a value stands for a fact about an array that a group may be searched for."""
+        return False
+
+    def is_node_of_data(self, node: Node) -> bool:
+        """Whether the value of a node depends on what arrays hold, or changes from round to round."""
+        raise NotImplementedError
+
+    def shape(self, value: Any) -> Any:
+        """The shape of an array; None for a number."""
+        return None
+
+    def plain_range(self, *args: Any) -> Any:
+        """A ``range`` that Python walks, of which some numbers may be traced."""
+        return range(*args)
+
+    def rows(self, array: Any) -> list[Any]:
+        """The items of an array in the example."""
+        raise NotImplementedError
+
+    def parts(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any, tuple[Any, ...], list[Any]] | None:
+        """For a call that takes an array apart: the function, the array, its other arguments, and the parts in the
+        example; None for any other call."""
+        return None
+
+    def index(self, array: Any) -> Any:
+        """The whole number that an array of no dimensions stands for, as a traced one; the array itself if none."""
+        return array
+
+    def listed(self, arrays: Sequence[Any]) -> None:
+        """The items of these arrays are taken out before they are walked: the arrays must not change meanwhile."""
+
+    def repeated(self, items: Any, number: Any) -> Any:
+        """``items * number`` as a list of any length; None if it cannot be one."""
+        return None
+
+    def as_list(self, array: Any, unpacks: bool) -> Any:
+        """``array.tolist()`` as a list of any length; None if it cannot be one.
+
+        Rows that are lists themselves must be taken apart at once: another who holds one could change it.
+        """
+        return None
+
+    def truth(self, value: Any) -> bool:
+        """The truth of a value in the example."""
+        raise NotImplementedError
+
+    def note_differences(self, site: Site, arrays: list[Any]) -> None:
+        """Arrays and numbers come together in one place: what may differ in them must not be asked for later."""
+
+    def rewinding(self) -> Any:
+        """A block: what is done inside to arrays and random states is undone at its end."""
+        raise NotImplementedError
+
+    def plainly(self) -> Any:
+        """A block: what is done inside is not recorded."""
+        raise NotImplementedError
+
+
+class End:
+    """Where one way of a piece has ended."""
+
+    def __init__(self, value: Any, levels: list[OpenBody]) -> None:
+        self.value = value
+        self.levels = levels
+        self.arguments: tuple[Any, ...] = ()
+        """The leaves of the value, or of what a ``return`` inside gives, as arguments of nodes."""
+        self.places: dict[Any, Place] = {}
+        self.values: dict[Any, Any] = {}
+        self.left: dict[Any, tuple[Any, ...]] = {}
+        """For each place what is there, and its leaves as arguments."""
+        self.raised = False
+        """Whether the way ends with an error that leaves the program: then nothing comes out of it."""
+
+    @property
+    def returned(self) -> Any:
+        """What the piece gave back, taken out of a ``return``."""
+        return self.value.value if isinstance(self.value, Returned) else self.value
+
+
+class Piece:
+    """What runs, into which paths, from which state; ``bind`` lets inputs enter, ``carried`` are read at the end."""
+
+    def __init__(
+        self,
+        site: Site,
+        function: Callable[..., Any],
+        paths: Paths,
+        snapshot: Snapshot,
+        bind: Callable[[], tuple[Any, ...]] = tuple,
+        carried: Sequence[Place] = (),
+    ) -> None:
+        self.site = site
+        self.function = function
+        self.paths = paths
+        self.snapshot = snapshot
+        self.bind = bind
+        self.carried = carried
+        self.is_untaken = False
+        """Whether the program does not go there on the example."""
+        self.is_constant = bind is tuple and not carried and only_returns(function)
+        """Whether it does nothing at all, as the other side of an ``if`` without an ``else``: nothing to undo."""
+
+    @property
+    def body(self) -> OpenBody:
+        """The body that the piece becomes."""
+        assert self.paths.body is not None
+        return self.paths.body
+
+
+def _is_traced_key(key: Any) -> bool:
+    if isinstance(key, tuple):
+        return any(map(_is_traced_key, key))
+    return issubclass(type(key), Scalar)
+
+
+class PieceRecorder:
+    """Records pieces of one run of a program."""
+
+    def __init__(self, recorder: Recorder, support: Support) -> None:
+        self.recorder: Any = recorder
+        self.support = support
+
+    def check_rounds(self, rounds: int) -> None:
+        """Raise if a loop may have no end: one that is run with values that the program never has there."""
+        paths = self.recorder.paths
+        if rounds > _MOST_ROUNDS and paths is not None and (paths.body is not None or paths.answers):
+            raise CaptureError("a loop seems to have no end on a way that the example does not go")
+
+    def ends(self, piece: Piece, most: int = _MOST_WAYS) -> list[End]:
+        """Run a piece for each way that it can go."""
+        recorder, paths = self.recorder, piece.paths
+        outer, guarded, levels = recorder.paths, recorder._guarded, len(recorder.bodies.open)
+        check, recorder.check_piece = recorder.check_piece, self._checking(piece.site)
+        found: list[End] = []
+        answers: tuple[bool, ...] | None = ()
+        recorder.paths = paths
+        try:
+            while answers is not None:
+                recorder._guarded = set(guarded)
+                paths.begin(recorder.bodies, answers)
+                ended: list[End] = []
+                try:
+                    ended = self._way(piece, is_forced=bool(answers))
+                    found += ended
+                finally:
+                    del recorder.bodies.open[levels:]
+                    recorder.open = False  # traced numbers among the keys of a dict are plain ones from here on
+                    if not piece.is_constant:
+                        piece.snapshot.restore(was_looked_at=any(not end.raised for end in ended))
+                    recorder.open = True
+                answers = next(paths.open_ways(), None) if paths.runs < most else None
+        finally:
+            recorder.paths, recorder._guarded, recorder.check_piece = outer, guarded, check
+        return found
+
+    def _checking(self, site: Site) -> Callable[[Node, str], None]:
+        """What gives a piece up if it changes what stands for a node of the graphs around it."""
+        bodies = self.recorder.bodies
+        around = [bodies.outermost, *(body.graph for body in bodies.open)]
+
+        def check(node: Node, why: str) -> None:
+            if any(node.graph is graph for graph in around):
+                raise Abandon(site, why)
+
+        return check
+
+    def _way(self, piece: Piece, is_forced: bool) -> list[End]:
+        """One way of a piece; none if it cannot be recorded."""
+        recorder = self.recorder
+        failure, recorder.failure = recorder.failure, None
+        try:
+            with nullcontext() if piece.is_constant else self.support.rewinding():
+                end = End(piece.function(*piece.bind()), list(recorder.bodies.open))
+                self._look_around(piece, end)
+            if recorder.failure is not None:
+                raise CaptureError("it catches an error of one of its calls")
+            if not piece.is_constant and piece.snapshot.changes_class():
+                raise CaptureError("it sets an attribute of a class or of an array")
+            if not piece.is_constant and piece.snapshot.reorders():
+                raise CaptureError("it changes the order of a dict")
+        except (Exception, Diverged) as error:
+            if isinstance(error, Exception) and (is_forced or piece.is_untaken) and self._raises(piece, error):
+                return [self._raising_end(error)]
+            if not is_forced:
+                raise Abandon(piece.site, f"it cannot be recorded: {said(error)}") from error
+            piece.paths.give_up(error)
+            return []
+        finally:
+            recorder.failure = failure
+        piece.paths.end()
+        return [end]
+
+    def _raises(self, piece: Piece, error: Exception) -> bool:
+        """Whether an error is the program's own, and all that is left of this way when it has left the program."""
+        snapshot = piece.snapshot
+        is_own = is_raised(error) and self.recorder.failure is None and leaves_program()
+        if not is_own or arguments_of(self.recorder, error) is None:
+            return False
+        return snapshot.changes_only_locals() and not snapshot.changes_class() and not snapshot.reorders()
+
+    def _raising_end(self, error: Exception) -> End:
+        recorder = self.recorder
+        record_raise(recorder, arguments_of(recorder, error))
+        end = End(None, list(recorder.bodies.open))
+        end.raised = True
+        recorder.paths.end()
+        return end
+
+    def _look_around(self, piece: Piece, end: End) -> None:
+        """Note what the piece has left behind."""
+        end.arguments = self.arguments(end.returned)
+        changed = [] if piece.is_constant else [(place, now) for place, _, now in piece.snapshot.changed()]
+        if any(_is_traced_key(place.key) for place, _ in changed):
+            raise CaptureError("a number that comes from data is a key of a dict")
+        for place, now in [*changed, *((place, place.get()) for place in piece.carried)]:
+            key = place.identity
+            end.places[key], end.values[key], end.left[key] = place, now, self.arguments(now)
+
+    def arguments(self, value: Any) -> tuple[Any, ...]:
+        """The leaves of a value as arguments of nodes."""
+        return tuple(self.recorder.argument(leaf) for leaf in leaves_of(self.recorder, value))
+
+    def check_fit(self, site: Site, values: Sequence[Any], peel: bool = False) -> None:
+        """Values that shall stand in one place must have the same frame, and leaves of the same kinds."""
+        leaves = [leaf for value in values for leaf in leaves_of(self.recorder, value)]
+        if any(stays_inside(self.recorder, leaf) for leaf in leaves):
+            raise Abandon(site, "a variable holds a text that follows from a dtype or device")
+        first = frame_of(self.recorder, values[0])
+        kinds = self._kinds(values[0])
+        for value in values[1:]:
+            if (value is MISSING) != (values[0] is MISSING):
+                raise Abandon(site, "a variable is set on one way only", peel)
+            if frame_of(self.recorder, value) != first:
+                raise Abandon(site, "a variable holds different things on different ways", peel)
+            if self._kinds(value) != kinds:
+                raise Abandon(site, "a variable is of another type on another way", peel)
+        self.support.note_differences(site, leaves)
+
+    def check_containers(self, piece: Piece, before: Any, values: Sequence[Any]) -> None:
+        """What comes to stand in one place is copied: no list or dict in it may be held by another place too."""
+        own = {id(one) for one in containers_of(before) if not piece.snapshot.is_shared(one)}
+        rows = [list(containers_of(value)) for value in values]
+        foreign = [one for row in rows for one in row if piece.snapshot.knows(one) and id(one) not in own]
+        if not foreign:
+            return
+        same = all(list(map(id, row)) == list(map(id, rows[0])) for row in rows)
+        if not same or any(True for one in foreign for _ in leaves_of(self.recorder, one)):
+            raise Abandon(piece.site, "a variable holds a list or dict that another one holds too")
+
+    def check_alone(self, site: Site, values: Sequence[Any]) -> None:
+        """What one way leaves in different places must not be the same list or dict."""
+        found = [id(one) for value in values for one in containers_of(value)]
+        if len(set(found)) < len(found):
+            raise Abandon(site, "two variables hold the same list or dict")
+
+    def _kinds(self, value: Any) -> list[Any]:
+        return [self.support.kind(leaf) for leaf in leaves_of(self.recorder, value)]
+
+    def tied(self, leaf: Any, place: Any) -> Any:
+        """A value of the example as the result of a node; an object of its own, for others may hold the same array."""
+        if self.recorder.is_array(leaf):
+            leaf = self.support.fresh(leaf)
+        return self.recorder.result(self.recorder.concrete(leaf), place)

@@ -1,0 +1,114 @@
+"""One capture of a program: it is run once for each way that it can go, until all is known.
+
+A run that finds out something that must be known from the start (state that it changes, a function to rewrite, a piece
+that cannot be recorded, an island) is undone, and the capture started over. A program that does something else when it
+is run again is captured with guards on what it branches on.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from clew.capture.bytecode.statements import look_at_screens, screens
+from clew.capture.captured import Captured
+from clew.capture.control_flow.paths import Paths, Unaligned
+from clew.capture.recording.opaque_calls import CannotFollow
+from clew.capture.recording.run import Findings, LibraryTracers
+from clew.capture.restart import Restart
+from clew.errors import CaptureError
+
+_MOST_RUNS = 40
+
+
+def capture_until_known(
+    explore: Callable[[], Captured], findings: Findings, control_flow: str, find_island: Callable[[CannotFollow], Any]
+) -> Captured:
+    """Call ``explore`` until it gives a capture; what it raises to start over is in the findings at the next call."""
+    findings.control_flow = control_flow
+    for _ in range(_MOST_RUNS):
+        try:
+            with _no_collection():
+                return explore()
+        except CannotFollow as error:
+            island = find_island(error)
+            if island is None:
+                raise
+            findings.islands.append(island)
+        except Restart as restart:
+            restart.note(findings)
+    raise CaptureError(
+        "the program changes other places of its state in each run",
+        why=", ".join(slot.label for slot in findings.lifted.values()),
+    )
+
+
+def explore_ways(
+    new_run: Callable[[Paths | None, Any, tuple[bool, ...]], Any],
+    findings: Findings,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Captured:
+    """Run a program once for each way that it can go."""
+    paths = Paths() if findings.control_flow == "capture" else None
+    first = new_run(paths, None, ())
+    if paths is not None:
+        paths.guarded = findings.guarded
+    _run_apart(first, args, kwargs)
+    if paths is not None and paths.is_too_much:
+        findings.looks_into_libraries = False
+        raise Restart
+    runs = [first]
+    for answers in () if paths is None else paths.ways():
+        run = new_run(paths, first, answers)
+        try:
+            _run_apart(run, args, kwargs)
+        except Exception as error:  # a way that cannot be recorded is guarded against
+            paths.give_up(error)  # type: ignore[union-attr]
+            continue
+        runs.append(run)
+    if paths is not None and paths.lacks_way_of_tracer:
+        findings.tracers = LibraryTracers.LEFT
+        raise Restart
+    try:
+        return first.captured(runs)  # type: ignore[no-any-return]
+    except Unaligned as found:
+        if findings.tracers is LibraryTracers.FOLLOWED and not found.is_of_modes:
+            findings.tracers = LibraryTracers.LEFT
+        else:
+            findings.guarded.update(found.args)
+        raise Restart from None
+    finally:
+        for run in runs:
+            run.state.forget()
+
+
+def _run_apart(run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """One run, in a context of its own: what it sets in context variables is gone after it, unless the run counts."""
+    context = contextvars.copy_context()
+    context.run(look_at_screens)
+    try:
+        context.run(run.run, args, kwargs)
+    finally:
+        for variable in [variable for variable in context if run.stays and variable is not screens]:
+            value = context[variable]
+            if variable.get(_NO_VALUE) is not value:
+                variable.set(value)
+
+
+_NO_VALUE = object()
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let Python not look for garbage meanwhile: nodes are many and refer to each other, and none of them is any."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,598 @@
+"""Loops whose number of rounds depends on data, or on sizes: the rounds become the body of one node.
+
+What the loop changes is carried: its variables, and all other places that a round was seen to change. A variable that
+is set in each round before it is read is the round's own. ``break`` and ``return`` end the loop with a flag. A variable
+of a ``for`` that is None, or a number, until some round sets an array is carried as whatever it is: each round asks.
+"""
+
+from __future__ import annotations
+
+import dis
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from clew.capture.control_flow.body_recorder import (
+    Abandon,
+    End,
+    Piece,
+    PieceRecorder,
+    Site,
+    is_leaf,
+    leaves_of,
+    with_leaves,
+)
+from clew.capture.control_flow.branches import Tying
+from clew.capture.control_flow.operand_order import arrange
+from clew.capture.control_flow.paths import Paths
+from clew.capture.control_flow.runtime import RUNTIME, Outcome, Returned
+from clew.capture.guards.notes import MISSING, require
+from clew.capture.recording.list_proxies import Collected, History
+from clew.capture.recording.recorder import Scalar
+from clew.capture.state.snapshot import Place, Snapshot, cells_of, in_order, order_of
+from clew.ir.control_flow import Branch, control_of, for_loop, inputs_of, while_loop
+from clew.ir.effects import pure
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+from clew.ir.types import ScalarType
+
+_BROKE = "broke"
+_MOST_COMPARED = 8
+"""How many rounds are recorded to see whether all rely on the same."""
+
+Sets = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""The variables that a loop sets, those that are read after it, those that are read after it or in a next round, and
+those that nobody can read once the function has returned."""
+
+
+class Iteration:
+    """What a ``for`` walks: the node of it, and its items in the example.
+
+    One that is walked only because loops over sizes are opened has a way to do without: ``plainly``.
+    """
+
+    def __init__(
+        self,
+        place: Any,
+        items: list[Any],
+        example: Any = None,
+        arrays: Sequence[Any] = (),
+        plainly: Callable[[], Any] | None = None,
+    ) -> None:
+        self.place = place
+        self.plainly = plainly
+        self.arrays = arrays
+        """The arrays that are walked."""
+        self.items = items
+        self.example = items[0] if items else example
+
+
+class Optional:
+    """A variable that is a constant until some round sets an array; ``example`` is such an array."""
+
+    def __init__(self, place: Place, constant: Any, example: Any) -> None:
+        self.place = place
+        self.constant = constant
+        self.example = example
+        self.input: Any = None
+        """What stands for it in the round that is being recorded."""
+
+    def fits(self, pieces: PieceRecorder, value: Any) -> bool:
+        """Whether the variable may hold a value: the constant, or an array like the example."""
+        if pieces.support.is_array(value):
+            return bool(pieces.support.kind(value) == pieces.support.kind(self.example))
+        return type(value) is type(self.constant) and repr(value) == repr(self.constant)
+
+    def put(self, pieces: PieceRecorder, node: Node, is_constant: bool) -> None:
+        """Let the variable be what a node gives: a question, which the example answers with ``is_constant``."""
+        recorder = pieces.recorder
+        is_none = self.constant is None
+        asked = recorder.create(operator.is_, (node, None)) if is_none else recorder.create(is_plain_number, (node,))
+        if recorder.truth(asked, is_constant, is_data=True, is_fixed=True):
+            self.place.put(self.constant)
+        else:
+            now = self.place.get()
+            self.place.put(pieces.tied(now if pieces.support.is_array(now) else self.example, node))
+
+
+_CONSTANTS = (type(None), bool, int, float)
+
+
+@pure
+def is_plain_number(value: Any) -> bool:
+    """Whether a variable holds a number, and no array yet."""
+    return type(value) in _CONSTANTS
+
+
+class Loop:
+    """One loop that is being recorded; it has a test, or items that it walks."""
+
+    def __init__(
+        self,
+        pieces: PieceRecorder,
+        site: Site,
+        test: Callable[[], Any] | None,
+        body: Callable[..., Any],
+        names: Sets,
+        items: Iteration | None = None,
+        sight: tuple[str, ...] = (),
+        must_see: bool = False,
+        chains: tuple[str, ...] = (),
+    ) -> None:
+        self.sight = sight
+        """The variables whose lists nobody but the function sees; with ``must_see`` no others may be filled."""
+        self.must_see = must_see
+        self.pieces = pieces
+        self.recorder = pieces.recorder
+        self.site = site
+        self.test = test
+        self.body = body
+        self.items = items
+        self.live, self.again, ending = map(frozenset, names[1:])
+        cells = cells_of(body) | ({} if test is None else cells_of(test))
+        self.places = [Place(name, cells[name], None) for name in names[0] if name in cells]
+        self.ending = {place.identity for place in self.places if place.name in ending}
+        self.own = {place.identity for place in self.places if place.name not in self.again}
+        self.item_name = _target_of(body) if items is not None else ""
+        self.carried: list[Place] = []
+        self.lists: list[Place] = []
+        """Variables that hold lists to which the loop only appends."""
+        self.chains = [Place(name, cells[name], None) for name in chains if name in cells and name not in names[0]]
+        """Variables that hold lists of numbers, which are carried whole."""
+        self.optional: list[Optional] = []
+        """Variables that are a constant until a round makes an array of them."""
+        self.counts: dict[Any, int] = {}
+        self.kinds: dict[Any, list[Any]] = {}
+        self.inputs: dict[int, list[Node]] = {}
+        self.raising: dict[int, list[End]] = {}
+        """The ways of each piece that end with an error."""
+
+    def record(self, wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
+        """Make the node, and run the loop plainly."""
+        self.wants_broke, self.may_peel, self.snapshot = wants_broke, may_peel, snapshot
+        self._check_items()
+        self.chains = [place for place in self.chains if _is_chain(place.get()) and snapshot.is_held_once(place.get())]
+        rounds, tests = self._pieces()
+        ends, tested = rounds[1], [] if tests is None else tests[1]
+        self._check(ends, rounds[0])
+        self.breaks = any(end.value is not None for end in ends)
+        node = self._node(rounds, tests, ends, tested)
+        self.starts = {place.identity: list(place.get()) for place in self.lists}
+        outcome = self._plainly()
+        return self._left(node, outcome)
+
+    # ---- recording -----------------------------------------------------------------------------------------------
+
+    def _pieces(self) -> Any:
+        """The rounds and the test as pieces, recorded until nothing else is found that they change."""
+        while True:
+            self._start()
+            rounds = self._recorded(self.body, is_round=True)
+            tests = None if self.test is None else self._recorded(self.test, is_round=False)
+            ends = [*rounds[1], *(() if tests is None else tests[1])]
+            if self._filled(ends) or self._become_arrays(ends):
+                continue
+            found = self._further(ends)
+            if found:
+                self.places += found
+            elif tests is not None and any(self._changes(end, tests[0]) for end in tests[1]):
+                self._join_test()
+            else:
+                return rounds, tests
+
+    def _check_items(self) -> None:
+        """All items must be like the one that the round is recorded with."""
+        items = [] if self.items is None else self.items.items
+        for item in items:
+            self.pieces.check_fit(self.site, [items[0], item])
+
+    def _start(self) -> None:
+        """What is there before the loop is carried from round to round."""
+        missing = [place for place in self.places if place.get() is MISSING and place.name in self.live]
+        if missing:
+            raise Abandon(self.site, f"{missing[0].name} is set in the loop and read after it", self.may_peel)
+        known = [place for place in self.places if place.get() is not MISSING]
+        self.carried = in_order([place for place in known if place.identity not in self.own])
+        self.befores = {place.identity: place.get() for place in self.carried}
+        self.before_lists = {place.identity: place.get() for place in self.lists}
+        self.counts.clear()
+        self.kinds.clear()
+
+    def _recorded(self, function: Any, is_round: bool) -> tuple[Piece, list[End]]:
+        paths = Paths(self.recorder.bodies)
+        befores = [place.get() for place in self.carried]
+
+        def bind() -> tuple[Any, ...]:
+            inputs: list[Node] = []
+
+            def entering(name: str) -> Callable[[Any], Any]:
+                def enter(leaf: Any) -> Any:
+                    inputs.append(paths.graph.create_node("placeholder", name))
+                    return self.pieces.tied(leaf, inputs[-1])
+
+                return enter
+
+            for place, before in zip(self.carried, befores, strict=True):
+                place.put(with_leaves(self.recorder, before, entering(place.name)))
+            for place in self.chains:
+                inputs.append(paths.graph.create_node("placeholder", place.name))
+                place.put(Collected(list(place.get()), inputs[-1], self.recorder, True))
+            for one in self.optional:
+                one.input = paths.graph.create_node("placeholder", one.place.name)
+                inputs.append(one.input)
+            for place in self.places:
+                if place not in self.carried:
+                    place.put(MISSING)
+            for place in self.lists:
+                place.put(History(self.before_lists[place.identity], list(self.before_lists[place.identity])))
+            self.inputs[id(paths)] = inputs
+            return (self._item(paths),) if is_round and self.items is not None else ()
+
+        held = [*self.carried, *self.chains, *self.lists, *(one.place for one in self.optional)]
+        piece = Piece(self.site, self._asking(function), paths, self.snapshot, bind, held)
+        ends = self.pieces.ends(piece)
+        self.raising[id(paths)] = [end for end in ends if end.raised]
+        return piece, [end for end in ends if not end.raised]
+
+    def _item(self, paths: Paths) -> Any:
+        """An item of what is walked, as the parameter of the body that stands for it."""
+        assert self.items is not None
+        node = paths.graph.create_node("placeholder", self.item_name)
+        self.inputs[id(paths)].append(node)
+        return self.pieces.recorder.result(self.items.example, node)
+
+    def _asking(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A round that asks first what the variables hold that may be a constant or an array."""
+
+        def asking(*args: Any) -> Any:
+            for one in self.optional:
+                one.put(self.pieces, one.input, is_constant=True)
+            return function(*args)
+
+        return asking if self.optional else function
+
+    def _become_arrays(self, ends: list[End]) -> bool:
+        """Whether a round sets some variable to an array only on some ways, which was not known: on the others it stays
+        None, or the number that it was."""
+        going_on = [end for end in ends if not isinstance(end.value, Returned)]
+        for place in self.carried if self.items is not None and self.test is None else ():
+            values = [end.values[place.identity] for end in going_on]
+            arrays = [value for value in values if self.pieces.support.is_array(value)]
+            is_constant = type(place.get()) in _CONSTANTS and place.name in cells_of(self.body)
+            if is_constant and arrays and len(arrays) < len(values):
+                self.optional.append(Optional(place, place.get(), arrays[0]))
+                self.places = [one for one in self.places if one.identity != place.identity]
+                return True
+        return False
+
+    def _filled(self, ends: list[End]) -> bool:
+        """Whether a round appends to a list that only a variable of the loop holds, which was not known before."""
+        known = {place.identity for place in self.lists}
+        grown = {id(place.holder): place.holder for end in ends for place in end.places.values() if _has_grown(place)}
+        for name, cell in cells_of(self.body).items():
+            place = Place(name, cell, None)
+            if id(place.get()) in grown and place.identity not in known and self.snapshot.is_held_once(place.get()):
+                if self.must_see and name not in self.sight:
+                    raise Abandon(self.site, f"the length of {name} may be asked for after the loop")
+                self.lists.append(place)
+                self.places = [one for one in self.places if one.identity != place.identity]
+        return len(self.lists) > len(known)
+
+    def _appended(self, end: End) -> tuple[Any, ...]:
+        """What one way of a round appends to lists, as arguments of nodes."""
+        given: list[Any] = []
+        for place in self.lists:
+            now, before = end.values[place.identity], self.before_lists[place.identity]
+            added = list.__len__(now) - len(before) if type(now) is History and not now.seen else -1
+            items = list(list.__iter__(now))[len(before) :] if added > 0 else []
+            is_regular = added == self.counts.setdefault(place.identity, added) and added > 0
+            if not is_regular or not all(map(self._is_item, items)):
+                raise Abandon(self.site, "a list is not simply appended to in each round")
+            leaves = list(leaves_of(self.recorder, tuple(items)))
+            kinds = [len(item) if type(item) is tuple else 0 for item in items]
+            kinds += [self.pieces.support.kind(leaf) for leaf in leaves]
+            if kinds != self.kinds.setdefault(place.identity, kinds):
+                raise Abandon(self.site, "what is appended to a list is of another type on another way")
+            arguments = iter(end.left[place.identity][-len(leaves) :])
+            given += [_like(item, arguments) for item in items]
+        return tuple(given)
+
+    def _is_item(self, value: Any) -> bool:
+        """Whether a list of the graph may hold a value: an array, a number, or a tuple of some of these."""
+        if type(value) is tuple and value:
+            return all(is_leaf(self.recorder, part) for part in value)
+        return is_leaf(self.recorder, value)
+
+    def _further(self, ends: list[End]) -> list[Place]:
+        """Places that some round changes and that were not known to be changed."""
+        known = {place.identity for place in [*self.places, *self.chains, *self.lists, *self._optional_places]}
+        found = {key: place for end in ends for key, place in end.places.items() if key not in known}
+        if any(place.get() is MISSING for place in found.values()):
+            raise Abandon(self.site, "a round adds to a container or an object")
+        return list(found.values())
+
+    @property
+    def _optional_places(self) -> list[Place]:
+        return [one.place for one in self.optional]
+
+    def _changes(self, end: End, piece: Piece) -> bool:
+        """Whether the test sets something."""
+        left = itertools.chain(*(end.left[place.identity] for place in self.carried))
+        return [*left, *self._chained(end)] != self.inputs[id(piece.paths)]
+
+    def _join_test(self) -> None:
+        """Let the test be a part of the round, since it changes something."""
+        test, body = self.test, self.body
+        assert test is not None
+        self.test = lambda: True
+        self.body = lambda: body() if test() else RUNTIME.BREAK
+
+    def _varies(self, node: Node, paths: Paths) -> bool:
+        """Whether a value may be another in each round: what was there before the loop is the same in all of them."""
+        if paths.is_from_outside(node) or not self.pieces.support.is_node_of_data(node):
+            return False
+        is_number = isinstance(node.value_type, ScalarType) and bool(node.all_input_nodes)
+        return not is_number or any(self._varies(used, paths) for used in node.all_input_nodes)
+
+    def _check(self, ends: list[End], rounds: Piece) -> None:
+        """What is carried must be of one kind in all rounds, and no round may rely on a value of the first one."""
+        nodes = list(rounds.paths.nodes())
+        relied = [node.args[0] for node in nodes if node.target is require]
+        relied += [found for node in nodes for found in _relied_in_branches(node)]
+        varies = any(isinstance(node, Node) and self._varies(node, rounds.paths) for node in relied)
+        if varies and not self._are_alike(rounds):
+            raise Abandon(self.site, "a round relies on a value that may be another in the next one")
+        if any(isinstance(node, Node) and self._may_vary(node, rounds, ends) for node in relied):
+            raise Abandon(self.site, "a round relies on a size that is another in the next one")
+        for place in self.carried:
+            values = [place.get(), *(end.values[place.identity] for end in ends if self._leaves(end, place))]
+            self.pieces.check_fit(self.site, values, self.may_peel)
+            self.pieces.check_containers(rounds, place.get(), values)
+        for one in self.optional:
+            if not all(one.fits(self.pieces, end.values[one.place.identity]) for end in ends):
+                raise Abandon(self.site, "a variable holds different things on different ways")
+        for end in ends:
+            left = (end.values[one.identity] for one in self.carried if self._leaves(end, one))
+            self.pieces.check_alone(self.site, [end.returned, *left])
+        returned = [end.returned for end in ends if isinstance(end.value, Returned)]
+        if returned:
+            self.pieces.check_fit(self.site, returned)
+            self.pieces.check_containers(rounds, None, returned)
+        self.returned = returned[0] if returned else MISSING
+        self.count = sum(1 for _ in leaves_of(self.recorder, self.returned)) if returned else 0
+
+    def _are_alike(self, rounds: Piece) -> bool:
+        """Whether a round relies on the same with each item of the example: then each round may check it."""
+        if self.items is None or not 0 < len(self.items.items) <= _MOST_COMPARED:
+            return False
+        first, example = _relied(rounds), self.items.example
+        try:
+            for item in self.items.items[1:]:
+                self.items.example = item
+                if _relied(self._recorded(self.body, is_round=True)[0]) != first:
+                    return False
+        finally:
+            self.items.example = example
+        return True
+
+    def _leaves(self, end: End, place: Place) -> bool:
+        """Whether it matters what a way leaves in a place: not in a variable that ends with the function."""
+        return not isinstance(end.value, Returned) or place.identity not in self.ending
+
+    def _may_vary(self, node: Node, rounds: Piece, ends: list[End]) -> bool:
+        """Whether a number depends on something whose shape is another from round to round."""
+        inputs = self.inputs[id(rounds.paths)]
+        sizes = [self._shapes(place.get()) for place in self.carried]
+        going_on = [end for end in ends if not isinstance(end.value, Returned)]
+        after = [[self._shapes(end.values[place.identity]) for place in self.carried] for end in going_on]
+        items = [] if self.items is None else [self._shapes(item) for item in self.items.items]
+        if all(one == sizes for one in after) and all(one == items[0] for one in items):
+            return False
+        waiting, seen = [node], set()
+        while waiting:
+            found = waiting.pop()
+            if found in inputs:
+                return True
+            if found not in seen:
+                seen.add(found)
+                waiting += found.all_input_nodes
+        return False
+
+    def _shapes(self, value: Any) -> list[Any]:
+        return [self.pieces.support.shape(leaf) for leaf in leaves_of(self.recorder, value)]
+
+    # ---- the node ------------------------------------------------------------------------------------------------
+
+    def _node(self, rounds: Any, tests: Any, ends: list[End], tested: list[End]) -> Node:
+        initial = self._row([self.pieces.arguments(place.get()) for place in self.carried], False)
+        initial += [self.recorder.create(list, (self.recorder.argument(place.get()),)) for place in self.chains]
+        initial += [one.constant for one in self.optional]
+        initial += self._returning(False, (None,) * self.count)
+        for end in ends:
+            rounds[0].paths.write_end(end.levels, self._given(end, self.inputs[id(rounds[0].paths)]))
+        outputs = sum(self.counts.values())
+        rounds[0].paths.missing = (None,) * (len(initial) + outputs) + ((True,) if self.breaks else ())
+        for end in self.raising[id(rounds[0].paths)]:
+            rounds[0].paths.write_end(end.levels, rounds[0].paths.missing)
+        for end in [] if tests is None else self.raising[id(tests[0].paths)]:
+            tests[0].paths.write_end(end.levels, False)
+        for end in tested:
+            tests[0].paths.write_end(end.levels, end.arguments[0] if end.arguments else bool(end.value))
+        pieces = [piece for piece, _ in (tests, rounds) if piece is not None] if tests is not None else [rounds[0]]
+        for piece in pieces:
+            piece.paths.finish()
+            self._pad(piece, len(initial), piece is rounds[0])
+        outer = list(dict.fromkeys(node for piece in pieces for node in piece.body.free))
+        for piece in pieces:
+            arrange(piece.body, outer, self.inputs[id(piece.paths)])
+        head = [piece.body.graph for piece in pieces]
+        if self.items is not None:
+            head.insert(0, self.recorder.resolve(self.items.place))
+        target = while_loop if self.items is None else for_loop
+        kwargs = ({"outputs": outputs} if outputs else {}) | ({"breaks": True} if self.breaks else {})
+        self.first_output = len(initial)
+        return self.recorder.create(target, (*head, tuple(initial), tuple(outer)), kwargs)  # type: ignore[no-any-return]
+
+    def _given(self, end: End, inputs: list[Node]) -> tuple[Any, ...]:
+        """What one way of a round gives to the next; a variable that ends with a return is what it was."""
+        broke, is_return = end.value is not None, isinstance(end.value, Returned)
+        entered = iter(inputs)
+        parts: list[tuple[Any, ...]] = []
+        for place in self.carried:
+            before = tuple([next(entered) for _ in leaves_of(self.recorder, self.befores[place.identity])])
+            parts.append(end.left[place.identity] if self._leaves(end, place) else before)
+        carried = self._row(parts, broke)
+        returned = self._returning(is_return, end.arguments if is_return else (None,) * self.count)
+        carried += self._chained(end)
+        carried += [(*end.left[one.place.identity], one.constant)[0] for one in self.optional]
+        return (*carried, *returned, *self._appended(end), *((broke,) if self.breaks else ()))
+
+    def _chained(self, end: End) -> list[Any]:
+        """The lists that one way has made longer, as arguments."""
+        chains = [end.values[place.identity] for place in self.chains]
+        if not all(type(one) is Collected and one.is_whole for one in chains):
+            raise Abandon(self.site, "a list is looked at as a whole in a round")
+        return [self.recorder.argument(one) for one in chains]
+
+    @property
+    def _flag(self) -> int | None:
+        """The number of places before the flag that says whether the loop broke; None if nobody asks for it.
+
+        It stands where a variable of that name does, which it is in generated code.
+        """
+        if not self.wants_broke or not self.breaks:
+            return None
+        return sum(order_of(place.name) < _BROKE for place in self.carried)
+
+    def _row(self, parts: list[tuple[Any, ...]], broke: bool) -> list[Any]:
+        """What is carried, and among it the flag."""
+        if self._flag is not None:
+            parts = [*parts[: self._flag], (broke,), *parts[self._flag :]]
+        return list(itertools.chain(*parts))
+
+    def _returning(self, is_return: bool, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What is carried for a ``return`` inside: whether there was one, and what it gives."""
+        return () if self.returned is MISSING else (is_return, *value)
+
+    def _pad(self, piece: Piece, count: int, is_round: bool) -> None:
+        """Let a body have as many inputs as values are carried; the item of a ``for`` comes after them."""
+        inputs = self.inputs[id(piece.paths)]
+        item = [inputs.pop()] if is_round and self.items is not None else []
+        flags = [Graph.create_node(piece.body.graph, "placeholder", "flag") for _ in range(count - len(inputs))]
+        if self._flag is not None:
+            before = [self.befores[place.identity] for place in self.carried[: self._flag]]
+            inputs.insert(sum(1 for _ in leaves_of(self.recorder, before)), flags.pop(0))
+        inputs += flags + item
+
+    # ---- afterwards ----------------------------------------------------------------------------------------------
+
+    def _plainly(self) -> Outcome:
+        outcome = Outcome()
+        with self.pieces.support.plainly():
+            for place in self.carried:
+                place.put(with_leaves(self.recorder, place.get(), self.recorder.concrete))
+            if self.items is not None:
+                for item in self.items.items:
+                    if outcome.take(self.body(item)):
+                        break
+            else:
+                assert self.test is not None
+                for rounds in itertools.count():
+                    self.pieces.check_rounds(rounds)
+                    if not self.test() or outcome.take(self.body()):
+                        break
+        known = {place.identity for place in [*self.places, *self._optional_places]}
+        filled = {id(place.get()) for place in [*self.chains, *self.lists]}
+        changed = [place for place, _, _ in self.snapshot.changed() if id(place.holder) not in filled]
+        if any(place.identity not in known for place in changed):
+            raise Abandon(self.site, "a later round changes something that the recorded one does not")
+        return outcome
+
+    def _left(self, node: Node, outcome: Outcome) -> Outcome:
+        """Let the program see what came out of the loop."""
+        tie = Tying(self.pieces, node)
+        broke: Any = outcome.broke
+        for index in range(len(self.carried) + 1):
+            if index == self._flag:
+                broke = tie.named(_BROKE)(bool(outcome.broke))
+            for place in self.carried[index : index + 1]:
+                if outcome.returned and place.identity in self.ending:
+                    place.put(self.befores[place.identity])
+                self.pieces.check_fit(self.site, [self.befores[place.identity], place.get()], self.may_peel)
+                place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
+        for place in self.chains:
+            if not _is_chain(place.get()):
+                raise Abandon(self.site, f"{place.name} holds numbers of different types")
+            place.put(Collected(place.get(), tie.next(place.name), self.recorder, True))
+        for one in self.optional:
+            is_constant = not self.pieces.support.is_array(one.place.get())
+            one.put(self.pieces, self.recorder.resolve(tie.next(one.place.name)), is_constant)
+        for place in self.places:
+            if place not in self.carried:
+                place.put(MISSING)
+        self._collect(node)
+        if self.returned is MISSING:
+            return Outcome(broke)
+        returned = tie.named("returned")(bool(outcome.returned))
+        value = outcome.value if outcome.returned else self.returned
+        return Outcome(broke, returned, with_leaves(self.recorder, value, tie.named("result")))
+
+    def _collect(self, node: Node) -> None:
+        """Let variables hold the lists that the loop has filled, each the value of a node."""
+        index, recorder = self.first_output, self.recorder
+        for place in self.lists:
+            before, now = self.starts[place.identity], place.get()
+            count = self.counts[place.identity]
+            found = [recorder.create(operator.getitem, (node, index + one)) for one in range(count)]
+            index += count
+            whole = found[0] if count == 1 else recorder.create(interleaved, tuple(found))
+            if before:
+                whole = recorder.create(operator.add, (recorder.argument(before), whole))
+            place.put(Collected(now, whole, recorder, place.name in self.sight))
+
+
+@pure
+def interleaved(*lists: list[Any]) -> list[Any]:
+    """The first items of all lists, then their second ones, and so on."""
+    return [item for row in zip(*lists, strict=True) for item in row]
+
+
+def _relied(piece: Piece) -> list[tuple[Any, ...]]:
+    """What a piece relies on: each guard by its value and what is said about it."""
+    return [node.args[1:4] for node in piece.paths.nodes() if node.target is require]
+
+
+def _like(item: Any, arguments: Iterator[Any]) -> Any:
+    """The arguments that stand for an array or number, or for a tuple of these."""
+    return tuple([next(arguments) for _ in item]) if type(item) is tuple else next(arguments)
+
+
+def _is_chain(value: Any) -> bool:
+    """Whether a value is a plain list of numbers of one type."""
+    if type(value) is not list:
+        return False
+    kinds = {type(item.plain) if issubclass(type(item), Scalar) else type(item) for item in value}
+    return len(kinds) == 1 and kinds <= {int, float}
+
+
+def _has_grown(place: Place) -> bool:
+    """Whether a place is an item of a list that was not there before."""
+    return type(place.holder) is list and place.get() is MISSING
+
+
+def _target_of(body: Callable[..., Any]) -> str:
+    """The name of the variable that a round's item goes into, if it is one."""
+    code: Any = body.__code__  # type: ignore[attr-defined]
+    found = [one for one in dis.get_instructions(code) if one.opname.startswith(("STORE", "UNPACK"))]
+    return str(found[0].argval) if found and found[0].opname == "STORE_DEREF" else "item"
+
+
+def _relied_in_branches(node: Node) -> Iterator[Any]:
+    """The operands of a branch that a guard inside one of its sides, or of further branches there, is about."""
+    branch = control_of(node)
+    for body in branch.bodies if isinstance(branch, Branch) else ():
+        outer = dict(zip(inputs_of(body), branch.operands, strict=True))  # type: ignore[union-attr]
+        for inner in body.nodes:
+            found = [*_relied_in_branches(inner), *(inner.args[:1] if inner.target is require else ())]
+            yield from (outer[one] for one in found if isinstance(one, Node) and one in outer)

@@ -1,0 +1,151 @@
+"""Errors that a program raises by itself: ``raise`` and ``assert`` on data are done again by the graph.
+
+An error that leaves the program is a call of ``raise_error`` in the graph, which code writes as ``raise``. Its text may
+be put together from values: it is then a ``Text``, which knows its node. Whether an error leaves the program is read
+off the stack: no function that is running there may be in a block that would catch it, or that does something then.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+from clew.capture.recording.recorder import Scalar
+from clew.capture.state.containers import SIMPLE
+from clew.codegen.statements import written_as_raise, written_as_text
+from clew.errors import ClewError
+from clew.ir.effects import pure
+
+_RAISE = dis.opmap["RAISE_VARARGS"]
+ENTRANCE = "_call"
+"""The function of a capture in which the program runs."""
+
+
+def raise_error(kind: type[BaseException], *args: Any) -> None:
+    """Raise an error, as the captured program does."""
+    raise kind(*args)
+
+
+written_as_raise(raise_error)
+
+
+@pure
+def text_of(template: str, *values: Any) -> str:
+    """A text with values in it, as the captured program puts it together."""
+    return template.format(*values)
+
+
+written_as_text(text_of)
+
+
+class Text(str):
+    """The text of an error in the example, and the node that makes it."""
+
+    __slots__ = ("place",)
+    place: Any
+
+
+def escaped(said: str) -> str:
+    """A text in which no field stands."""
+    return said.replace("{", "{{").replace("}", "}}")
+
+
+def text(recorder: Any, support: Any, template: str, values: list[Any]) -> str:
+    """What an error says, made of values of the graph."""
+    with support.plainly():
+        found = Text(template.format(*map(recorder.concrete, values)))
+    if not values:
+        return str(found)
+    found.place = recorder.create(text_of, (template, *(_shown(recorder, value) for value in values)))
+    return found
+
+
+def _shown(recorder: Any, value: Any) -> Any:
+    """A value as the argument of a node that makes text of it: a shape is one, and not a plain tuple."""
+    made = recorder.argument(value)
+    is_plain = not isinstance(value, tuple) or type(value) is tuple or hasattr(value, "_fields")
+    return made if is_plain else recorder.create(value.__class__, (made,))
+
+
+def record_raise(recorder: Any, made: tuple[Any, ...] | None) -> None:
+    """Let the graph raise an error here; numbers in its text that nobody followed are relied on here alone."""
+    for place, number in recorder.told:
+        recorder.guard(place, number)
+    recorder.create(raise_error, made)
+
+
+def arguments_of(recorder: Any, error: BaseException) -> tuple[Any, ...] | None:
+    """What an error is made of, as arguments of a node; None if the graph cannot make its like."""
+    kind, parts = type(error), error.args
+    own = [base for base in kind.__mro__ if base.__module__ != "builtins"]
+    is_plain = not any(name in vars(base) for base in own for name in ("__init__", "__new__"))
+    is_plain = is_plain and error.__cause__ is None and not vars(error)
+    is_known = all(map(_is_known, parts))
+    if isinstance(error, ClewError) or not is_plain or not is_known:
+        return None
+    return (kind, *(one.place if type(one) is Text else recorder.argument(one) for one in parts))
+
+
+def _is_known(part: Any) -> bool:
+    if type(part) is tuple:
+        return all(_is_known(one) and type(one) is not Text for one in part)
+    return type(part) in (*SIMPLE, Text) or issubclass(type(part), Scalar)
+
+
+def is_raised(error: BaseException) -> bool:
+    """Whether a ``raise`` or ``assert`` has raised an error, and no operation that may have met a stand-in."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_lasti >= 0 and trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
+
+
+def leaves_program() -> bool:
+    """Whether an error that is raised now leaves the program, past all functions that are running."""
+    return not any(_is_covered(frame.f_code, frame.f_lasti) for frame in _running())
+
+
+def _running() -> Iterator[FrameType]:
+    """The frames of the program, and of what it has called, without those of the capture itself."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        is_own = module.partition(".")[0] == "clew"
+        if is_own and frame.f_code.co_name == ENTRANCE:
+            return
+        if not is_own:
+            yield frame
+        frame = frame.f_back
+
+
+def _is_covered(code: CodeType, place: int) -> bool:
+    """Whether an instruction stands in a block that catches errors, or that does something when it is left."""
+    return bool(code.co_exceptiontable) and any(start <= place < end for start, end in _blocks(code))
+
+
+@functools.lru_cache(maxsize=512)
+def _blocks(code: CodeType) -> tuple[tuple[int, int], ...]:
+    """From where to where the blocks of a function reach that an error goes out of."""
+    steps = iter(code.co_exceptiontable)
+    found: list[tuple[int, int]] = []
+    while True:
+        try:
+            start = _number(steps) * 2
+        except StopIteration:
+            return tuple(found)
+        found.append((start, start + _number(steps) * 2))
+        _number(steps), _number(steps)  # where the handler is, and how deep
+
+
+def _number(steps: Iterator[int]) -> int:
+    """The next number of a table: six bits in each byte, the seventh says that there are more."""
+    step = next(steps)
+    value = step & 63
+    while step & 64:
+        step = next(steps)
+        value = value << 6 | step & 63
+    return value

@@ -1,0 +1,514 @@
+"""The loops and branches of one run: which of them become nodes, and which Python runs as they are."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from types import FrameType, FunctionType
+from typing import Any
+
+from clew.capture.control_flow.body_recorder import Abandon, Piece, PieceRecorder, Site, Support
+from clew.capture.control_flow.branches import Branch, chosen, number_read_by
+from clew.capture.control_flow.loops import Iteration, Loop, Sets
+from clew.capture.control_flow.paths import Paths
+from clew.capture.control_flow.raising import escaped, leaves_program, text
+from clew.capture.control_flow.rewrite import Rewrites
+from clew.capture.control_flow.runtime import Outcome
+from clew.capture.guards.notes import MISSING
+from clew.capture.recording.list_proxies import Collected, Parts, Walk
+from clew.capture.recording.recorder import Recorder, Scalar
+from clew.capture.restart import Restart
+from clew.capture.state.reach_cache import names_stored
+from clew.capture.state.snapshot import Reached, Snapshot
+from clew.ir.effects import pure
+from clew.ir.node import Node
+from clew.ir.source import user_frame
+
+
+@pure
+def has_items(values: Any) -> bool:
+    """Whether there is anything to walk."""
+    return next(iter(values), has_items) is not has_items
+
+
+@pure
+def first_item(values: Any) -> Any:
+    """What a walk begins with."""
+    return next(iter(values))
+
+
+@pure
+def rest_of(values: Any) -> Any:
+    """A walk without its first item."""
+    return list(itertools.islice(values, 1, None))
+
+
+@pure
+def groups_of(items: Any, place: int) -> list[tuple[Any, list[Any]]]:
+    """What ``itertools.groupby`` gives for items that are grouped by one of their parts, each group as a list."""
+    return [(key, list(group)) for key, group in itertools.groupby(items, operator.itemgetter(place))]
+
+
+@pure
+def keys_of(groups: list[tuple[Any, list[Any]]]) -> tuple[Any, ...]:
+    """The keys of groups, one after the other."""
+    return tuple([key for key, _ in groups])
+
+
+def _function_of(frame: FrameType) -> FunctionType | None:
+    """The function or method of a module's that a frame runs, if it is found under its name."""
+    first, *rest = frame.f_code.co_qualname.split(".")
+    found: Any = frame.f_globals.get(first)
+    for name in rest:
+        found = vars(found).get(name) if isinstance(found, type) else None
+    return found if isinstance(found, FunctionType) and found.__code__ is frame.f_code else None
+
+
+class Progress:
+    """What earlier runs of a program have found out about its loops and branches."""
+
+    def __init__(self) -> None:
+        self.rewrites = Rewrites()
+        self.abandoned: dict[Site, str] = {}
+        """Pieces that cannot be recorded, and why."""
+        self.peeled: set[Site] = set()
+        """Loops whose first round is not one of the node's."""
+        self.repeated: set[Site] = set()
+        """Peeled loops that one run meets more than once."""
+        self.opened: set[Site] = set()
+        """Loops of which the number of rounds is known, but that ask for data inside."""
+
+        self._lines: dict[Site, int] = {}
+
+    def site(self, filename: str, function: int, number: int, line: int) -> Site:
+        """The place of a loop or branch, which stands in this line."""
+        found = (filename, function, number)
+        self._lines[found] = line
+        return found
+
+    def reason_at(self, filename: str, line: int) -> str:
+        """Why the loop or branch in this line was given up, if one was."""
+        found = (why for site, why in self.abandoned.items() if site[0] == filename and self._lines.get(site) == line)
+        return next(found, "")
+
+    def give_up(self, found: Abandon) -> None:
+        """A piece could not be recorded."""
+        if found.peel:
+            self.peeled.add(found.site)
+        else:
+            self.abandoned[found.site] = found.why
+
+
+_KEYWORDS = {(zip, "strict"): True, (enumerate, "start"): 0}
+"""Plain values of the kinds that arguments by name may have in what is walked."""
+
+
+class _Unrolled:
+    """A block in which a loop is the innermost one that Python runs."""
+
+    def __init__(self, loops: list[Site], site: Site) -> None:
+        self.loops = loops
+        self.site = site
+
+    def __enter__(self) -> None:
+        self.loops.append(self.site)
+
+    def __exit__(self, *error: object) -> None:
+        self.loops.pop()
+
+
+class Regions:
+    """What ``RUNTIME`` asks during one run of a program."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        support: Support,
+        progress: Progress,
+        variables: Callable[[], Iterable[tuple[Any, str]]],
+    ) -> None:
+        self.recorder: Any = recorder
+        self.support = support
+        self.progress = progress
+        self.rewrites = progress.rewrites
+        self.variables = variables
+        self._unrolled: list[Site] = []
+        self._begun: set[Site] = set()
+        """Loops of which this run has asked whether there is a first round."""
+        self.were_used = False
+        self._around: Reached | None = None
+        """What the latest snapshot has read around the functions that are running."""
+        self.raised: BaseException | None = None
+        self.pieces = PieceRecorder(recorder, support)
+        self.recorder.reason_at = progress.reason_at
+
+    def before_question(self, is_of_modes: bool = False) -> None:
+        """The program asks for data: the function that asks is rewritten first, if it can be and is not yet."""
+        frame = user_frame(1)
+        if frame is not None and self.rewrites.is_wanted(frame.f_code, is_for_modes=is_of_modes):
+            self.start_over()
+        if not is_of_modes:
+            self._open_loop()
+
+    def before_fact(self) -> None:
+        """The program asks for a dtype: a branch on it is one of the graph, as one on a mode is; not in a function that
+        sets attributes, whose first call may set what later calls go by."""
+        frame = user_frame(1) if self._is_on() else None
+        function = None if frame is None else _function_of(frame)
+        if function is not None and names_stored([function]):
+            return
+        if function is not None:
+            self.rewrites.meet(function)
+        if frame is not None:
+            self.before_question(is_of_modes=True)
+
+    def _open_loop(self) -> None:
+        """A loop that Python runs asks for data inside: it shall be a node, if it can be."""
+        if self._unrolled and self._unrolled[-1] not in self.progress.opened | self.progress.abandoned.keys():
+            self.progress.opened.add(self._unrolled[-1])
+            self.start_over()
+
+    def before_guard(self, is_on_data: bool) -> None:
+        """The program relies on a number that shall be free: the function that does is rewritten first.
+
+        If the number is not on data, that is done only for the sake of a loop.
+        """
+        if not self._is_on() or not (is_on_data or self.support.opens_loops):
+            return
+        frame = user_frame(1)
+        if frame is not None and frame.f_code.co_name == "<listcomp>":
+            frame = frame.f_back
+        if frame is not None and self.rewrites.is_wanted(frame.f_code, 0 if is_on_data else frame.f_lineno):
+            self.start_over()
+
+    def start_over(self) -> None:
+        """End the run: the next one begins with what was found out."""
+        self.raised = Restart()
+        raise self.raised
+
+    def unrolled(self, number: int, iterable: Any) -> Any:
+        """A loop that Python runs round by round; if it is one that could be a node, it is one as soon as it asks."""
+        could_be = self._is_on() and (iterable is None or type(iterable) is range)
+        return _Unrolled(self._unrolled, self._site(number)) if could_be else nullcontext()
+
+    def check(self) -> None:
+        """Raise again what the program may have caught."""
+        if self.raised is not None:
+            raise self.raised
+
+    def _site(self, number: int) -> Site:
+        frame = user_frame(3)
+        if frame is None:
+            return ("", 0, number)
+        return self.progress.site(frame.f_code.co_filename, frame.f_code.co_firstlineno, number, frame.f_lineno)
+
+    def _is_on(self) -> bool:
+        recorder = self.recorder
+        return (
+            recorder.paths is not None
+            and recorder.open
+            and not recorder.depth
+            and not (recorder.bodies.is_in_function or recorder.needs_identity)
+        )
+
+    def _snapshot(self, site: Site) -> Snapshot:
+        self.were_used = True
+        snapshot = Snapshot(self._is_leaf, list(self.variables()), self._around)
+        self._around = snapshot.around
+        if not snapshot.is_whole:
+            raise Abandon(site, "the program holds an iterator, which cannot be set back")
+        return snapshot
+
+    def _is_leaf(self, value: Any) -> bool:
+        return issubclass(type(value), Scalar) or bool(self.recorder.is_array(value))
+
+    # ---- branches ------------------------------------------------------------------------------------------------
+
+    def is_branch_on_data(self, number: int, test: Any) -> bool:
+        """Whether a branch is one of the graph."""
+        if not self._is_on():
+            return False
+        if self.support.is_of_modes(test):
+            return self.is_branch_on_mode(number, test)
+        if not self.support.is_data(test):
+            return False
+        site = self._site(number)
+        return not self.rewrites.is_for_modes(site) and site not in self.progress.abandoned
+
+    def is_branch_on_mode(self, number: int, test: Any) -> bool:
+        """Whether a branch is one of the graph because a mode decides it, and nothing has told which it is."""
+        if not self._is_on() or not self.support.is_of_modes(test):
+            return False
+        is_known = self.recorder.paths.knows(self.recorder.argument(test))
+        return not is_known and self._site(number) not in self.progress.abandoned
+
+    def branch(
+        self,
+        number: int,
+        test: Any,
+        then: Any,
+        other: Any,
+        names: Iterable[str] = (),
+        live: Iterable[str] = (),
+        turns: bool = True,
+    ) -> Any:
+        """A branch on data becomes one node."""
+        numbers = () if names else [number_read_by(side, self.support.attribute) for side in (then, other)]
+        if len({type(one) for one in numbers}) == 1 and MISSING not in numbers:
+            predicate = self.recorder.argument(test)
+            return chosen(self.recorder, predicate, tuple(numbers), self.support.truth(test))
+        if not self.support.is_of_modes(test):
+            self._open_loop()
+        site = self._site(number)
+        return Branch(self.pieces, site, test, then, other, self._snapshot(site)).record(names, live, turns)
+
+    def is_number(self, value: Any) -> bool:
+        """Whether a value is a number that comes from data."""
+        return self._is_on() and issubclass(type(value), Scalar) and self.support.is_data(value)
+
+    def _is_asked(self, value: Any) -> bool:
+        """Whether the truth of a value is one of the graph."""
+        return self._is_on() and (self.support.is_data(value) or self.support.is_of_modes(value))
+
+    def contained(self, value: Any, group: Any) -> Any:
+        """Whether a dtype is one of a group, as a number of the graph; None if the value is none."""
+        if not self._is_on() or not self.support.is_fact(value):
+            return None
+        if not all(type(one) is type(value.plain) for one in group):
+            return None
+        node = self.recorder.create(operator.contains, (tuple(group), self.recorder.argument(value)))
+        return self.recorder.result(value.plain in group, node)
+
+    def truth(self, value: Any) -> Any:
+        """``bool(value)``, a node if the value comes from data."""
+        if not self._is_asked(value) or type(self.recorder.concrete(value)) is bool:
+            return value
+        node = self.recorder.create(bool, (self.recorder.argument(value),))
+        return self.recorder.result(self.support.truth(value), node)
+
+    def negated(self, value: Any) -> Any:
+        """``not value``, a node if the value comes from data."""
+        if not self._is_asked(value):
+            return not value
+        node = self.recorder.create(operator.not_, (self.recorder.argument(value),))
+        return self.recorder.result(not self.support.truth(value), node)
+
+    def text(self, pieces: tuple[str, ...], values: tuple[Any, ...]) -> str:
+        """What an error says that leaves the program: a node makes it of the arrays and numbers in it."""
+        if not self._is_on() or not leaves_program():
+            return "".join(pieces).format(*values)
+        followed = [any(map(self._is_leaf, one if isinstance(one, tuple) else (one,))) for one in values]
+        fixed = [
+            piece if is_followed else escaped(piece.format(value))
+            for piece, value, is_followed in zip(pieces, values, followed, strict=False)
+        ]
+        shown = list(itertools.compress(values, followed))
+        return text(self.recorder, self.support, "".join(fixed) + pieces[-1], shown)
+
+    # ---- loops ---------------------------------------------------------------------------------------------------
+
+    def is_loop_on_data(self, number: int, test: Any, rounds: int) -> bool:
+        """Whether a ``while`` is one of the graph from here on: its test is tried, and undone."""
+        self.pieces.check_rounds(rounds)
+        site = self._site(number)
+        progress = self.progress
+        if not self._is_on() or site in progress.abandoned or (site in progress.peeled and not rounds):
+            return False
+        if site in progress.opened:
+            return True
+        piece = Piece(site, test, Paths(self.recorder.bodies), self._snapshot(site))
+        (end,) = self.pieces.ends(piece, most=1)
+        return piece.paths.has_questions or self.support.is_data(end.value)
+
+    def loop(self, number: int, test: Any, body: Any, names: Sets, wants_broke: bool) -> Outcome:
+        """A ``while`` on data becomes one node."""
+        site = self._site(number)
+        loop = Loop(self.pieces, site, test, body, names)
+        return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))
+
+    def iterate(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """``range``, ``enumerate`` or ``zip``; of traced numbers, or of what is open ended, so is it."""
+        is_made = any(function is one for one in (range, enumerate, zip))
+        parts = None if is_made else self.support.parts(function, args, kwargs)
+        if parts is not None and self._is_on() and self._opens(parts[1]):
+            target, array, others, items = parts
+            place = self.recorder.create(target, (self.recorder.argument(array), *others))
+            plainly = None if self.recorder.dynamic else lambda: function(*args, **kwargs)
+            return Iteration(place, items, None, [array], plainly)
+        if kwargs and not all(type(_KEYWORDS.get((function, name))) is type(one) for name, one in kwargs.items()):
+            return function(*map(self.walked, args), **kwargs)
+        if function is range and self._is_on():
+            args = tuple([self.support.index(one) if self.support.is_array(one) else one for one in args])
+        is_range_of_array = function is range and any(map(self.support.is_array, args))
+        if not self._is_on() or is_range_of_array or not any(self._is_walked(value) for value in args):
+            return self.support.plain_range(*args) if function is range else function(*map(self.walked, args), **kwargs)
+        if not all(map(self._can_be_walked, args)):
+            return function(*map(self.walked, args), **kwargs)
+        items = [self._items(value) for value in args]
+        if kwargs.get("strict") and len(set(map(len, items))) > 1:  # it fails after some rounds, as it does in Python
+            return function(*map(self.walked, args), **kwargs)
+        place = self.recorder.create(function, tuple(self._argument(value) for value in args), kwargs)
+        plainly = None if self._is_free(args) else lambda: self._plainly(function, args, kwargs)
+        start = (0 if len(items) == 1 else items[0]) if function is range else None
+        return Iteration(place, list(function(*items, **kwargs)), start, self._arrays(args), plainly)
+
+    def _is_free(self, args: Iterable[Any]) -> bool:
+        """Whether some of what is walked is free by itself, and not only for the sake of the loop."""
+        if self.recorder.dynamic:
+            return True
+        numbers = [value for value in args if issubclass(type(value), Scalar)]
+        inner = [value for value in args if isinstance(value, Iteration)]
+        return any(map(self.support.is_data, numbers)) or any(value.plainly is None for value in inner)
+
+    def _plainly(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What Python walks if no node does."""
+        given = [
+            value.plainly() if isinstance(value, Iteration) and value.plainly else self.walked(value) for value in args
+        ]
+        return self.support.plain_range(*given) if function is range else function(*given, **kwargs)
+
+    def listed(self, array: Any, unpacks: bool, gives_parts: bool) -> Any:
+        """A list out of an array that may have any length; None if it may not."""
+        found = self.support.as_list(array, unpacks) if self._is_on() and self.support.is_array(array) else None
+        if found is not None:
+            found.gives_parts = gives_parts
+        return found
+
+    def grouped(self, function: Any, items: Any, place: int) -> Any:
+        """The groups of what a node walks, of whatever lengths: how many there are, and their keys, are relied on."""
+        if function is not itertools.groupby or not self._is_on() or not isinstance(items, Iteration):
+            return None
+        recorder = self.recorder
+        groups = groups_of(items.items, place)
+        if not all(type(key) in (int, bool) for key in keys_of(groups)):
+            return None
+        node = recorder.create(groups_of, (recorder.resolve(items.place), place))
+        recorder.guard(recorder.create(keys_of, (node,)), keys_of(groups))
+        lists = [recorder.create(operator.getitem, (node, index)) for index in range(len(groups))]
+        return [
+            (key, Collected(items, recorder.create(operator.getitem, (one, 1)), recorder))
+            for (key, items), one in zip(groups, lists, strict=True)
+        ]
+
+    def repeated(self, items: list[Any], count: Any) -> Any:
+        """A list that is repeated, which may have any length; None if it may not."""
+        return self.support.repeated(items, count) if self._is_on() else None
+
+    def walk(self, function: Any, values: Any) -> Any:
+        """An iterator over an array or a list of any length, whose position is state that a piece may change."""
+        if function is not iter or not self._is_on() or isinstance(values, Scalar) or not self._is_walked(values):
+            return None
+        return Walk(self.recorder, values, self.support.rows(values) if self.support.is_array(values) else None)
+
+    def _arrays(self, args: Iterable[Any]) -> list[Any]:
+        """The arrays among what is walked."""
+        inner = [array for value in args if isinstance(value, Iteration) for array in value.arrays]
+        return [*inner, *filter(self.support.is_array, args)]
+
+    def _is_walked(self, value: Any) -> bool:
+        if self.support.is_array(value):
+            return self._opens(value)
+        opens = self.recorder.dynamic or self.support.opens_loops
+        is_number = issubclass(type(value), Scalar)
+        is_whole = isinstance(value, (Collected, Parts)) and value.is_whole
+        return isinstance(value, Iteration) or is_whole or (is_number and (opens or self.support.is_data(value)))
+
+    def _opens(self, array: Any) -> bool:
+        """Whether a loop over an array is one of the graph."""
+        return bool(self.recorder.dynamic or (self.support.opens_loops and not self.support.is_constant(array)))
+
+    def _can_be_walked(self, value: Any) -> bool:
+        """Whether a node can stand for what is walked."""
+        is_number = issubclass(type(value), Scalar) or type(value) is int
+        is_whole = isinstance(value, (Collected, Parts)) and value.is_whole
+        is_walkable = isinstance(value, Iteration) or type(value) is range or self.support.is_array(value)
+        return is_number or is_whole or is_walkable
+
+    def _items(self, value: Any) -> Any:
+        if isinstance(value, Iteration):
+            return value.items
+        return self.support.rows(value) if self.support.is_array(value) else self.recorder.concrete(value)
+
+    def _argument(self, value: Any) -> Any:
+        return value.place if isinstance(value, Iteration) else self.recorder.argument(value)
+
+    def is_open_ended(self, number: int, iterable: Any) -> bool:
+        """Whether a ``for`` is one of the graph."""
+        site = self._site(number)
+        if not self._is_on() or site in self.progress.abandoned:
+            return False
+        is_list = isinstance(iterable, (Collected, Parts)) and iterable.is_whole
+        is_dynamic = self._opens(iterable) if self.support.is_array(iterable) else is_list
+        opened = type(iterable) is range and site in self.progress.opened
+        return isinstance(iterable, Iteration) or is_dynamic or opened
+
+    def walked(self, iterable: Any) -> Any:
+        """What Python walks; items that a node would have given are relied on."""
+        if not isinstance(iterable, Iteration):
+            return iterable
+        if iterable.plainly is not None:
+            return iterable.plainly()
+        self.support.listed(iterable.arrays)
+        node = self.recorder.resolve(iterable.place)
+        found = self.recorder.create(list, (node,))
+        self.recorder.guard(self.recorder.create(len, (found,)), len(iterable.items))
+        return self.recorder.result(iterable.items, found)
+
+    def _walk_of(self, numbers: range, example: Any = None) -> Iteration:
+        """A range of plain numbers as what a node walks."""
+        node = self.recorder.create(range, (numbers.start, numbers.stop, numbers.step))
+        return Iteration(node, list(numbers), example)
+
+    def _has_items(self, site: Site, node: Node) -> bool:
+        """Whether there is a first round: a question, since what a loop without any leaves may be of another kind; in
+        a loop that is met again and again, a guard."""
+        if site in self._begun:
+            self.progress.repeated.add(site)
+            self.start_over()
+        if site in self.progress.repeated:
+            self.recorder.guard(node, True)
+            return True
+        self._begun.add(site)
+        return bool(self.recorder.truth(node, True, is_data=True, is_fixed=True))
+
+    def loop_over(
+        self,
+        number: int,
+        items: Any,
+        body: Any,
+        names: Sets,
+        wants_broke: bool,
+        sight: tuple[str, ...],
+        chains: tuple[str, ...],
+    ) -> Outcome:
+        """A ``for`` over what is open ended becomes one node; in sight are lists that may have any length."""
+        site = self._site(number)
+        is_own_wish = not self.recorder.dynamic and not (isinstance(items, Iteration) and items.plainly is None)
+        known = items if type(items) is range else None
+        if known is not None:
+            items = None if site in self.progress.peeled and len(known) else self._walk_of(known)
+        elif isinstance(items, (Collected, Parts)):
+            items = Iteration(self.recorder.argument(items), list(self.recorder.concrete(items)))
+        elif self.support.is_array(items):
+            items = Iteration(self.recorder.argument(items), self.support.rows(items), arrays=[items])
+        peels = site in self.progress.peeled
+        if peels and known is not None and len(known):  # how many rounds there are is known: so is the first one
+            outcome = Outcome()
+            if outcome.take(body(known[0])):
+                return outcome
+            items, peels = self._walk_of(known[1:], known[0]), False
+        if items.example is None or (peels and not items.items):
+            raise Abandon(site, "there is no item to record a round with")
+        if peels:
+            self.support.listed(items.arrays)
+            node, example = self.recorder.create(list, (self.recorder.resolve(items.place),)), items.example
+            outcome = Outcome()
+            if not self._has_items(site, self.recorder.create(has_items, (node,))):
+                return outcome
+            if outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,))))):
+                return outcome
+            items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)
+        loop = Loop(self.pieces, site, None, body, names, items, sight, is_own_wish, chains)
+        return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))

@@ -1,0 +1,259 @@
+"""What rewritten functions call: each loop, branch and condition of the user's is one call of ``RUNTIME``.
+
+Outside of captures, and wherever nothing is asked of data, it does what Python does. Inside of a capture it hands loops
+and branches on data to the ``Regions`` of that capture.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from clew.capture.recording.list_proxies import Collected
+from clew.capture.state.snapshot import cells_of
+
+current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_regions", default=None)
+"""The regions of the capture that is recording in this context."""
+
+Names = tuple[str, ...]
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge, "Eq": operator.eq,
+    "NotEq": operator.ne, "Is": operator.is_, "IsNot": operator.is_not, "In": lambda one, other: one in other,
+    "NotIn": lambda one, other: one not in other,
+}  # fmt: skip
+
+
+def unrolled(regions: Any, number: int, iterable: Any = None) -> Any:
+    """A block in which Python runs a loop round by round."""
+    return contextlib.nullcontext() if regions is None else regions.unrolled(number, iterable)
+
+
+def before_guard(recorder: Any, is_on_data: bool) -> None:
+    """The program relies on a whole number: perhaps a loop does, whose function can be rewritten."""
+    regions = current.get()
+    if regions is not None and regions.recorder is recorder:
+        regions.before_guard(is_on_data)
+
+
+def before_fact(recorder: Any) -> None:
+    """The program asks for a dtype: perhaps in a branch, whose function can be rewritten."""
+    regions = current.get()
+    if regions is not None and regions.recorder is recorder:
+        regions.before_fact()
+
+
+class Returned:
+    """What a body gives back for a ``return`` of the function around it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Outcome:
+    """How a loop has ended."""
+
+    def __init__(self, broke: Any = False, returned: Any = False, value: Any = None) -> None:
+        self.broke = broke
+        self.returned = returned
+        self.value = value
+
+    def take(self, result: Any) -> bool:
+        """Note what a round gave back; whether the loop ends there."""
+        if isinstance(result, Returned):
+            self.broke, self.returned, self.value = True, True, result.value
+        elif result is not None:
+            self.broke = True
+        return result is not None
+
+
+class Runtime:
+    """The one object that rewritten functions hold."""
+
+    BREAK = object()
+    ASSERTION_ERROR = AssertionError
+
+    @staticmethod
+    def returned(value: Any) -> Returned:
+        """A ``return`` inside of a body."""
+        return Returned(value)
+
+    @staticmethod
+    def while_(
+        number: int, test: Any, body: Any, names: Names, live: Names, again: Names, ending: Names, wants: bool
+    ) -> Outcome:
+        """A ``while``: it sets ``names``; of these ``live`` may be read after it, ``again`` in a next round or then.
+
+        Those that end with the function are ``ending``.
+        """
+        regions = current.get()
+        outcome = Outcome()
+        rounds = 0
+        while True:
+            if regions is not None and regions.is_loop_on_data(number, test, rounds):
+                return regions.loop(number, test, body, (names, live, again, ending), wants)  # type: ignore[no-any-return]
+            with unrolled(regions, number):
+                if not test() or outcome.take(body()):
+                    return outcome
+            rounds += 1
+
+    @staticmethod
+    def for_(
+        number: int,
+        iterable: Any,
+        body: Any,
+        names: Names,
+        live: Names,
+        again: Names,
+        ending: Names,
+        wants: bool,
+        sight: Names = (),
+        chains: Names = (),
+    ) -> Outcome:
+        """A ``for``; the lists of the variables in ``sight`` may have any length, the ``chains`` at each round."""
+        regions = current.get()
+        outcome = Outcome()
+        if regions is not None and regions.is_open_ended(number, iterable):
+            sets, seen = (names, live, again, ending), (sight, chains)
+            return regions.loop_over(number, iterable, body, sets, wants, *seen)  # type: ignore[no-any-return]
+        with unrolled(regions, number, iterable):
+            for item in iterable if regions is None else regions.walked(iterable):
+                if outcome.take(body(item)):
+                    break
+        return outcome
+
+    def collected(self, number: int, name: str, iterable: Any, each: Any) -> Any:
+        """A list comprehension; ``each`` appends one item to the list that the variable of this name holds."""
+        place = cells_of(each)[name]
+        place.cell_contents = []
+        self.for_(number, iterable, each, (), (), (), (), False, (name,))
+        found, place.cell_contents = place.cell_contents, None
+        return found
+
+    @staticmethod
+    def listed(array: Any, unpacks: bool, gives_parts: bool = False) -> Any:
+        """``array.tolist()``, which stays in sight; with ``unpacks`` each row is taken apart at once. What torch takes
+        apart by it may be seen by others if it ``gives_parts``."""
+        regions = current.get()
+        found = None if regions is None else regions.listed(array, unpacks, gives_parts)
+        return array.tolist() if found is None else found
+
+    @staticmethod
+    def grouped(function: Any, items: Any, key: Any, place: int) -> Any:
+        """``itertools.groupby(items, lambda item: item[place])``, of which each group is made a list at once."""
+        regions = current.get()
+        found = None if regions is None else regions.grouped(function, items, place)
+        return function(items if regions is None else regions.walked(items), key) if found is None else found
+
+    @staticmethod
+    def copied(function: Any, items: Any) -> Any:
+        """``list(items)``, of a group, which nobody else holds."""
+        is_own = function is list or str(getattr(function, "__module__", "")).startswith("clew.")
+        return items if type(items) is Collected and is_own else function(iter(items))
+
+    @staticmethod
+    def repeated(items: list[Any], count: Any) -> Any:
+        """``items * count``, a list that stays in sight."""
+        regions = current.get()
+        found = None if regions is None else regions.repeated(items, count)
+        return items * count if found is None else found
+
+    @staticmethod
+    def walk(function: Any, values: Any) -> Any:
+        """``iter(values)``, of which only the next item is asked for."""
+        regions = current.get()
+        found = None if regions is None else regions.walk(function, values)
+        return function(values) if found is None else found
+
+    @staticmethod
+    def text(pieces: tuple[str, ...], *values: Any) -> str:
+        """What an error says: a text in pieces, each with a field for one of the values, and what follows them."""
+        regions = current.get()
+        return "".join(pieces).format(*values) if regions is None else regions.text(pieces, values)
+
+    @staticmethod
+    def if_(number: int, test: Any, then: Any, other: Any, names: Names, live: Names) -> None:
+        """An ``if`` that is left at its end."""
+        regions = current.get()
+        if regions is not None and regions.is_branch_on_data(number, test):
+            regions.branch(number, test, then, other, names, live)
+        elif test:
+            then()
+        else:
+            other()
+
+    @staticmethod
+    def leave(number: int, test: Any, then: Any, other: Any, names: Names) -> Any:
+        """An ``if`` of which each side ends with what the function gives; a node if a mode is asked for."""
+        regions = current.get()
+        if regions is not None and regions.is_branch_on_mode(number, test):
+            return regions.branch(number, test, then, other, names)
+        return then() if test else other()
+
+    @staticmethod
+    def choose(number: int, test: Any, then: Any, other: Any, turns: bool = True) -> Any:
+        """``then if test else other``."""
+        regions = current.get()
+        if regions is not None and regions.is_branch_on_data(number, test):
+            return regions.branch(number, test, then, other, turns=turns)
+        return then() if test else other()
+
+    def and_(self, number: int, value: Any, other: Any) -> Any:
+        """``value and other``."""
+        return self.choose(number, value, other, lambda: value, False)
+
+    def or_(self, number: int, value: Any, other: Any) -> Any:
+        """``value or other``."""
+        return self.choose(number, value, lambda: value, other, False)
+
+    def all_(self, number: int, value: Any, other: Any) -> Any:
+        """``value and other`` where only the truth is asked."""
+        return self.choose(number, value, lambda: truth(other()), lambda: False, False)
+
+    def any_(self, number: int, value: Any, other: Any) -> Any:
+        """``value or other`` where only the truth is asked."""
+        return self.choose(number, value, lambda: True, lambda: truth(other()), False)
+
+    def compare(self, number: int, names: tuple[str, ...], left: Any, *rest: Any) -> Any:
+        """A chain of comparisons: each value is computed once, and only if those before hold."""
+        right = rest[0]()
+        found = _COMPARISONS[names[0]](left, right)
+        if len(rest) == 1:
+            return found
+        return self.and_(number * 1000 + len(rest), found, lambda: self.compare(number, names[1:], right, *rest[1:]))
+
+    def contained(self, number: int, value: Any, group: Any) -> Any:
+        """``value in group``, of numbers or dtypes; a traced number is compared with one after the other."""
+        regions = current.get()
+        found = None if regions is None else regions.contained(value, group)
+        if found is not None or regions is None or not regions.is_number(value):
+            return value in group if found is None else found
+        return self._is_one_of(number * 1000, value, list(group))
+
+    def _is_one_of(self, number: int, value: Any, group: list[Any]) -> Any:
+        found, rest = value == group[0], group[1:]
+        return self.any_(number, found, lambda: self._is_one_of(number + 1, value, rest)) if rest else found
+
+    @staticmethod
+    def not_(value: Any) -> Any:
+        """``not value``."""
+        regions = current.get()
+        return regions.negated(value) if regions is not None else not value
+
+    @staticmethod
+    def iterate(function: Any, *args: Any, **kwargs: Any) -> Any:
+        """``range``, ``enumerate`` or ``zip`` of these, or the parts of an array."""
+        regions = current.get()
+        return function(*args, **kwargs) if regions is None else regions.iterate(function, args, kwargs)
+
+
+def truth(value: Any) -> Any:
+    """The truth of a value: a number of the graph if it comes from data."""
+    regions = current.get()
+    return bool(value) if regions is None else regions.truth(value)
+
+
+RUNTIME = Runtime()

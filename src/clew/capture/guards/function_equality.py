@@ -1,0 +1,100 @@
+"""Functions that are made anew for each call, and do the same: lambdas, inner functions, partials, bound methods.
+
+Two of them are alike if they run the same code in the same module, and hold the same: equal plain values, and otherwise
+the very same objects, in closures, default values and arguments that are fixed. What a bound method belongs to may be
+followed by others, and does not count then.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+from clew.capture.state.containers import SIMPLE
+
+_DEPTH = 4
+
+
+class _Same:
+    """An object that only itself is equal to."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Same and other.value is self.value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Likeness:
+    """A function as it was during the capture."""
+
+    def __init__(self, function: Any, follows_owner: bool) -> None:
+        self.function = function
+        self.follows_owner = follows_owner
+        self.picture = self.of(function)
+
+    def of(self, function: Any) -> Any:
+        """What must be equal in a function that does the same."""
+        if type(function) is MethodType and self.follows_owner:
+            return MethodType, _picture(function.__func__, _DEPTH)
+        return _picture(function, _DEPTH)
+
+    def __repr__(self) -> str:
+        return getattr(self.function, "__qualname__", None) or repr(self.function)
+
+
+def has_likeness(value: Any) -> bool:
+    """Whether another function may stand for this one, if it is like it: it carries no attributes of its own."""
+    return type(value) is MethodType or (type(value) in (FunctionType, functools.partial) and not vars(value))
+
+
+def cells_of(value: Any, depth: int = _DEPTH) -> Iterator[CellType]:
+    """The variables of closures that a function, and those that it holds, may set."""
+    if type(value) is MethodType:
+        value = value.__func__
+    parts: tuple[Any, ...] = ()
+    if type(value) is functools.partial:
+        parts = (value.func, *value.args, *value.keywords.values())
+    elif type(value) is FunctionType:
+        yield from value.__closure__ or ()
+        parts = (*map(_content, value.__closure__ or ()), *(value.__defaults__ or ()))
+    elif type(value) is tuple:
+        parts = value
+    for part in parts if depth else ():
+        yield from cells_of(part, depth - 1)
+
+
+def _picture(value: Any, depth: int) -> Any:
+    kind = type(value)
+    if kind in (float, complex):  # a zero has a sign, and no NaN is equal to itself
+        return kind, repr(value)
+    if kind in SIMPLE:
+        return kind, value
+    if depth == 0:
+        return _Same(value)
+    if kind is tuple:
+        return tuple, [_picture(part, depth - 1) for part in value]
+    if kind is MethodType:
+        return kind, _picture(value.__func__, depth), _Same(value.__self__)
+    if kind is functools.partial and not vars(value):
+        held = (value.args, tuple(value.keywords), tuple(value.keywords.values()))
+        return kind, _picture(value.func, depth - 1), _picture(held, depth)
+    if kind is not FunctionType or vars(value):
+        return _Same(value)
+    named = value.__kwdefaults__ or {}
+    fixed = (value.__defaults__ or (), tuple(named), tuple(named.values()))
+    closure = tuple(map(_content, value.__closure__ or ()))
+    return kind, _Same(value.__code__), _Same(value.__globals__), _picture((fixed, closure), depth)
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return _Same

@@ -1,0 +1,343 @@
+"""What a value of a graph computes, as a guard says it: ``x.shape[1] <= 512``."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from types import CellType
+from typing import Any
+
+from clew.capture.guards.function_equality import Likeness, has_likeness
+from clew.capture.guards.saved_variables import ABSENT, Place, Saved, place_of, saved
+from clew.capture.state.containers import SIMPLE, attributes_of, is_of_library, same_part
+from clew.capture.state.memory import Memory, below
+from clew.codegen.guards import WRITERS, Condition, Subject, type_test
+from clew.errors import GuardError
+from clew.ir.effects import pure
+from clew.ir.guards import EQUALS, TYPE, Guard, Test, guard, register, same_answer, spelled
+from clew.ir.node import Node
+
+expression_of = spelled
+
+
+def describe(node: Node, answer: Any) -> str:
+    """A guard in Python's notation: an expression, or ``not`` of it."""
+    return EQUALS.text(expression_of(node), answer)
+
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
+"""Stands where a variable or an attribute has no value."""
+STANDING: set[type] = set()
+"""Classes of what stands in a variable for its value while a program is captured."""
+
+
+def require(value: Any, expected: Any, assumption: str, place: str = "", why: str = "") -> None:
+    """The program relied on ``value`` being this; ``why`` no other way was captured, if that is known."""
+    _require("equals", value, expected, assumption)
+
+
+def require_either(value: Any, expected: tuple[Any, ...], assumption: str, place: str = "", why: str = "") -> None:
+    """On ``value`` being one of several that the program does the same with."""
+    _require("either", value, expected, assumption)
+
+
+def require_way(value: bool, expected: bool, assumption: str, place: str = "", why: str = "") -> None:
+    """On the way that was captured: in the place of another one, ``value`` is the truth that is not ``expected``."""
+    _require("equals", value, expected, assumption)
+
+
+def require_same(value: Any, expected: Any, assumption: str, place: str = "") -> None:
+    """On ``value`` being the very object."""
+    _require("is", value, expected, assumption)
+
+
+def require_length(value: Any, expected: int, assumption: str, place: str = "") -> None:
+    """On a container having as many items."""
+    _require("length", value, expected, assumption)
+
+
+def require_keys(value: Any, expected: tuple[Any, ...], assumption: str, place: str = "") -> None:
+    """On a dict having the same keys in the same order."""
+    _require("keys", value, expected, assumption)
+
+
+def require_attributes(value: Any, expected: tuple[str, ...], assumption: str, place: str = "") -> None:
+    """On an object having the same attributes in the same order."""
+    _require("attributes", value, expected, assumption)
+
+
+def require_other_attributes(value: Any, expected: Any, assumption: str, place: str = "") -> None:
+    """On an object having the same attributes, apart from those that the program sets by itself."""
+    _require("other_attributes", value, expected, assumption)
+
+
+def require_type(value: Any, expected: type, assumption: str, place: str = "") -> None:
+    """On a value being of the same class."""
+    _require("type", value, expected, assumption)
+
+
+def require_array(value: Any, expected: type, assumption: str, place: str = "") -> None:
+    """On an array being of the same class."""
+    _require("array", value, expected, assumption)
+
+
+def _require(test: str, value: Any, expected: Any, assumption: str) -> None:
+    Guard("the value", test, expected, "computed", label=assumption).require(value)
+
+
+_WITHOUT_MEMORY = "torch._subclasses."
+
+
+def _is_array_of(value: Any, expected: type) -> bool:
+    """Whether an array is of this class. Arrays without memory, which a framework's own tracer passes through the
+    code, stand for arrays of that class."""
+    if issubclass(type(value), expected) and type(value).__module__.startswith(_WITHOUT_MEMORY):
+        return True
+    return type(value) is expected
+
+
+def _has_other_attributes(value: Any, expected: tuple[tuple[str, ...], tuple[str, ...]]) -> bool:
+    names, fresh = expected
+    return tuple(name for name in attributes_of(value) if name not in fresh) == tuple(names)
+
+
+def _attributes_told(value: Any) -> str:
+    return f"it has {tuple(attributes_of(value))}"
+
+
+register(Test("array", _is_array_of, lambda subject, expected: f"type({subject}) is {expected.__name__}", TYPE.told))
+register(
+    Test(
+        "attributes",
+        lambda value, expected: same_answer(tuple(attributes_of(value)), expected),
+        lambda subject, expected: f"tuple(vars({subject})) == {expected!r}",
+        _attributes_told,
+    )
+)
+register(Test("other_attributes", _has_other_attributes, lambda subject, expected: subject, _attributes_told))
+register(
+    Test(
+        "alike",
+        lambda value, expected: has_likeness(value) and expected.of(value) == expected.picture,
+        lambda subject, expected: f"{subject} does what was done by {expected!r}",
+        lambda value: "it is another one",
+    )
+)
+
+
+class Variable:
+    """A variable outside of the program: in a dict of globals, a cell of a closure, or an attribute of an object."""
+
+    __slots__ = ("expected", "held", "holder", "name")
+
+    def __init__(self, holder: Any, name: str, expected: Any = None, held: Memory | None = None) -> None:
+        self.holder = holder
+        self.name = name
+        self.expected = expected
+        self.held = held
+
+    @property
+    def root(self) -> Variable:
+        """The variable in whose value this one is found: itself, unless it is an item."""
+        return self
+
+    @property
+    def is_library(self) -> bool:
+        """Whether the variable is one of an installed package."""
+        return is_of_library(self.holder)
+
+    def get(self) -> Any:
+        """The value now; ``MISSING`` if there is none, ``ABSENT`` if its place does not exist in this process."""
+        value = self._value()
+        return value._original if type(value) in STANDING else value
+
+    def _value(self) -> Any:
+        holder = self.holder
+        if type(holder) is Place:
+            holder = holder.find()
+            if holder is None:
+                return ABSENT
+            self.holder = holder
+        if isinstance(holder, dict):
+            return holder.get(self.name, MISSING)
+        if not isinstance(holder, CellType):
+            return vars(holder).get(self.name, MISSING)
+        try:
+            return holder.cell_contents
+        except ValueError:  # a cell that is not filled yet
+            return MISSING
+
+    def put(self, value: Any) -> None:
+        """Set the variable; ``MISSING`` takes it away."""
+        if self._value() is ABSENT:
+            raise GuardError(f"the graph sets the variable {self.name}, which does not exist in this process")
+        if isinstance(self.holder, dict):
+            self.holder.update({self.name: value}) if value is not MISSING else self.holder.pop(self.name, None)
+        elif isinstance(self.holder, CellType):
+            if value is MISSING:
+                del self.holder.cell_contents
+            else:
+                self.holder.cell_contents = value
+        elif value is not MISSING:
+            setattr(self.holder, self.name, value)
+        elif self.name in vars(self.holder):
+            delattr(self.holder, self.name)
+
+    def __repr__(self) -> str:
+        return f"{self.holder.__name__}.{self.name}" if isinstance(self.holder, type) else self.name
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        holder, expected, held = (copy.deepcopy(part, memo) for part in (self.holder, self.expected, self.held))
+        return Variable(holder, self.name, expected, held)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Saved are the way to the variable, and what its value is like: in another process it is another object."""
+        expected = self.expected if type(self.expected) in (*SIMPLE, Saved) else saved(self.expected, self.is_library)
+        return Variable, (place_of(self.holder, self.name), self.name, expected)
+
+    def is_as_before(self) -> bool:
+        """True when the variable still has this value: the same object, or an equal plain one."""
+        now = self.get()
+        if now is ABSENT:
+            return True
+        if type(self.expected) is Saved:
+            return self._is_like(now)
+        if now is not self.expected:
+            return type(now) in SIMPLE and same_answer(now, self.expected)
+        return self.held is None or is_read_by_compiler() or not self.held.has_changed()
+
+    def _is_like(self, now: Any) -> bool:
+        """Whether a value is like the one that was saved; if so, it is the one that must stay."""
+        if now is MISSING or saved(now, self.expected.is_shallow) != self.expected:
+            return False
+        if not self.expected.has_arrays:  # the graph has copies of them, so what they hold is looked at each time
+            self.held = None if self.expected.is_shallow else below(now, _is_no_end)
+            self.expected = now
+        return True
+
+
+def _is_no_end(value: Any) -> bool:
+    return False
+
+
+def is_read_by_compiler() -> bool:
+    """Whether torch's compiler reads this code, for which contents are looked at by a call of their own."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
+
+
+def require_variable(variable: Variable, name: str, assumption: str) -> None:
+    """On a variable outside of the program being what it was."""
+    _require("variable", variable, None, assumption)
+
+
+register(
+    Test(
+        "variable",
+        lambda variable, expected: bool(variable.is_as_before()),
+        lambda subject, expected: f"{subject} is what it was",
+        lambda variable: "the variable has changed",
+    )
+)
+
+
+def _variable_condition(subject: Subject, expected: Any) -> Condition:
+    """For a variable outside of the program, which knows by itself whether it is what it was."""
+    return Condition(f"not {subject.text}.is_as_before()")
+
+
+WRITERS["array"] = type_test
+WRITERS["variable"] = _variable_condition
+
+
+class Remembered:
+    """What a call shares with the program, as it is before the call."""
+
+    def __init__(self, territory: Any, objects: tuple[Any, ...]) -> None:
+        ends = territory.ends
+        self.values = [(variable, variable.get()) for variable in territory.shared]
+        self.memory = Memory(lambda value: isinstance(value, ends), most=_MOST_OBJECTS)
+        for value in (*(value for _, value in self.values), *objects):
+            self.memory.remember(value, _DEPTH)
+
+    def changed(self) -> str:
+        """The name of a variable, or the class of an object, that is not what it was; an empty text if all are."""
+        for variable, before in self.values:
+            now = variable.get()
+            if now is not before and not same_part(now, before):
+                return variable.name
+        touched = next(self.memory.all_changes(), None)
+        return "" if touched is None else f"a {type(touched).__name__}"
+
+    def put_back(self) -> None:
+        """Let all of it be as it was."""
+        for variable, before in self.values:
+            if variable.get() is not before:
+                variable.put(before)
+        self.memory.put_back()
+
+
+_MOST_OBJECTS, _DEPTH = 500, 4
+
+
+def remember(territory: Any, *objects: Any) -> Remembered:
+    """Note what a call that follows shares with the program."""
+    return Remembered(territory, objects)
+
+
+def require_untouched(before: Remembered, name: str, assumption: str, place: str = "") -> None:
+    """On a call not changing what it shares with the program; what it has changed is taken back."""
+    _require("untouched", before, name, assumption)
+
+
+def _untouched_told(before: Remembered) -> str:
+    changed = before.changed()
+    before.put_back()
+    return f"it changes {changed}"
+
+
+register(
+    Test(
+        "untouched",
+        lambda before, name: not before.changed(),
+        lambda subject, name: f"that {name} changes none of the objects that it shares with the program",
+        _untouched_told,
+    )
+)
+
+
+@pure
+def are_distinct(*values: Any) -> bool:
+    """Whether no object is given twice."""
+    return len({id(value) for value in values}) == len(values)
+
+
+@pure
+def read_variable(variable: Variable) -> Any:
+    """The value of a variable outside of the program, as it is at this call."""
+    value = variable.get()
+    if value is ABSENT:
+        raise GuardError(
+            f"the graph reads and sets the variable {variable.name}, which does not exist in this process",
+            fixes=("import the Python module that has it",),
+        )
+    return value
+
+
+def write_variable(variable: Variable, value: Any) -> None:
+    """Set a variable outside of the program."""
+    variable.put(value)
+
+
+def require_alike(value: Any, expected: Likeness, assumption: str, place: str = "") -> None:
+    """On a function doing what the one of the capture did."""
+    _require("alike", value, expected, assumption)
+
+
+CHECKS = (
+    guard, require, require_same, require_type, require_length, require_keys, require_attributes,
+    require_other_attributes, require_array, require_alike, require_variable, require_untouched, require_way,
+    require_either,
+)  # fmt: skip
+"""The functions that a guard may be in a graph: ``guard``, and those by which a recorder notes one until the capture
+is complete (see ``lifting``)."""

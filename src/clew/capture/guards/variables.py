@@ -1,0 +1,213 @@
+"""What a program has taken from around itself: global variables, closures, attributes of objects and layers.
+
+Tracing by a framework's own means reads them once, so the graph holds as long as they are what they were. A
+``Watched`` can tell; saved and loaded elsewhere, where those places do not exist, it watches nothing.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from types import CellType, CodeType
+from typing import Any, Generic, TypeVar
+
+from clew.capture.guards.notes import MISSING, Variable, require_variable
+from clew.capture.guards.variable_reads import ATTRIBUTE, WHOLE, Item, Program, Reads
+from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.recorder import Recorder
+from clew.capture.state.containers import CODE, LOGGERS, SIMPLE, follows, is_followed, is_plain_object
+from clew.capture.state.memory import below
+from clew.capture.state.state import State
+from clew.capture.state.surroundings import Surroundings
+from clew.ir.effects import pure
+from clew.ir.graph import Graph
+
+
+class Watched:
+    """Some variables as they were."""
+
+    def __init__(self, is_end: Any = None) -> None:
+        self._is_end = is_end
+        self._variables: list[tuple[str, Variable]] = []
+
+    def add(self, label: str, holder: Any, name: str, value: Any) -> None:
+        """Watch one variable and what it holds."""
+        self._variables.append((label, Variable(holder, name, value, below(value, self._is_end))))
+
+    def changed(self) -> str | None:
+        """The first variable that is not what it was; None if all are."""
+        return next((label for label, variable in self._variables if not variable.is_as_before()), None)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Watched, ()
+
+    def __repr__(self) -> str:
+        return f"Watched({', '.join(label for label, _ in self._variables[:4])})"
+
+
+@pure
+def changed(watched: Watched) -> str | None:
+    """The first of some variables that is not what it was during the capture."""
+    return watched.changed()
+
+
+_NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
+"""Classes of values on which no result depends."""
+_OF_LIBRARIES = (
+    contextvars.ContextVar, threading.local, weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet,
+    type(functools.lru_cache(lambda: None)), weakref.ref, threading.Thread, logging.Handler,
+)  # fmt: skip
+"""Classes of values that libraries keep for themselves."""
+
+
+RecorderT = TypeVar("RecorderT", bound=Recorder)
+
+
+class GuardsOfRun(Generic[RecorderT]):
+    """Whoever writes the guards at the entrance of one capture: what was recorded, the arguments taken apart, and what
+    is around the program."""
+
+    def __init__(
+        self,
+        recorder: RecorderT,
+        nests: Nests,
+        surroundings: Surroundings,
+        state: State,
+        reads: Reads | None = None,
+        watches_variables: bool = True,
+    ) -> None:
+        self.recorder = recorder
+        self.graph = recorder.graph
+        self.nests = nests
+        self.surroundings = surroundings
+        self.state = state
+        self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
+        self.watches_variables = watches_variables
+
+
+class VariableGuards:
+    """Writes the guards on variables of one capture into its graph."""
+
+    def __init__(
+        self, graph: Graph, around: Surroundings, state: State, is_end: Callable[[Any], bool], reads: Reads | None
+    ) -> None:
+        self.graph = graph
+        self.around = around
+        self.is_end = is_end
+        self.reads = reads
+        self._skipped = {entry.slot.key for entry in state.entries} | state.own
+        self._written: set[tuple[int, str, str]] = set()
+        self._program = around.derived(Program)
+
+    def write(self, executed: Iterable[CodeType], leave_out: Callable[[Any], bool] | None = None) -> None:
+        """Guard what the run has read; values for which ``leave_out`` says yes are guarded by other means."""
+        executed = list(executed)
+        for holder, name, value in self.around.variables(executed):
+            if (id(holder), name) in self._skipped or (leave_out is not None and leave_out(value)):
+                continue
+            if self.reads is None:
+                self.whole(Variable(holder, name), value, _label(holder, name))
+            elif (id(holder), name) not in self.reads.watched and not isinstance(value, _NEVER):
+                self._variable(holder, name, value, executed)
+        for item in () if self.reads is None else self.reads.items():
+            if (id(item.root.holder), item.root.name) not in self._skipped:
+                self._item(item)
+        self._code(executed)
+
+    def _code(self, executed: list[CodeType]) -> None:
+        """The user's own functions, methods and classes, which she may replace; the program itself is what it is."""
+        around = self.around
+        for one in [*around.code(executed), *around.own_classes(executed), *around.methods(executed)]:
+            is_module = isinstance(one.holder, dict) and "__name__" in one.holder
+            is_own = is_module or isinstance(one.holder, (CellType, type))
+            if is_own and one.expected not in around.program[0] and not around.is_of_library(one.holder, one.name):
+                self._write(one, repr(one))
+
+    def _variable(self, holder: Any, name: str, value: Any, executed: list[CodeType]) -> None:
+        """A variable of which nobody has told what was read."""
+        label = _label(holder, name)
+        if self.around.is_of_library(holder, name):
+            is_fixed = isinstance(holder, CellType) and isinstance(value, (*CODE, *SIMPLE))
+            if not is_fixed and not isinstance(value, _OF_LIBRARIES) and not _is_field(holder, name):
+                self._write(Variable(holder, name, value), label)
+                self._plain_attributes(Variable(holder, name), value, executed)
+            return
+        fields = self._fields(holder, name, value)
+        if fields is None:
+            self.whole(Variable(holder, name), value, label)
+            return
+        for field in fields:
+            self._item(Item(Variable(holder, name), ATTRIBUTE, field))
+
+    def _fields(self, holder: Any, name: str, value: Any) -> list[str] | None:
+        """The attributes that the program reads of an object, if all it does with the object is to read them."""
+        kind: Any = type(value)
+        if not _is_plain_object(kind) or not isinstance(holder, dict):
+            return None
+        fields = self._program.fields_of(name)
+        if not fields or any(field not in vars(value) for field in fields):
+            return None
+        return sorted(set(fields))
+
+    def _plain_attributes(self, base: Variable, value: Any, executed: list[CodeType]) -> None:
+        """The plain values among the attributes of a library's object that code which ran names."""
+        if isinstance(value, (*SIMPLE, *CODE)) or not follows(value) or not hasattr(value, "__dict__"):
+            return
+        for name in sorted(self.around.names(executed) & vars(value).keys()):
+            if type(vars(value)[name]) in SIMPLE:
+                self._item(Item(base, ATTRIBUTE, name))
+
+    def _item(self, item: Item) -> None:
+        """One thing that was read of a container or an object."""
+        if item.way == WHOLE and not item.is_library:
+            self.whole(item.base, item.base.get(), repr(item.base))
+            return
+        item.expected = item.get()
+        if item.expected is not MISSING and not item.is_library:
+            item.held = below(item.expected, self.is_end)
+        self._write(item, repr(item))
+
+    def whole(self, variable: Variable, value: Any, label: str) -> None:
+        """A variable must be what it was, and hold what it held."""
+        variable.expected, variable.held = value, below(value, self.is_end)
+        self._write(variable, label)
+
+    def _write(self, variable: Variable, label: str) -> None:
+        key = (id(variable.root.holder), variable.root.name, repr(variable))
+        if key in self._written:
+            return
+        self._written.add(key)
+        name = variable.name if isinstance(variable.name, str) else repr(variable)
+        self.graph.call_function(require_variable, (variable, name, f"{label} is what it was"))
+
+
+def may_count(in_library: bool, value: Any) -> bool:
+    """Whether what a program does may depend on a variable: on no logger or lock, nor on what a library keeps."""
+    if isinstance(value, _NEVER) or (in_library and isinstance(value, _OF_LIBRARIES)):
+        return False
+    return not in_library or isinstance(value, (*SIMPLE, *CODE))
+
+
+def _label(holder: Any, name: str) -> str:
+    return f"{holder.__name__}.{name}" if isinstance(holder, type) else name
+
+
+def _is_field(holder: Any, name: str) -> bool:
+    """Whether a class attribute is the default of a dataclass's field, which objects have for themselves."""
+    return isinstance(holder, type) and name in getattr(holder, "__dataclass_fields__", ())
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_plain_object(kind: Any) -> bool:
+    """Whether reading an attribute of a class's objects that is in their dict runs no code of the class."""
+    if not is_followed(kind) or not is_plain_object(kind) or kind.__getattribute__ is not object.__getattribute__:
+        return False
+    held = [(name, value) for base in kind.__mro__[:-1] for name, value in vars(base).items()]
+    return not any(hasattr(type(value), "__set__") and not name.startswith("__") for name, value in held)

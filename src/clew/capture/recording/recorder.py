@@ -1,0 +1,630 @@
+"""Places in the user's program where calls are recorded, each looked at once however often the program passes it.
+
+A frame comes in; out comes what is known of the instruction at which it stands: the source line, the variable that
+gets the result, the operator that is executed. Frames of frameworks and those that only hand calls on have no site:
+which frame counts then depends on the whole stack.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import operator
+import sys
+import weakref
+from collections.abc import Callable
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+from clew.capture.bytecode.try_blocks import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
+from clew.capture.bytecode.variable_names import stored_in, variable_for
+from clew.capture.guards.notes import CHECKS, describe, require
+from clew.capture.python.outside_reads import OutsideReads
+from clew.capture.recording.list_proxies import Collected, Parts
+from clew.capture.recording.nested_programs import Bodies
+from clew.capture.recording.operators import Form, Operation, as_written, operation_at
+from clew.errors import CaptureError
+from clew.ir.arguments import rebuilt_tuple
+from clew.ir.effects import pure
+from clew.ir.graph import Graph
+from clew.ir.node import Node, set_meta, set_source
+from clew.ir.source import (
+    PACKAGE_FOLDER,
+    SourceLine,
+    forgotten_with_folders,
+    is_hidden,
+    source_of_frame,
+    user_frame,
+    user_source,
+)
+from clew.ir.types import ScalarType
+
+
+class Site:
+    """One instruction of the user's program; ``code`` is kept, so that its identity stays its own."""
+
+    __slots__ = ("code", "operation", "source", "variable")
+
+    def __init__(self, frame: FrameType) -> None:
+        code, offset = frame.f_code, frame.f_lasti
+        self.code: CodeType = code
+        self.source: SourceLine = source_of_frame(frame)
+        self.variable: str | None = stored_in(code, offset) or None
+        self.operation: Operation | None = operation_at(code, offset)
+
+
+SITES: dict[tuple[int, int], Site] = {}
+"""All that are known, by the identity of their code and the offset."""
+forgotten_with_folders(SITES)
+
+
+def site_of(frame: FrameType) -> Site | None:
+    """The place where a frame stands; None if it is not the user's, or only hands the call on."""
+    code = frame.f_code
+    known = SITES.get((id(code), frame.f_lasti))
+    if known is None:
+        if is_hidden(code) or is_between(code):
+            return None
+        known = SITES[id(code), frame.f_lasti] = Site(frame)
+    return known
+
+
+_DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
+"""Functions of frameworks that only hand a call on."""
+_between: dict[int, tuple[bool, bool, CodeType]] = {}
+"""By the identity of code, which is kept, so that it stays its own."""
+
+Standing = tuple[FrameType | None, FrameType | None, tuple[str, ...]]
+
+
+def look_out(frame: FrameType | None) -> Standing:
+    """The user's innermost frame, the innermost one that does not merely hand a call on, and the names of functions
+    of frameworks that stand between the user and the recorder."""
+    outside: FrameType | None = None
+    strangers: tuple[str, ...] = ()
+    while frame is not None:
+        code = frame.f_code
+        is_ours, only_hands_on, _ = _between.get(id(code)) or _look_at(code)
+        if not is_ours:
+            if not is_hidden(code):
+                return frame, outside or beyond(frame), strangers
+            if not only_hands_on:
+                outside, strangers = outside or frame, (*strangers, code.co_name)
+        frame = frame.f_back
+    return None, outside, strangers
+
+
+def beyond(frame: FrameType | None) -> FrameType | None:
+    """A frame, or if it only hands calls on, the next one further out that does more."""
+    while frame is not None and is_between(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+def is_between(code: CodeType) -> bool:
+    """True for code that only hands a call on: Clew's own, and the dispatchers of frameworks."""
+    return (_between.get(id(code)) or _look_at(code))[1]
+
+
+def _look_at(code: CodeType) -> tuple[bool, bool, CodeType]:
+    """Whether code is Clew's own, and whether it only hands calls on; looked at once."""
+    is_ours = code.co_filename.startswith(PACKAGE_FOLDER)
+    found = _between[id(code)] = (is_ours, is_ours or code.co_name in _DISPATCHERS, code)
+    return found
+
+
+_LOOKING = frozenset({"exc_info", "format_exc", "print_exc", "exception", "last_value", "suppress", "__exit__"})
+"""Names in a function by which it can come to an error that has no name in it."""
+
+
+@pure
+def failure_of(call: Callable[..., Any] | str, with_text: bool, *args: Any, **kwargs: Any) -> tuple[str, ...] | None:
+    """The class, and the text, of the error that a call raises, or the method of this name; None if it does not."""
+    try:
+        if isinstance(call, str):
+            getattr(args[0], call)(*args[1:], **kwargs)
+        else:
+            call(*args, **kwargs)
+    except Exception as error:
+        return described(error, with_text)
+    return None
+
+
+def described(error: Exception, with_text: bool) -> tuple[str, ...]:
+    """An error as a guard compares it."""
+    kind = f"{type(error).__module__}.{type(error).__qualname__}"
+    return (kind, str(error)) if with_text else (kind,)
+
+
+def may_see_error(frame: FrameType | None) -> bool:
+    """Whether the program may look at an error that this frame, or one that called it, catches."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "clew":
+            regions, looks = _naming(frame.f_code)
+            if any(start <= frame.f_lasti < end for start, end in regions):
+                return True
+            if _handles(frame.f_code, frame.f_lasti):
+                return looks
+        frame = frame.f_back
+    return True
+
+
+@functools.lru_cache(maxsize=4096)
+def _naming(code: CodeType) -> tuple[tuple[tuple[int, int], ...], bool]:
+    """The parts of a function whose errors get a name, and whether it may look at errors by other means."""
+    instructions = list(dis.get_instructions(code))
+    handlers = _handlers(instructions)
+    entries = dis._parse_exception_table(code) if code.co_exceptiontable else []  # type: ignore[attr-defined]
+    named = tuple((entry.start, entry.end) for entry in entries if handlers.get(entry.target, False))
+    return named, not _LOOKING.isdisjoint(code.co_names)
+
+
+def _handlers(instructions: list[dis.Instruction]) -> dict[int, bool]:
+    """For the start of each handler whether one of its clauses, up to the next handler, gives the error a name."""
+    found: dict[int, bool] = {}
+    start = -1
+    for place, instruction in enumerate(instructions[:-2]):
+        if instruction.opname == "PUSH_EXC_INFO":
+            start = instruction.offset
+            found[start] = False
+        elif instruction.opname == "CHECK_EXC_MATCH" and start >= 0:
+            found[start] = found[start] or instructions[place + 2].opname.startswith("STORE_")
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _handles(code: CodeType, place: int) -> bool:
+    """Whether an instruction of a function stands under an ``except``."""
+    instructions = list(dis.get_instructions(code))
+    places = {instruction.offset: number for number, instruction in enumerate(instructions)}
+    entries = dis._parse_exception_table(code) if code.co_exceptiontable else []  # type: ignore[attr-defined]
+    targets = [entry.target for entry in entries if entry.start <= place < entry.end]
+    return any(_is_except(instructions, places[target]) for target in targets)
+
+
+def _is_except(instructions: list[dis.Instruction], place: int) -> bool:
+    following = [instruction.opname for instruction in instructions[place : place + 8]]
+    return "CHECK_EXC_MATCH" in following or following[1:2] == ["POP_TOP"]
+
+
+_BOOL = ScalarType("bool")
+_OWN_LISTS = ("builtins", "clew.capture.recording.list_proxies", "clew.capture.recording.list_proxies")
+_CHECKS = frozenset(CHECKS)
+_BUILTIN = frozenset({BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType})
+_NOWHERE: Standing = (None, None, ())
+PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
+_FACTS = frozenset({"shape", "ndim", "dtype", "device"})
+"""What every array has, so that asking for it does not fail."""
+
+
+def _is_fact(target: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call reads a fact about an array, or one of its sizes: how many it has is guarded."""
+    if target is getattr:
+        return args[1] in _FACTS
+    return target is operator.getitem and getattr(args[0], "target", None) is getattr and args[0].args[1] == "shape"
+
+
+def _is_of_framework(op: str, target: Any) -> bool:
+    """Whether a call runs no code but the framework's and Python's own."""
+    return op == "call_method" or type(target) in _BUILTIN
+
+
+class Scalar:
+    """The mark of a number that stands for a node: ``plain`` is its value in the example, ``place`` its node."""
+
+    __slots__ = ()
+    plain: Any
+    place: Any
+    recorder: Any
+
+    def relied_on(self) -> Any:
+        """The number itself, on which the capture relies from now on."""
+        self.recorder.guard(self.place, self.plain)
+        return self.plain
+
+
+def _nothing(frame: FrameType) -> None:
+    """Nobody wants to know of it."""
+
+
+def _anywhere(node: Node, why: str) -> None:
+    """Outside of a piece that is undone, what stands for any node may change."""
+
+
+class Pending:
+    """A node that is made only when somebody needs it, and then once: an item of a result, or an attribute."""
+
+    __slots__ = ("args", "name", "node", "target")
+
+    def __init__(self, target: Callable[..., Any], args: tuple[Any, ...], name: str | None = None) -> None:
+        self.target = target
+        self.args = args
+        self.name = name
+        self.node: Node | None = None
+
+    def made_by(self, recorder: Recorder) -> Node:
+        """The node, made where what it is taken from was made."""
+        owner, *rest = self.args
+        node = recorder.resolve(owner)
+        return recorder._create("call_function", self.target, (node, *rest), {}, node.graph, name=self.name)
+
+
+class Recorder:
+    """Records one run of a program."""
+
+    hand_out: Callable[..., Any]
+    """The function of the graph that gives an iterator over values that were computed."""
+    owner: Recorder | None = None
+    """The recorder into whose graph this one writes, if it is not its own."""
+    array_kinds: frozenset[type] = frozenset()
+    """The classes of most arrays, which are known without a question to the framework."""
+
+    leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from way to way
+
+    def __init__(self) -> None:
+        self.bodies = Bodies(Graph())
+        self.paths: Any = None
+        self.refuses_questions = False
+        self.needs_identity = False  # whether the program asks which object a value is: then no other may stand for it
+        self.plain_truths = False  # whether the program asks for True or False as such, which nothing can stand for
+        self.dynamic = False  # whether sizes and numbers given are data too: the graph shall hold for others
+        self.told: list[tuple[Any, Any]] = []  # numbers, and their places, in texts that are for errors alone
+        self.constants: dict[str, Any] = {}
+        self.aliases: dict[int, tuple[Any, Any]] = {}
+        self.attributes: dict[int, tuple[str, Any]] = {}
+        self.objects: dict[int, tuple[Any, Any]] = {}
+        self.carriers: Any = None  # the arrays on which the program has put attributes, where arrays can carry any
+        self.open = True
+        self.failure: tuple[str, str] | None = None
+        self.before_hash: Callable[[FrameType], None] = _nothing
+        self.reason_at: Callable[[str, int], str] = _no_reason
+        """Why the loop or branch in a line of a file is no node; empty where nothing is known."""
+        self.caller = 0  # identifies the frame that has asked for the capture, which is none of the program's
+        self.check_piece: Callable[[Node, str], None] = _anywhere
+        self.outside_reads = OutsideReads()  # what the program has learnt of the world outside
+        self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
+        self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self._attribute_nodes: dict[str, Node] = {}
+        self._guarded: set[tuple[Node, Any]] = set()
+        self.executed: dict[int, CodeType] = {}
+        self.module_stack: dict[str, tuple[str, Any]] = {}
+        self.gate: Gate | None = None
+        self._module_calls: dict[str, int] = {}
+        self._stack_now: dict[str, tuple[str, Any]] | None = None  # a copy of it that all nodes made now share
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that new nodes go into: the program's, or the body of a function that it hands to another one."""
+        return self.bodies.current
+
+    # ---- values and nodes ----------------------------------------------------------------------------------------
+
+    def track(self, value: Any, place: Node | Pending) -> None:
+        """From now on ``value`` belongs to this node."""
+        self._nodes[id(value)] = (weakref.ref(value), place)
+        if type(place) is Node:
+            self.note_type(place, value)
+
+    def enter(self, value: Any, place: Any) -> Any:
+        """An array from outside as the program shall see it, tied to its node."""
+        self.track(value, place)
+        return value
+
+    def twin_of(self, value: Any) -> Any:
+        """What stands for an object that came in and whose own methods must be recorded; None for all others."""
+        return None
+
+    def known(self, value: Any) -> Node | None:
+        """The node of a value that was recorded, or None."""
+        entry = self._nodes.get(id(value))
+        if entry is None or entry[0]() is not value:
+            return None
+        if isinstance(entry[1], Pending):
+            node = self.resolve(entry[1])
+            self._nodes[id(value)] = (entry[0], node)
+            self.note_type(node, value)
+            return node
+        found: Node = entry[1]
+        return found
+
+    def resolve(self, place: Node | Pending) -> Node:
+        """The node itself, made now if it was pending."""
+        if isinstance(place, Node):
+            return place
+        if place.node is None:
+            place.node = place.made_by(self)
+        return place.node
+
+    def calculate(self, function: Any, values: tuple[Any, ...]) -> Any:
+        """What a function gives for numbers of which more is known than their value in the example: a plain value if
+        it is always so, the place of a traced one otherwise; None if no more is known."""
+        return None
+
+    def node_of(self, value: Any) -> Node:
+        """The node of an array: recorded, an attribute of the root, or a constant."""
+        node = self.known(value)
+        if node is not None:
+            return node
+        known = self.attributes.get(id(value))
+        path = known[0] if known is not None and known[1] is value else self._new_constant(value)
+        return self.attribute_node(path, value)
+
+    def attribute_node(self, path: str, value: Any = None) -> Node:
+        """The node that reads an attribute of the root; one for all who read it."""
+        node = self._attribute_nodes.get(path)
+        if node is None:
+            node = self._attribute_nodes[path] = self._create("get_attr", path, (), {}, self.bodies.outermost)
+        if value is not None and node.value_type is None:
+            self.note_type(node, value)
+        return node
+
+    def _new_constant(self, value: Any) -> str:
+        path = f"_constant{len(self.constants)}"
+        self.constants[path] = value
+        self.attributes[id(value)] = (path, value)
+        return path
+
+    # ---- recording -----------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        target: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None = None,
+        is_result: bool = False,
+        errors: Errors | None = None,
+    ) -> Node:
+        """Add a call of a function, which can raise these ``errors``, or any if it is not known."""
+        return self._create("call_function", target, args, kwargs or {}, is_result=is_result, errors=errors)
+
+    def _create(
+        self,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        graph: Graph | None = None,
+        *,
+        never_fails: bool = False,
+        is_result: bool = False,
+        form: Form | None = None,
+        name: str | None = None,
+        errors: Errors | None = None,
+    ) -> Node:
+        """Add a node; one that is the result of what the user called just now bears the name of the user's variable."""
+        if not self.open:
+            raise CaptureError("a value of a capture that has ended was used in another one")
+        frame, outside, strangers = look_out(sys._getframe(1)) if self.running else _NOWHERE
+        if form is not None:
+            written = as_written(form, outside, args)
+            if written is not None:
+                op, (target, args) = "call_function", written
+        source = None if frame is None else source_of_frame(frame)
+        if is_result and frame is not None and source is not None:
+            name = variable_for(frame, source, strangers, target) or name
+        is_call = op in ("call_function", "call_method") and not (type(target) is FunctionType and target in _CHECKS)
+        if errors is None and is_call and _is_of_framework(op, target):
+            errors = FRAMEWORK
+        never_fails = never_fails or _is_fact(target, args)
+        is_own = id(frame) != self.caller
+        if is_call and is_own and is_tried(frame, self.executed, errors, self.gate) and not never_fails:
+            wrapper = attempt if op == "call_function" else attempt_method
+            op, target, args = "call_function", wrapper, (target, *args)
+        graph = self.bodies.current if graph is None else graph
+        if self.bodies.is_used:
+            args, kwargs = self.bodies.localized((args, kwargs), graph)
+        node = graph.create_node(op, target, args, kwargs, name)
+        set_source(node, source)
+        if self.module_stack:
+            self._note_modules(node)
+        return node
+
+    def create_at(
+        self,
+        site: Site,
+        frame: FrameType,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        errors: Errors,
+    ) -> Node:
+        """Add a call that the user's program makes at a known place, whose frame this is; there are no bodies yet."""
+        if id(frame) != self.caller and is_tried(frame, self.executed, errors, self.gate):
+            wrapper = attempt if op == "call_function" else attempt_method
+            op, target, args = "call_function", wrapper, (target, *args)
+        node = self.bodies.outermost.create_node(op, target, args, kwargs, site.variable)
+        set_source(node, site.source)
+        if self.module_stack:
+            self._note_modules(node)
+        return node
+
+    def note_place(self, node: Node, site: Site) -> None:
+        """Note on a node where the program stands."""
+        set_source(node, site.source)
+        if self.module_stack:
+            self._note_modules(node)
+
+    def _note_modules(self, node: Node) -> None:
+        """Note on a node the modules inside of which the program is."""
+        if self._stack_now is None:
+            self._stack_now = dict(self.module_stack)
+        if node._meta is None:
+            set_meta(node, {"nn_module_stack": self._stack_now})
+        else:
+            node._meta["nn_module_stack"] = self._stack_now
+
+    def enter_module(self, key: str, path: str, kind: type, frame: FrameType) -> str:
+        """What is recorded from now on is inside of a module, called by a frame that waits; the key to leave it."""
+        calls = self._module_calls[key] = self._module_calls.get(key, -1) + 1
+        self.module_stack[key := f"{key}@{calls}" if calls else key] = (path, kind)  # as torch.fx tells calls apart
+        self._stack_now = None
+        self.gate = Gate(frame, self.gate)
+        return key
+
+    def leave_module(self, key: str) -> None:
+        """The call of the innermost module is over."""
+        del self.module_stack[key]
+        self._stack_now = None
+        if self.gate is not None:
+            self.gate.frame = None
+            self.gate = self.gate.outer
+
+    def argument(self, value: Any) -> Any:
+        """What a node holds for a value: nodes for arrays and traced numbers, all else as it is."""
+        kind = type(value)
+        if kind in PLAIN:
+            return value
+        if kind in self.array_kinds:
+            entry = self._nodes.get(id(value))
+            if entry is not None and type(entry[1]) is Node and entry[0]() is value:
+                return entry[1]
+            return self.node_of(value)
+        if kind is tuple:
+            return tuple([self.argument(item) for item in value])
+        if issubclass(kind, Scalar):
+            # A number of an earlier capture, kept in some cache, is a plain one by now.
+            is_own = value.recorder is self or value.recorder.owner is self
+            return self.resolve(value.place) if is_own else value.plain
+        if self.is_array(value):
+            return self.node_of(value)
+        if kind is Parts:
+            return self.resolve(value.place) if value.is_whole else self.argument(value.plain)
+        if isinstance(value, tuple):
+            items = [self.argument(item) for item in value]
+            return tuple(items) if not hasattr(value, "_fields") else rebuilt_tuple(value, items)
+        if isinstance(value, list):
+            if isinstance(value, Collected) and value.is_whole:
+                return self.resolve(value.place)
+            return [self.argument(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.argument(item) for key, item in value.items()}
+        if isinstance(value, slice):
+            return slice(self.argument(value.start), self.argument(value.stop), self.argument(value.step))
+        known = self.objects.get(id(value))  # an object that came in is given on as such, whichever it is
+        return value if known is None or known[0] is not value else self.resolve(known[1])
+
+    def concrete(self, value: Any) -> Any:
+        """The value with plain numbers in the place of traced ones."""
+        kind = type(value)
+        if kind in PLAIN or kind in self.array_kinds:
+            return value
+        if kind is tuple:
+            for item in value:
+                if type(item) not in PLAIN and type(item) not in self.array_kinds:
+                    return tuple([self.concrete(item) for item in value])
+            return value
+        if issubclass(kind, Scalar):
+            return value.plain
+        if kind is Parts:
+            return value.plain
+        if isinstance(value, tuple):
+            return self.concrete_tuple(value)
+        if issubclass(kind, list) and kind.__module__ in _OWN_LISTS:
+            return [self.concrete(item) for item in list.__iter__(value)]
+        if kind is dict:
+            return {key: self.concrete(item) for key, item in value.items()}
+        if kind is slice:
+            return slice(self.concrete(value.start), self.concrete(value.stop), self.concrete(value.step))
+        return value
+
+    def concrete_tuple(self, value: Any) -> Any:
+        """A tuple with plain numbers; frameworks override it for their own kinds."""
+        return rebuilt_tuple(value, [self.concrete(item) for item in value])
+
+    def original(self, value: Any) -> Any:
+        """The array that the program itself has where the capture put an object of its own."""
+        known = self.aliases.get(id(value))
+        return value if known is None else known[1]
+
+    def note_type(self, node: Node, array: Any) -> None:
+        """Note the type that an array had in the example on its node."""
+
+    def result(self, value: Any, place: Node | Pending) -> Any:
+        """A value of the example as the program shall see it: what it holds belongs to nodes from now on."""
+        raise NotImplementedError
+
+    def is_array(self, value: Any) -> bool:
+        """True for an array of the framework."""
+        raise NotImplementedError
+
+    def is_end(self, value: Any) -> bool:
+        """True for values whose inside is never looked at: arrays, modules of the framework."""
+        return self.is_array(value)
+
+    def note_failure(self, error: Exception, call: Any = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
+        """A call has failed: that is the program's own error. One that catches it is captured if the ``call``, which
+        does nothing but compute, can be made again on these arguments of nodes; else it cannot be."""
+        frame = user_frame(1)
+        if call is not None and self.open and is_tried(frame, self.executed, (type(error),), self.gate):
+            with_text = may_see_error(frame)
+            node = self._create("call_function", failure_of, (call, with_text, *args), kwargs or {}, never_fails=True)
+            self.guard(node, described(error, with_text))
+        elif self.failure is None and self.open:
+            source = user_source()
+            self.failure = (type(error).__name__, "" if source is None else source.describe())
+
+    # ---- guards --------------------------------------------------------------------------------------------------
+
+    def guard(self, place: Node | Pending, answer: Any, why: str = "") -> None:
+        """Note that the program relied on the value of a node being ``answer``; once for each node and answer.
+
+        ``why`` it could not be captured instead; else what is known of the loop or branch in this line is said.
+        """
+        node = self.resolve(place)
+        key = (node, (type(answer), answer))
+        if key in self._guarded or not self.open:
+            return
+        self._guarded.add(key)
+        source = user_source() if self.running else None
+        expression = describe(node, answer)
+        where = "" if source is None else source.describe()
+        why = why or ("" if source is None else self.reason_at(source.filename, source.lineno))
+        args = (node, answer, expression, where, *((why,) if why else ()))
+        self._create("call_function", require, args, {}, self.bodies.home_of_guard(node.graph))
+
+    def is_of_modes(self, place: Node | Pending) -> bool:
+        """Whether a value depends on modes, of training say, and on nothing else."""
+        return False
+
+    def is_of_tracers(self, place: Node | Pending) -> bool:
+        """Whether a value is what a library has asked of the tools that may trace the program."""
+        return False
+
+    def truth(self, place: Node | Pending, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
+        """The program asks whether a value is true: the way that the run goes on, recorded or guarded.
+
+        A value that ``is_fixed`` has one answer, however often it is asked; ``is_data`` if it comes out of arrays.
+        """
+        if is_data and self.refuses_questions:
+            source = user_source()
+            raise CaptureError(
+                "the program asks for the truth of its data",
+                where="" if source is None else source.describe(),
+                why='control_flow="error" allows no branch on data',
+                fixes=('capture the branch: control_flow="capture"', 'rely on the way it goes: control_flow="guard"'),
+            )
+        if self.paths is not None and is_data and self.open and not self.bodies.is_in_function:
+            frame = user_frame(2)
+            if not is_fixed and id(frame) != self.caller and is_tried(frame, self.executed):  # that fails too
+                place = self.create(bool, (self.resolve(place),))
+            kind = self.is_of_modes(place), self.is_of_tracers(place)
+            chosen = self.paths.ask(self.resolve(place), answer, is_fixed, *kind)
+            if chosen is not None:
+                return bool(chosen)
+        node = self.resolve(place)
+        why = self.paths.declined if self.paths is not None and is_data else ""
+        self.guard(node if is_fixed and node.value_type == _BOOL else self.create(bool, (node,)), answer, why)
+        return answer
+
+
+def _no_reason(filename: str, line: int) -> str:
+    return ""

@@ -1,0 +1,284 @@
+"""What runs of a program on its example have in common, whatever the framework: state, ways, and how they end.
+
+A framework's run records the program once; after the ``first`` one further runs go other ways. What they found out goes
+into ``Findings``, from which a capture starts over; what they recorded is completed when all ways are known.
+"""
+
+from __future__ import annotations
+
+import enum
+import io
+import traceback
+from collections.abc import Iterator
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any
+
+from clew.capture.captured import Captured, Pins
+from clew.capture.control_flow.body_recorder import Support
+from clew.capture.control_flow.operand_order import arrange_controls
+from clew.capture.control_flow.paths import Paths
+from clew.capture.control_flow.raising import arguments_of, is_raised, record_raise
+from clew.capture.control_flow.regions import Progress, Regions
+from clew.capture.guards.notes import Variable
+from clew.capture.guards.variable_reads import Reads
+from clew.capture.options import Options
+from clew.capture.patches import Patches
+from clew.capture.python.loggers import STANDARD, all_keepers, functions_in, is_logger
+from clew.capture.python.open_files import Acts, check_held
+from clew.capture.recording.folding import Folding
+from clew.capture.recording.nested_programs import Bodies
+from clew.capture.recording.nested_values import Identities, Nests
+from clew.capture.recording.outputs import plain
+from clew.capture.restart import Restart
+from clew.capture.state.containers import ACTING, contents, same_contents
+from clew.capture.state.first_call import Settling, settling
+from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
+from clew.capture.state.slots import Slot
+from clew.capture.state.state import State
+from clew.capture.state.surroundings import Surroundings, functions_of, held_by
+from clew.capture.state.writes import Writes
+from clew.errors import CaptureError
+
+
+class LibraryTracers(enum.Enum):
+    """What libraries are told that ask whether the program is being traced."""
+
+    PLAIN = "the answer of now, as long as they ask for no data"
+    FOLLOWED = "each answer, in a run of its own"
+    LEFT = "the answer of now: what follows the other cannot be recorded, or has too little in common"
+
+
+class Findings:
+    """What earlier runs of a program have found out, and what later ones need."""
+
+    def __init__(self, lifted: dict[Any, Slot] | None = None) -> None:
+        self.lifted: dict[Any, Slot] = {} if lifted is None else lifted
+        self.islands: list[Any] = []
+        self.control_flow = "capture"
+        """What becomes of branches and loops on data, as `clew.trace` takes it."""
+        self.progress = Progress()
+        self.looks_into_libraries = True
+        """Whether questions of code that is not the user's are worth a run for each answer."""
+        self.guarded: set[Any] = set()
+        """Places in libraries whose questions are guarded, since the two answers have too little in common."""
+        self.tracers = LibraryTracers.PLAIN
+        self.asked_tracers: set[Any] = set()
+        """What libraries have asked to learn whether the program is traced, if that is followed."""
+        self.settling: Settling | None = None
+        """What the program sets to another constant, and may find so at its next call."""
+
+
+def let_go(error: BaseException | None) -> None:
+    """Let the frames of a run that was given up go: what ends with them, a generator say, acts before all is undone."""
+    if isinstance(error, Restart):
+        traceback.clear_frames(error.__traceback__)
+
+
+class ExampleRun:
+    """One run of a program; a framework adds how it is made."""
+
+    findings: Any
+    recorder: Any
+    nests: Nests
+    state: State
+    surroundings: Surroundings
+    functions: list[FunctionType]
+    regions: Regions
+    result: Any
+    module: Any = None
+
+    def __init__(self, fn: Any, settings: Options, findings: Findings, paths: Paths | None, first: Any) -> None:
+        self.fn = fn
+        self.settings = settings
+        self.findings = findings
+        self.ways = paths
+        self.first = first
+        self.islands = findings.islands
+        self.acts = Acts(())
+        self.raised = False
+        self.stays = False  # whether what the run did stays done
+        self.found: list[Slot] = []
+        self.reads = Reads()
+
+    def _connect(self, recorder: Any, answers: tuple[bool, ...]) -> None:
+        """Let a recorder write what all runs of the program write, going the way of these answers."""
+        asked = self.settings
+        recorder.folding = Folding(caches=asked.array_caching, bakes=not asked.include_generators)
+        recorder.refuses_opaque = asked.refuses_opaque
+        recorder.refuses_questions = asked.control_flow == "error"
+        recorder.dynamic = asked.dynamic
+        recorder.paths = self.ways
+        if self.ways is not None:
+            recorder.bodies = Bodies(self.ways.graph)
+            self.ways.begin(recorder.bodies, answers)
+        if self.first is not None:  # the same constants bear the same names
+            recorder.constants = self.first.recorder.constants
+            recorder.attributes = self.first.recorder.attributes
+
+    def _look_around(self, programs: list[Any], functions: list[FunctionType]) -> None:
+        """Find what the program, these objects and their functions, can reach and change besides its arguments."""
+        self.functions = functions
+        check_slots(programs)
+        held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
+        self.surroundings = Surroundings(functions, {type(part) for part in programs}, held)
+        self.state = State(self.nests, None if self.first is None else self.first.state.histories)
+        self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
+
+    def _install_reads(self, patches: Patches) -> None:
+        """Let containers around the program tell what is read of them."""
+        if self.settings.guards == "read":
+            self.reads.install(patches, self.surroundings, self.findings.lifted)
+
+    def _join_reads(self, runs: list[Any]) -> Reads | None:
+        """What all runs have read of the containers around the program; None if all that they hold counts."""
+        for run in runs:
+            self.reads.add(run.reads)
+        return self.reads if self.settings.guards == "read" else None
+
+    def _follow_control_flow(self, support: Support, own: list[Any]) -> None:
+        """Let loops and branches of these functions, and of those around them, be recorded."""
+        progress, around = self.findings.progress, self.surroundings
+        self.regions = Regions(self.recorder, support, progress, self._variables)
+        functions = [part for part in own if isinstance(part, FunctionType)]
+        progress.rewrites.functions = list(dict.fromkeys([*functions, *self.functions, *around.functions]))
+
+    def _keep_identities(self, codes: list[CodeType]) -> bool:
+        """Let a program whose code compares objects meet the objects that it would meet; whether it compares any."""
+        recorder, compares = self.recorder, any(map(compares_objects, codes))
+        recorder.plain_truths = any(map(asks_for_identity, codes))
+        recorder.needs_identity = recorder.plain_truths or compares
+        if recorder.plain_truths:
+            self.nests.plain_kinds += (bool,)
+        if compares:  # equal numbers may be one object, two stand-ins never are
+            self.nests.plain_kinds += (bool, int, float)
+            self.nests.identities = Identities(self.surroundings.found)
+        return compares
+
+    def _variables(self) -> Iterator[tuple[Any, str]]:
+        """The variables around the program, and the classes that it names."""
+        yield from self.surroundings.cells()
+        yield from ((kind, "") for kind in self.surroundings.classes())
+
+    def _owners(self, more: tuple[Any, ...] = (), beside: tuple[type, ...] = ()) -> list[Any]:
+        """Objects whose attributes the program may change: a callable object, a method's object, functions."""
+        reached = [one for one in self.surroundings.functions if "-packages" not in one.__code__.co_filename]
+        owners = [*more, *behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
+        plain = [owner for owner in owners if not isinstance(owner, (type, *beside))]
+        return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
+
+    def _look_around_callables(self) -> None:
+        """Functions and objects that came in can be called: watch the variables around them."""
+        check_held(value for value in self.nests.callables if type(value) is BuiltinFunctionType and value in ACTING)
+        for function in [found for value in self.nests.callables for found in functions_of(value)]:
+            for holder, name in self.surroundings.add(function):
+                self.state.watch_variable(Variable(holder, name))
+        self.nests.callables.clear()
+
+    def _watch_outside(self) -> None:
+        """What leads to the world outside: files, functions of the system, and loggers.
+
+        Handlers and filters of users' classes run when the program logs: what they do and keep is its own.
+        """
+        check_held(self.state.memory.acts)
+        named = [value for _, value in self.surroundings.held(_is_file)]
+        self.acts = Acts([*self.state.memory.files, *named])
+        loggers = [value for _, value in self.surroundings.held(is_logger)]
+        for keeper in all_keepers([*self.state.memory.loggers, *loggers]):
+            for function in functions_in(keeper):
+                for holder, name in self.surroundings.add(function):
+                    self.state.watch_variable(Variable(holder, name))
+            if hasattr(keeper, "__dict__"):
+                self.state.watch(keeper, vars(keeper), skip=STANDARD)
+
+    # ---- how a run ends ------------------------------------------------------------------------------------------
+
+    def _check_failure(self) -> None:
+        """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
+        if self.recorder.failure is not None:
+            kind, where = self.recorder.failure
+            raise CaptureError(
+                f"the program catches a {kind} that one of its calls raised",
+                where=where,
+                why="whether it is raised may depend on the input",
+                fixes=("test the condition instead of catching the error",),
+            )
+
+    def _ends_raising(self, error: Exception) -> bool:
+        """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
+        recorder = self.recorder
+        is_own = self.first is not None and self.raised and recorder.failure is None
+        is_own = is_own and (is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
+        made = arguments_of(recorder, error) if is_own else None
+        if made is None or self.ways is None or not self.ways.is_ahead:
+            return False
+        changed = [held for held in self.nests.held if not same_contents(contents(held.value), held.entered)]
+        if changed or self.state.changed() or any(True for _ in self.state.left()):
+            return False
+        record_raise(recorder, made)
+        recorder.graph.output(None)
+        self.ways.end()
+        return True
+
+    def _finish_way(self, result: Any) -> bool:
+        """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
+        graph = self.recorder.graph
+        self.recorder.finishing = True
+        self.findings.settling = settling(self.state)
+        graph.output(Writes(self.state, graph).finish(result))
+        self.found = self.state.wanted()
+        if self.ways is not None and not self.found:
+            self.ways.end()
+        return not self.found
+
+    def _start_over(self) -> None:
+        """Let the next run begin with the state that this one has changed among its inputs."""
+        self.findings.lifted |= {slot.key: slot for slot in self.found}
+        self.state.forget()
+        raise Restart
+
+    def _goes_several_ways(self) -> bool:
+        """Whether pieces of the program were run more often than the program does: then no run counts."""
+        return self.ways is not None and (self.ways.has_questions or self.regions.were_used)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether the program goes several ways only by optional values, so that the graph is like that of one way."""
+        return self.ways is not None and self.ways.are_aligned and not self.regions.were_used
+
+    # ---- all runs ------------------------------------------------------------------------------------------------
+
+    def captured(self, runs: list[Any]) -> Captured:
+        """What all runs have recorded."""
+        several = self._goes_several_ways()
+        if several:
+            self.recorder.bodies.open.clear()
+            self.recorder.open = True
+            self.finish(runs)
+            self.recorder.open = False
+            arrange_controls(self.recorder.bodies.outermost)
+        value = plain(self.recorder, self.result) if self.settings.keep and not several else None
+        state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
+        graph = self.recorder.bodies.outermost
+        executed = self.recorder.executed.values()
+        methods = [(vars(one.holder), one.name, one.expected) for one in self.surroundings.methods(executed)]
+        held = self.state.held_by_pins(self.surroundings.names(executed))
+        pins = Pins([*self.state.pins(), *methods], held, list(self.surroundings.code(executed)))
+        return Captured(self.module, self.recorder.constants, graph, value, state, pins, several)
+
+    def finish(self, runs: list[Any]) -> None:
+        """Complete the graph with what all runs relied on."""
+        raise NotImplementedError
+
+    def _join(self, runs: list[Any]) -> None:
+        """Bring together what several runs have recorded and read."""
+        if self.ways is not None:
+            self.ways.finish()
+        for run in runs[1:]:
+            self.recorder.executed |= run.recorder.executed
+            self.recorder.outside_reads.add(run.recorder.outside_reads)
+            self.state.learn_from(run.state)
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, io.IOBase)

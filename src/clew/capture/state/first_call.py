@@ -1,0 +1,145 @@
+"""State that a program sets once, and finds so ever after: a kind of problem that is told from the first labels, a flag
+that a warning was given.
+
+A capture finds such a place as it was before the first call. It is captured once more with the place as the first call
+leaves it: if both graphs do the same, and differ in nothing but their guards on it, the graph holds for both values. Of
+several such places only all or none would have to be settled, which no guard on one of them can tell: they stay bound.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from clew.capture.guards.notes import CHECKS, require, require_either
+from clew.capture.state.containers import ATTRIBUTE, ITEM, contents
+from clew.capture.state.state import State
+from clew.capture.state.writes import set_attribute
+from clew.ir.arguments import bodies_of, map_aggregate
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+
+_WRITES = (setattr, set_attribute, operator.setitem)
+_PLAIN = (str, bool, type(None))
+
+
+class Settling(NamedTuple):
+    """A part of an object or dict that a run has set, and what it was before."""
+
+    owner: Any
+    key: Any
+    before: Any
+    now: Any
+
+    def put(self, value: Any) -> None:
+        """Set it past everything that the class does when an attribute is set."""
+        if isinstance(self.owner, dict):
+            self.owner[self.key] = value
+        else:
+            vars(self.owner)[self.key] = value
+
+
+def settling(state: State) -> Settling | None:
+    """What a run has set to another constant in the objects and dicts that entered it, if it is one place."""
+    found = []
+    for held in state.nests.held:
+        way = ITEM if isinstance(held.value, dict) else ATTRIBUTE
+        for (kind, key), now in contents(held.value).items():
+            before = held.before.get((kind, key), held)
+            is_plain = type(now) in _PLAIN and type(before) in _PLAIN
+            if kind == way and is_plain and now != before and (way == ITEM or hasattr(held.value, "__dict__")):
+                found.append(Settling(held.value, key, before, now))
+    return found[0] if len(found) == 1 else None
+
+
+@contextmanager
+def settled(place: Settling) -> Iterator[None]:
+    """Let a place be as the first call leaves it."""
+    place.put(place.now)
+    try:
+        yield
+    finally:
+        place.put(place.before)
+
+
+def widen(graph: Graph, twin: Graph, place: Settling) -> None:
+    """Let the guards of a graph hold for a settled place too, if ``twin``, captured with that, does the same.
+
+    The graph may ask more, and writes what the twin finds written.
+    """
+    found: list[tuple[Node, Any]] = []
+    names: dict[Node, str] = {}
+    waiting = deque(twin.nodes)
+    passed: list[Node] = []
+    for node in graph.nodes:
+        names[node] = f"%{node.name}"
+        _match_earlier(waiting, passed, names)
+        other = waiting[0] if waiting else None
+        if other is not None and _is_the_same(node, other, names):
+            names[waiting.popleft()] = names[node]
+        elif other is not None and _differ_in_answer(node, other, names, place):
+            found.append((node, other.args[1]))
+            names[waiting.popleft()] = names[node]
+        elif node.target not in CHECKS and node.is_impure() and not _settles(node, place):
+            return
+        else:
+            passed.append(node)
+    for node, answer in () if waiting else found:
+        value, expected, text = node.args[:3]
+        node.target = require_either
+        node.args = (value, (expected, answer), f"{text}, or what a first call makes of it", *node.args[3:])
+
+
+def _match_earlier(waiting: deque[Node], passed: list[Node], names: dict[Node, str]) -> None:
+    """What only reads or computes may stand further up in the graph, which has asked for it before."""
+    while waiting and not waiting[0].is_impure():
+        known = next((node for node in passed if _is_the_same(node, waiting[0], names)), None)
+        if known is None:
+            return
+        names[waiting.popleft()] = names[known]
+
+
+def _settles(node: Node, place: Settling) -> bool:
+    """Whether a node writes what the place is settled to, which may be written again: whoever has set it to something
+    else since meets a guard."""
+    return node.target in _WRITES and node.args[1:] == (place.key, place.now)
+
+
+def _is_the_same(node: Node, other: Node, names: dict[Node, str]) -> bool:
+    same = node.op == other.op and (node.target == other.target or node.op == "placeholder")
+    counts = slice(3) if node.target in CHECKS else slice(None)  # which line asked first is no matter
+    ours, theirs = (node.args[counts], node.kwargs), (other.args[counts], other.kwargs)
+    if not same or _spelled(ours, names) != _spelled(theirs, names):
+        return False
+    return all(map(_same_bodies, bodies_of(node), bodies_of(other)))
+
+
+def _same_bodies(left: Graph, right: Graph) -> bool:
+    """Whether two graphs of branches or loops do the same, however their nodes are named."""
+    names: dict[Node, str] = {}
+    for place, (node, other) in enumerate(zip_longest(left.nodes, right.nodes)):
+        if node is None or other is None or not _is_the_same(node, other, names):
+            return False
+        names[node] = names[other] = f"%{place}"
+    return True
+
+
+def _spelled(nest: Any, names: dict[Node, str]) -> str:
+    """A nest in words; graphs inside of it are told apart by whoever asks."""
+
+    def spelled(leaf: Any) -> Any:
+        return names.get(leaf, "?") if isinstance(leaf, Node) else "graph" if isinstance(leaf, Graph) else leaf
+
+    return repr(map_aggregate(nest, spelled))
+
+
+def _differ_in_answer(node: Node, other: Node, names: dict[Node, str], place: Settling) -> bool:
+    """Whether two guards ask the same, of a place that settles."""
+    if node.target is not require or other.target is not require:
+        return False
+    same = _spelled(node.args[0], names) == _spelled(other.args[0], names)
+    return same and (repr(node.args[1]), repr(other.args[1])) == (repr(place.before), repr(place.now))

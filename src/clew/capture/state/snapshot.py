@@ -1,0 +1,421 @@
+"""All of Python's state that a piece of a program can change, as it is now: to see what the piece changed, and undo it.
+
+From the variables of the frames that are running, and those around the program, everything is walked that can be
+reached: containers, objects, modules, closures. ``changed`` gives the places that hold something else now.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import operator
+import re
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
+from typing import Any
+
+from clew.capture.guards.notes import MISSING
+from clew.capture.recording.list_proxies import History, Parts, Walk
+from clew.capture.state.containers import (
+    ATTRIBUTE,
+    ITEM,
+    SIMPLE,
+    Reading,
+    contents,
+    follows,
+    is_flat,
+    look_up,
+    refill,
+    same_part,
+)
+from clew.ir.source import is_hidden
+
+_MOST = 50_000
+_SIMPLE = frozenset(SIMPLE)
+_CONTAINERS = frozenset({list, dict, OrderedDict, tuple})
+_EMPTY: tuple[type, ...] = (OrderedDict, dict, list, set)
+_ENTRANCE = "_call"
+_NUMBER = re.compile(r"_\d+$")
+_INERT = (type, ModuleType)
+_CACHED = type(functools.lru_cache(maxsize=None)(len))
+
+
+class Place:
+    """A variable, an attribute or an item; ``name`` is for people."""
+
+    def __init__(self, name: str, holder: Any, key: Any) -> None:
+        self.name = name
+        self.holder = holder
+        self.key = key
+
+    def get(self) -> Any:
+        """What is there; ``MISSING`` if nothing is."""
+        if isinstance(self.holder, CellType):
+            try:
+                return self.holder.cell_contents
+            except ValueError:
+                return MISSING
+        return contents(self.holder).get(self.key, MISSING)
+
+    def put(self, value: Any) -> None:
+        """Put something there; ``MISSING`` takes it away."""
+        if isinstance(self.holder, CellType):
+            if value is not MISSING:
+                self.holder.cell_contents = value
+            elif self.get() is not MISSING:
+                del self.holder.cell_contents
+            return
+        parts = contents(self.holder)
+        refill(self.holder, {key: part for key, part in (parts | {self.key: value}).items() if part is not MISSING})
+
+    @property
+    def identity(self) -> Any:
+        """The same for the same place."""
+        return id(self.holder), self.key
+
+
+def in_order(places: list[Place]) -> list[Place]:
+    """Places by their names, numbers behind these left out: in generated code a variable may have got one.
+
+    Among those of one name these numbers count, and so does the place in a list.
+    """
+    return sorted(places, key=lambda place: (order_of(place.name), _number_of(place)))
+
+
+def _number_of(place: Place) -> int:
+    found = _NUMBER.search(place.name)
+    if found is not None:
+        return int(found.group().removeprefix("_"))
+    number = place.key[1] if isinstance(place.key, tuple) else None
+    return number if type(number) is int else 0
+
+
+def order_of(name: str) -> str:
+    """A name without the number behind it."""
+    return _NUMBER.sub("", name)
+
+
+class Reached:
+    """Everything that can be reached from some values, as it was when it was read."""
+
+    def __init__(self, is_array: Callable[[Any], bool]) -> None:
+        self._is_array = is_array
+        self.roots: list[Any] = []
+        self.kept: list[Reading] = []
+        self.empty: list[Any] = []
+        """Containers that held nothing, which most of those in modules of torch do: a look at each is enough."""
+        self.cells: list[tuple[CellType, Any]] = []
+        self.seen: dict[int, Any] = {}
+        self.holders: dict[int, int] = {}
+        self.classes: dict[type, dict[str, Any]] = {}
+        self.attributes: list[tuple[Any, dict[str, Any]]] = []
+        self.others: list[tuple[Any, tuple[Any, ...]]] = []
+        """Functions, modules of a framework and the like, with what they led to."""
+        self.stream: Any = None
+
+    def copy(self) -> Reached:
+        """The same, to be walked on from."""
+        made = Reached(self._is_array)
+        made.kept, made.empty, made.cells = self.kept.copy(), self.empty.copy(), self.cells.copy()
+        made.seen, made.holders, made.classes = self.seen.copy(), self.holders.copy(), self.classes.copy()
+        made.attributes, made.others, made.stream = self.attributes.copy(), self.others.copy(), self.stream
+        return made
+
+    def is_as_before(self) -> bool:
+        """Whether all that was read would be read again: then there is nothing else to be reached either."""
+        return (
+            all(reading.is_as_before() for reading in self.kept)
+            and not any(self.empty)
+            and all(Place("", cell, None).get() is before for cell, before in self.cells)
+            and all(_same_objects(_held_by(value), before) for value, before in self.others)
+            and not self.changes_class()
+        )
+
+    def changes_class(self) -> bool:
+        """Whether a class or an array has other attributes than it had."""
+        has_class_changed = any(not _has(kind, before) for kind, before in self.classes.items())
+        return has_class_changed or any(not _holds(array, before) for array, before in self.attributes)
+
+    def walk(self, roots: list[Any]) -> None:
+        """Read all that these values lead to."""
+        self.roots += roots
+        waiting = roots.copy()
+        while waiting and len(self.seen) < _MOST:
+            value = waiting.pop()
+            kind = type(value)
+            if kind is list or kind is dict:
+                self.holders[id(value)] = self.holders.get(id(value), 0) + 1
+            if kind in _SIMPLE or id(value) in self.seen:
+                continue
+            if kind in _EMPTY and not value:
+                self.seen[id(value)] = value
+                self.empty.append(value)
+                continue
+            if kind in _CONTAINERS:  # most are of these kinds, which need no further question
+                self.seen[id(value)] = value
+                parts = value if kind is tuple else self._read(value)
+                waiting += [part for part in parts if type(part) not in _SIMPLE]
+                continue
+            if self._is_array(value):
+                self.seen[id(value)] = value
+                self.attributes.append((value, dict(getattr(value, "__dict__", ()))))
+                continue
+            if isinstance(value, type) and _is_own(value):
+                waiting += self._of_class(value)
+            if isinstance(value, _INERT):
+                continue
+            self.seen[id(value)] = value
+            waiting += self._parts(value)
+
+    def _parts(self, value: Any) -> Iterable[Any]:
+        if isinstance(value, CellType):
+            held = Place("", value, None).get()
+            self.cells.append((value, held))
+            return (held,)
+        if isinstance(value, Parts):
+            return value.plain
+        if isinstance(value, Walk):
+            return (value.state, value.values)
+        if isinstance(value, (MethodType, tuple, frozenset)):
+            return (value.__self__,) if isinstance(value, MethodType) else tuple(value)
+        kind: Any = type(value)
+        is_code = isinstance(value, (FunctionType, functools.partial))
+        if not is_code and (follows(value) or is_flat(value) or isinstance(value, History)):
+            parts = self._read(value)
+            of_class = self._of_class(kind) if _is_own(kind) else ()
+            if kind not in self.classes:
+                self.classes[kind] = dict(vars(kind))
+            return () if is_flat(value) else (*parts, *of_class)
+        held = _held_by(value)
+        self.others.append((value, held))
+        if not is_code and hasattr(value, "_modules"):
+            return (*held, *(self._of_class(kind) if _is_own(kind) else ()))
+        if not is_code and hasattr(value, "__next__"):
+            self.stream = value
+        return held
+
+    def _read(self, value: Any) -> Iterable[Any]:
+        """Keep what a container or object holds."""
+        reading = Reading(value)
+        self.kept.append(reading)
+        return reading.parts
+
+    def _of_class(self, kind: type) -> Iterable[Any]:
+        """What a class of the user's and those it comes from hold."""
+        found: list[Any] = []
+        for one in kind.__mro__:
+            if one not in self.classes and _is_own(one):
+                self.classes[one] = dict(vars(one))
+                found += [part for name, part in vars(one).items() if not name.startswith("__")]
+        return found
+
+
+class Snapshot:
+    """Everything that can be reached from the program's variables, as it was when this was made.
+
+    What is ``around`` the functions that are running, and was read for an ``earlier`` snapshot, is read again only if
+    it has changed.
+    """
+
+    def __init__(
+        self, is_array: Callable[[Any], bool], variables: Iterable[tuple[Any, str]], earlier: Reached | None = None
+    ) -> None:
+        self._different: list[Reading] = []
+        self._globals = [
+            (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
+        ]
+        outside = [holder for holder, _ in variables if isinstance(holder, (CellType, type))]
+        self._outside = set(map(id, outside))
+        around, inner = _locals()
+        roots = [*(value for _, _, value in self._globals), *outside, *around]
+        if earlier is None or not _same_objects(earlier.roots, roots) or not earlier.is_as_before():
+            earlier = Reached(is_array)
+            earlier.walk(roots)
+        self.around = earlier
+        self._reached = earlier.copy()
+        self._reached.walk(inner)
+        self._reached.walk([value for value in _shared_locals() if id(value) not in self._reached.seen])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything was seen that could change."""
+        return self._reached.stream is None and len(self._reached.seen) < _MOST
+
+    def changes_class(self) -> bool:
+        """Whether a class or an array has other attributes than it had, which no place stands for."""
+        return self._reached.changes_class()
+
+    def reorders(self) -> bool:
+        """Whether what a dict held is in another order where ``changed`` has looked, which no place stands for."""
+        for reading in self._different:
+            if issubclass(reading.kind, dict):
+                parts, held = reading.contents(), contents(reading.value)
+                if [key for key in held if key in parts] != [key for key in parts if key in held]:
+                    return True
+        return False
+
+    def changed(self) -> Iterator[tuple[Place, Any, Any]]:
+        """The places that hold something else than they did, with what they held and what they hold."""
+        for cell, before in self._reached.cells:
+            now = Place("", cell, None).get()
+            if not same_part(now, before):
+                yield Place("variable", cell, None), before, now
+        for holder, name, before in self._globals:
+            now = holder.get(name, MISSING)
+            if not same_part(now, before):
+                yield Place(name, holder, (ITEM, name)), before, now
+        self._different = [reading for reading in self._reached.kept if not reading.is_as_before()]
+        for filled in filter(None, self._reached.empty):
+            yield from ((Place(_name_of(key), filled, key), MISSING, now) for key, now in contents(filled).items())
+        for reading in self._different:
+            parts, held = reading.contents(), contents(reading.value)
+            for key in {**parts, **held}:
+                before, now = parts.get(key, MISSING), held.get(key, MISSING)
+                if not same_part(now, before):
+                    yield Place(_name_of(key), reading.value, key), before, now
+
+    def changes_only_locals(self) -> bool:
+        """Whether nothing has changed but variables of functions that are running."""
+        places = [place for place, _, _ in self.changed()]
+        return all(isinstance(place.holder, CellType) and id(place.holder) not in self._outside for place in places)
+
+    def is_held_once(self, value: Any) -> bool:
+        """Whether only one place holds this very object."""
+        return self._reached.holders.get(id(value)) == 1
+
+    def is_shared(self, value: Any) -> bool:
+        """Whether a list or dict was there before, and more than one place holds it."""
+        return self._reached.holders.get(id(value), 0) > 1
+
+    def knows(self, value: Any) -> bool:
+        """Whether this very object was there before."""
+        return id(value) in self._reached.seen
+
+    def restore(self, was_looked_at: bool = False) -> None:
+        """Let everything be as it was; what has ``changed`` is known if that ``was_looked_at`` last of all."""
+        for cell, before in self._reached.cells:
+            Place("", cell, None).put(before)
+        for holder, name, before in self._globals:
+            if before is MISSING:
+                holder.pop(name, None)
+            elif holder.get(name) is not before:
+                holder[name] = before
+        for reading in self._different if was_looked_at else self._reached.kept:
+            if not reading.is_as_before():
+                reading.put_back()
+        for filled in filter(None, self._reached.empty):
+            filled.clear()
+        for kind, attributes in self._reached.classes.items():
+            if not _has(kind, attributes):
+                _put_back(kind, attributes)
+        for array, attributes in self._reached.attributes:
+            if not _holds(array, attributes):
+                vars(array).clear()
+                vars(array).update(attributes)
+
+
+def _held_by(value: Any) -> tuple[Any, ...]:
+    """What a function or a module of a framework holds, and what only the interpreter sees: ``found.append`` holds a
+    list."""
+    if isinstance(value, FunctionType):
+        defaults = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
+        return (*(value.__closure__ or ()), *defaults, value.__dict__)
+    if isinstance(value, functools.partial):
+        return (value.func, *value.args, *value.keywords.values())
+    if hasattr(value, "_modules"):
+        return (vars(value),)
+    if isinstance(value, (BuiltinFunctionType, MethodWrapperType)):
+        return (value.__self__,) if type(value.__self__) in (list, dict, set) else ()
+    if isinstance(value, MappingProxyType):
+        return tuple(value.values())
+    is_own = isinstance(value, _CACHED) and _is_own_module(getattr(value, "__module__", None) or "")
+    return tuple(gc.get_referents(value)) if is_own else ()
+
+
+def _same_objects(now: Sequence[Any], before: Sequence[Any]) -> bool:
+    return len(now) == len(before) and all(map(operator.is_, now, before))
+
+
+def _has(kind: type, attributes: dict[str, Any]) -> bool:
+    now = vars(kind)
+    return len(now) == len(attributes) and all(now.get(name) is value for name, value in attributes.items())
+
+
+def _holds(array: Any, attributes: dict[str, Any]) -> bool:
+    now = getattr(array, "__dict__", attributes)
+    return len(now) == len(attributes) and all(now.get(name, MISSING) is part for name, part in attributes.items())
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_own(kind: type) -> bool:
+    """Whether a class is the user's: of no library and not of Python."""
+    return _is_own_module(kind.__module__)
+
+
+def _is_own_module(path: str) -> bool:
+    name = path.partition(".")[0]
+    module = sys.modules.get(path)
+    is_python = name in sys.stdlib_module_names and name != "__main__"
+    return not (is_python or name == "clew" or "-packages" in (getattr(module, "__file__", None) or ""))
+
+
+def _put_back(kind: type, attributes: dict[str, Any]) -> None:
+    for name in vars(kind).keys() - attributes.keys():
+        delattr(kind, name)
+    for name, value in attributes.items():
+        if vars(kind).get(name) is not value:
+            setattr(kind, name, value)
+
+
+def cells_of(function: Any) -> dict[str, Any]:
+    """The cells of the variables that a function shares with the one around it."""
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+
+def _name_of(key: tuple[str, Any]) -> str:
+    way, name = key
+    return name if way == ATTRIBUTE or (isinstance(name, str) and name.isidentifier()) else "item"
+
+
+def _locals() -> tuple[list[Any], list[Any]]:
+    """The modules of a framework in the outermost of the running functions, which stay there while others come and go,
+    and then the other variables that only one of these functions sees, and the arguments of the program."""
+    rows = []
+    for frame in _running(sys._getframe(2)):
+        shared = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}
+        rows.append([value for name, value in frame.f_locals.items() if name not in shared])
+    staying = [value for value in rows[-2] if _is_module(value)] if len(rows) > 1 else []
+    outermost = [value for value in rows[-2] if not _is_module(value)] if len(rows) > 1 else []
+    return staying, [value for row in (*rows[:-2], outermost, *rows[-1:]) for value in row]
+
+
+def _is_module(value: Any) -> bool:
+    return look_up(value, "_modules") is not None
+
+
+def _shared_locals() -> Iterator[Any]:
+    """The variables of running functions that others see too: what is in a cell was mostly found there."""
+    for frame in _running(sys._getframe(2)):
+        if not is_hidden(frame.f_code):
+            yield from frame.f_locals.values()
+
+
+def _running(frame: Any) -> Iterator[Any]:
+    """The frames of the user's functions, and the one in which the capture calls the program."""
+    while frame is not None:
+        is_entrance = frame.f_code.co_name == _ENTRANCE and "clew" in frame.f_globals.get("__name__", "")
+        if is_entrance or not is_hidden(frame.f_code):
+            yield frame
+        if is_entrance:
+            return
+        frame = frame.f_back

@@ -1,0 +1,473 @@
+"""The state of a program: attributes and variables that it can change, and that a graph must then change too.
+
+All of it is remembered before the run and compared after it. A place that the run changed is *lifted*: the capture is
+started over, and the place enters it like an argument, so that numbers in it are traced and the rest is guarded; what
+the program leaves there is written at the end of the graph. A place that is set before it is ever read needs no guard.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from clew.capture.current_capture import current
+from clew.capture.guards.notes import MISSING, Variable, require, require_length, require_type
+from clew.capture.patches import Patches
+from clew.capture.recording.list_proxies import History
+from clew.capture.recording.nested_values import Nests
+from clew.capture.state.containers import HOLDING_NOTHING, Reading, contents, same_contents, same_part
+from clew.capture.state.memory import Memory
+from clew.capture.state.slots import Slot
+from clew.errors import CaptureError
+from clew.ir.node import Node
+
+_HOLDERS = 6  # of a list of the state: its place; the group, the memory, two names while it is lifted, and who counts
+_HEAP_TYPE = 1 << 9  # the flag of classes whose attributes can be set
+_NONE: frozenset[str] = frozenset()
+_NOTHING = (0, 0)
+_WHOLE = frozenset({"__dict__", "_buffers", "_parameters"})
+"""Attributes through which all others can be read."""
+
+
+def arrays_of(module: Any) -> Iterator[Any]:
+    """The parameters and buffers of a module; of an array none."""
+    for name in ("parameters", "buffers"):
+        if hasattr(module, name):
+            yield from getattr(module, name)()
+
+
+def _key(variable: Variable) -> tuple[int, str]:
+    return id(variable.holder), variable.name
+
+
+class _Group(NamedTuple):
+    """The attributes of one object, as they were; ``below`` says what was remembered under each, ``skipped`` are those
+    that are left out."""
+
+    owner: Any
+    holder: dict[str, Any]
+    before: dict[str, Any]
+    below: dict[str, tuple[int, int]]
+    path: str | None
+    skip: frozenset[str]
+    skipped: frozenset[str]
+    is_inner: bool = False
+
+    def is_as_before(self) -> bool:
+        """Whether the attributes are the very same objects, what is below them aside."""
+        holder, before = self.holder, self.before
+        return (
+            len(holder) == len(before) + len(self.skipped)
+            and all(map(operator.is_, map(holder.get, before), before.values()))
+            and (not self.skipped or holder.keys() >= self.skipped)
+        )
+
+    def key(self, name: str) -> tuple[int, str]:
+        """The key of the place of one attribute."""
+        return id(self.holder if self.path is not None or self.owner is None else self.owner), name
+
+    def slot(self, name: str) -> Slot:
+        """The place of one attribute."""
+        if self.path is None and self.owner is None:
+            return Slot(Variable(self.holder, name))
+        if self.path is None:
+            return Slot(Variable(self.owner, name), self.owner)
+        return Slot(Variable(self.holder, name), self.owner, f"{self.path}.{name}" if self.path else name)
+
+
+class _Entry(NamedTuple):
+    """A lifted place: what was there, what the program found there, and the guards on it."""
+
+    slot: Slot
+    before: Any
+    entered: Any
+    arrays: list[Any]
+    checks: list[Node]
+
+
+class State:
+    """The places around one run, as they were before it."""
+
+    def __init__(self, nests: Nests, histories: dict[Any, bool] | None = None) -> None:
+        self.nests = nests
+        self.histories = {} if histories is None else histories
+        self.memory = Memory(nests.recorder.is_end)
+        self.entries: list[_Entry] = []
+        self._groups: list[_Group] = []
+        self._variables: list[tuple[Variable, Any, tuple[int, int]]] = []
+        self._names: dict[int, dict[str, tuple[int, str]]] = {}
+        self._classes: list[tuple[type, frozenset[str]]] = []
+        self._read: set[tuple[int, str]] = set()
+        self._set: set[tuple[int, str]] = set()
+        self._is_clean = False
+        self._wanted: dict[tuple[int, str], Slot] = {}
+        self._homes: dict[int, tuple[Any, Slot]] | None = None
+        self.streams: list[tuple[str, Any]] = []
+        """Iterators and generators of random numbers below attributes and variables, with the names of these."""
+        self.own: frozenset[tuple[int, str]] = frozenset()
+        """Variables that calls which stay one node read and set, and nobody else."""
+        self.data: frozenset[tuple[int, str]] = frozenset()
+        """Places that the graph reads whenever it runs, so that nothing is relied on."""
+
+    # ---- before the run ------------------------------------------------------------------------------------------
+
+    def watch(
+        self,
+        owner: Any,
+        holder: dict[str, Any],
+        path: str | None = None,
+        skip: frozenset[str] = _NONE,
+        is_inner: bool = False,
+    ) -> None:
+        """Remember the attributes in ``holder``, a dict of an object; ``path`` leads there from the module.
+
+        What is inner belongs to something that stays one call: it is put back, but its changes are the call's own.
+        """
+        before = {name: value for name, value in holder.items() if name not in skip} if skip else dict(holder)
+        below = {}
+        for name, value in before.items():
+            if type(value) not in HOLDING_NOTHING:
+                added = self._remember(name, value)
+                if added[0] != added[1]:
+                    below[name] = added
+        skipped = frozenset(holder.keys() - before.keys()) if skip else _NONE
+        self._groups.append(_Group(owner, holder, before, below, path, skip, skipped, is_inner))
+
+    def watch_variable(self, variable: Variable) -> None:
+        """Remember one variable, unless it has entered the capture: then it is remembered already."""
+        key = (id(variable.holder), variable.name)
+        if self.entries and any(entry.slot.key == key for entry in self.entries):
+            return
+        value = variable.get()
+        below = _NOTHING if type(value) in HOLDING_NOTHING else self._remember(variable.name, value)
+        self._variables.append((variable, value, below))
+
+    def watch_variables(self, found: Iterable[tuple[Any, str, Any]]) -> None:
+        """Remember many variables, whose values are known."""
+        if self.entries:
+            for holder, name, _ in found:
+                self.watch_variable(Variable(holder, name))
+            return
+        remember, nothing = self._remember, HOLDING_NOTHING
+        self._variables += [
+            (Variable(holder, name), value, _NOTHING if type(value) in nothing else remember(name, value))
+            for holder, name, value in found
+        ]
+
+    def _remember(self, name: str, value: Any) -> tuple[int, int]:
+        if name == "_clear_cache" and isinstance(getattr(value, "__self__", None), WeakKeyDictionary):
+            return _NOTHING  # what functools.singledispatch remembers of earlier calls
+        known = len(self.memory.streams)
+        added = self.memory.remember(value)
+        self.streams += [(name, found) for found in self.memory.streams[known:]]
+        return added
+
+    def watch_class(self, kind: type, names: frozenset[str] | None = None) -> None:
+        """Remember which attributes a class has: these, if they are known already."""
+        self._classes.append((kind, frozenset(vars(kind)) if names is None else names))
+
+    def _new_class_attributes(self) -> Iterator[tuple[type, str]]:
+        for kind, known in self._classes:
+            if len(vars(kind)) > len(known):
+                yield from ((kind, name) for name in vars(kind).keys() - known if not name.startswith("__"))
+
+    def lift(self, slots: Iterable[Slot]) -> None:
+        """Let these places enter the capture; they are put back with everything else."""
+        nests = self.nests
+        for slot in slots:
+            before = entered = slot.variable.get()
+            slot.existed = before is not MISSING
+            first = len(nests.arrays)
+            # Counted here: what hands a list on to another function may hold it too, as torch's compiler has it done.
+            if type(before) is list and self._is_history(slot, sys.getrefcount(before)):
+                entered = nests.history(before, slot.read(nests.recorder.graph), slot.label)
+            elif before is not MISSING:
+                entered = nests.enter(before, slot.read(nests.recorder.graph), slot.label)
+            if entered is not before:
+                slot.variable.put(entered)
+            self.entries.append(_Entry(slot, before, entered, nests.arrays[first:], nests.write_checks()))
+            if slot.owner is not None and type(slot.owner).__flags__ & _HEAP_TYPE:
+                self._names.setdefault(id(slot.owner), {})[slot.variable.name] = slot.key
+
+    def _is_history(self, slot: Slot, holders: int) -> bool:
+        """Whether nobody but its place holds a list: what the first run has found is true for those that follow."""
+        known = self.histories.get(slot.key)
+        if known is None:
+            known = self.histories[slot.key] = holders <= _HOLDERS
+        return known
+
+    def changes(self, owners: Iterable[Any]) -> bool:
+        """Whether the program changes attributes of one of these objects, as far as earlier runs have found out."""
+        return bool(self._names) and any(id(owner) in self._names for owner in owners)
+
+    def install(self, patches: Patches) -> None:
+        """Let objects with lifted attributes report when these are read and set."""
+        for kind in {type(entry.slot.owner) for entry in self.entries if id(entry.slot.owner) in self._names}:
+            patches.on_class(kind, "__getattribute__", _reporting_reads, inherited=True)
+            patches.on_class(kind, "__setattr__", _reporting_writes, inherited=True)
+
+    def note_read(self, owner: Any, name: str) -> None:
+        """An attribute is read: if it was not set before, what was there before the run matters."""
+        names = self._names.get(id(owner))
+        if names is None:
+            return
+        if name in names:
+            self._read.update({names[name]} - self._set)
+        elif name in _WHOLE and not sys._getframe(2).f_globals.get("__name__", "").startswith("torch."):
+            self._read.update(set(names.values()) - self._set)
+
+    def note_set(self, owner: Any, name: str) -> None:
+        """An attribute is set."""
+        key = self._names.get(id(owner), {}).get(name)
+        if key is not None and key not in self._read:
+            self._set.add(key)
+
+    # ---- after the run -------------------------------------------------------------------------------------------
+
+    def changed(self) -> list[Slot]:
+        """The places that the run has changed, without those that were lifted."""
+        lifted = {entry.slot.key for entry in self.entries}
+        inside = self.memory.has_changed()
+        found = {slot.key: slot for slot in (*self._changed_attributes(inside), *self._changed_variables(inside))}
+        is_unseen = bool(self.own) or any(group.is_inner for group in self._groups)
+        self._is_clean = not found and not self.entries and not is_unseen
+        return [slot for key, slot in (found | self._wanted).items() if key not in lifted]
+
+    def wanted(self) -> list[Slot]:
+        """The places that must be lifted because the result holds something that is kept there."""
+        lifted = {entry.slot.key for entry in self.entries}
+        return [slot for key, slot in self._wanted.items() if key not in lifted]
+
+    def _changed_attributes(self, inside: bool) -> Iterator[Slot]:
+        """The attributes that are others; if containers have changed ``inside``, those that lead to one too."""
+        for group in self._groups:
+            holder, before = group.holder, group.before
+            if group.is_inner or ((not inside or not group.below) and group.is_as_before()):
+                continue
+            for name in {**before, **holder}:
+                if name in group.skip:
+                    continue
+                now, known = holder.get(name, MISSING), before.get(name, MISSING)
+                same = now is known or same_part(now, known)
+                if not same or (name in group.below and self.memory.changed(group.below[name])):
+                    yield group.slot(name)
+
+    def _changed_variables(self, inside: bool) -> Iterator[Slot]:
+        yield from (Slot(Variable(kind, name)) for kind, name in self._new_class_attributes())
+        for variable, before, below in self._variables:
+            if self.own and _key(variable) in self.own:
+                continue
+            holder = variable.holder
+            now = holder.get(variable.name, MISSING) if type(holder) is dict else variable.get()
+            if (now is not before and not same_part(now, before)) or (inside and self.memory.changed(below)):
+                yield Slot(variable)
+
+    def is_touched(self, values: Iterable[Any], variables: Iterable[Variable]) -> bool:
+        """Whether the run has changed one of these containers and objects, or set one of these variables, by now."""
+        entered = {id(held.value): held for held in self.nests.held}
+        for value in values:
+            held = entered.get(id(value))
+            before = self.memory.of(value) if held is None else held.entered
+            if before is not None and not same_contents(contents(value), before):
+                return True
+        found = list(variables)
+        known = {_key(one): before for one, before, _ in self._variables} if found else {}
+        for group in self._groups if found else ():
+            known |= {(id(group.holder), name): before for name, before in group.before.items()}
+        known |= {entry.slot.key: entry.entered for entry in self.entries}
+        now = [(known[_key(one)], one.get()) for one in found if _key(one) in known]
+        return any(after is not before and not same_part(after, before) for before, after in now)
+
+    def check_entered(self) -> None:
+        """Raise if something below a lifted place has changed that did not enter: nobody would write it."""
+        other = self.memory.other_class()
+        if other is not None:
+            raise CaptureError(
+                f"the program gives an object another class, {type(other).__name__}",
+                why="the graph would leave the object as it is",
+                fixes=("keep what differs in an attribute",),
+            )
+        entered = {id(held.value) for held in self.nests.held}
+        for entry in self.entries:
+            for value in (reading.value for reading in self.memory.changes(self._below(entry.slot))):
+                if id(value) not in entered:
+                    raise CaptureError(
+                        f"the program changes a {type(value).__name__} below {entry.slot.label}",
+                        why="the capture cannot follow it there",
+                        fixes=("keep the state in a buffer, a list or a dict",),
+                    )
+
+    def _below(self, slot: Slot) -> tuple[int, int]:
+        for group in self._groups:
+            if group.key(slot.variable.name) == slot.key:
+                return group.below.get(slot.variable.name, _NOTHING)
+        return next((below for known, _, below in self._variables if Slot(known).key == slot.key), _NOTHING)
+
+    def want(self, part: Any) -> bool:
+        """Whether ``part`` lies in some container of the state; if so that place will be lifted in another run."""
+        if self._homes is None:
+            self._homes = {id(found): (found, slot) for slot, found in self._parts()}
+        found = self._homes.get(id(part))
+        if found is not None and found[0] is part:
+            self._wanted[found[1].key] = found[1]
+        return found is not None
+
+    def want_slot(self, slot: Slot) -> None:
+        """Let a place be lifted in another run, whether or not it has changed."""
+        self._wanted[slot.key] = slot
+
+    def is_in_module(self, array: Any) -> bool:
+        """Whether an array belongs to a module that lies in some container of the state."""
+        return any(array is held for end in self.memory.ends.values() for held in arrays_of(end))
+
+    def hidden_ends(self) -> list[Any]:
+        """The ends in attributes and containers: what is no more than the value of a variable is not among them."""
+        plain = Counter(id(value) for _, value, _ in self._variables)
+        memory = self.memory
+        return [end for key, end in memory.ends.items() if memory.met[key] > plain[key]]
+
+    def had(self, part: Any) -> bool:
+        """Whether some place, or a container below one, held this very object before the run."""
+        values = [value for group in self._groups for value in group.before.values()]
+        values += [before for _, before, _ in self._variables]
+        return any(value is part for value in values) or self.memory.holds(part)
+
+    def _parts(self) -> Iterator[tuple[Slot, Any]]:
+        """All that containers below attributes hold."""
+        for group in self._groups:
+            for name, below in group.below.items():
+                for reading in self.memory.kept(below):
+                    yield from ((group.slot(name), part) for part in reading.parts)
+
+    def learn_from(self, other: State) -> None:
+        """What another run of the same program has read counts too."""
+        self._read |= other._read
+        for entry, twin in zip(self.entries, other.entries, strict=True):
+            if type(entry.entered) is History and type(twin.entered) is History:
+                entry.entered.seen = entry.entered.seen or twin.entered.seen
+
+    def drop_unread(self) -> None:
+        """Take away the guards on places that were set before they were read; guard the absence that was seen."""
+        graph = self.nests.recorder.graph
+        for entry in self.entries:
+            unread = self._is_tracked(entry.slot) and entry.slot.key not in self._read
+            if type(entry.entered) is History:
+                unread = not entry.entered.seen
+                self._check_history(entry.slot, entry.entered)
+            if unread:
+                dropped = {id(array) for array, _ in entry.arrays}
+                self.nests.arrays = [pair for pair in self.nests.arrays if id(pair[0]) not in dropped]
+                for node in entry.checks:
+                    graph.erase_node(node)
+            elif entry.before is MISSING:
+                text = f"there is no {entry.slot.label}"
+                graph.call_function(require, (entry.slot.exists(graph), False, text))
+
+    def _check_history(self, slot: Slot, history: History) -> None:
+        """Guard that a list is one, and how long it is if the program looked at it."""
+        graph = self.nests.recorder.graph
+        graph.call_function(require_type, (slot.read(graph), list, f"type({slot.label}) is list"))
+        if history.seen:
+            count = list.__len__(history.original)
+            graph.call_function(require_length, (slot.read(graph), count, f"len({slot.label}) == {count}"))
+
+    def _is_tracked(self, slot: Slot) -> bool:
+        return slot.owner is not None and id(slot.owner) in self._names
+
+    def left(self) -> Iterator[tuple[Slot, Any]]:
+        """The lifted places that hold something else now, and what."""
+        for entry in self.entries:
+            now = entry.slot.variable.get()
+            if now is not entry.entered:
+                yield entry.slot, now
+
+    def put_back(self) -> None:
+        """Let everything be as it was before the run."""
+        if self._is_clean:
+            return
+        for entry in self.entries:
+            entry.slot.variable.put(entry.before)
+        for group in self._groups:
+            self._put_back(group)
+        for variable, before, _ in self._variables:
+            if variable.get() is not before:
+                variable.put(before)
+        for kind, name in list(self._new_class_attributes()):
+            delattr(kind, name)
+        self.memory.put_back()
+        if self.memory.has_changed():  # by what was let go of: a generator in the middle of a `with` comes to its end
+            self.memory.put_back()
+
+    @staticmethod
+    def _put_back(group: _Group) -> None:
+        holder, before = group.holder, group.before
+        for name in [name for name in holder if name not in before and name not in group.skip]:
+            del holder[name]
+        if list(holder) != list(before) and not group.skip and group.path is None:
+            holder.clear()
+        for name, value in before.items():
+            if holder.get(name, MISSING) is not value:
+                holder[name] = value
+
+    def forget(self) -> None:
+        """Let go of everything that was remembered: how many hold a list tells the next run something."""
+        self._groups, self._variables, self.entries, self._classes = [], [], [], []
+        self.memory = Memory(self.nests.recorder.is_end)
+        self.nests.held, self.nests.recorder.objects = [], {}
+
+    def settle(self, plain: Callable[[Any], Any]) -> None:
+        """Let everything be as the run has left it, with plain numbers."""
+        for slot in [entry.slot for entry in self.entries] + self.changed():
+            now = slot.variable.get()
+            if now is not MISSING:
+                value = plain(now)
+                if value is not now:
+                    slot.variable.put(value)
+
+    def pins(self) -> list[tuple[dict[str, Any], str, Any]]:
+        """What else the run may have relied on: attributes that were not lifted, each with its dict and its value."""
+        free = {entry.slot.key for entry in self.entries} | self.data
+        return [
+            (group.holder, name, value)
+            for group in self._groups
+            for name, value in group.before.items()
+            if not group.is_inner and (not free or group.key(name) not in free)
+        ]
+
+    def held_by_pins(self, names: Container[str]) -> list[Reading]:
+        """What containers and objects held before the run that pinned attributes of these names lead to."""
+        lifted = {entry.slot.key for entry in self.entries}
+        changed = {id(held.value) for held in self.nests.held}
+        anything = any(name in names for name in ("getattr", "__dict__", "vars", "attrgetter"))
+        return [
+            reading
+            for group in self._groups
+            for name, added in group.below.items()
+            if not group.is_inner and (anything or name in names) and group.key(name) not in lifted
+            for reading in self.memory.kept(added)
+            if id(reading.value) not in changed
+        ]
+
+
+def _reporting_reads(original: Any) -> Any:
+    def __getattribute__(self: Any, name: str) -> Any:
+        state = current.get()
+        if state is not None:
+            state.note_read(self, name)
+        return original(self, name)
+
+    return __getattribute__
+
+
+def _reporting_writes(original: Any) -> Any:
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        state = current.get()
+        if state is not None:
+            state.note_set(self, name)
+        original(self, name, value)
+
+    return __setattr__

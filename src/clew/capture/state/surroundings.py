@@ -1,0 +1,410 @@
+"""What a program can reach besides its arguments: closures, globals and default values.
+
+Where does an array come from that nobody saw being made? Which variables may the program read, or change? Only what
+the program's own code names is looked at.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import weakref
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextvars import ContextVar
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
+from typing import Any, TypeVar
+
+from clew.capture.guards.notes import Variable
+from clew.capture.state.containers import (
+    CODE,
+    SIMPLE,
+    attributes_of,
+    follows,
+    is_flat,
+    is_of_library,
+    look_up,
+    value_of,
+)
+from clew.capture.state.reach_cache import look, may_change, names_stored
+from clew.capture.state.reachable import attribute_names, is_chosen, is_installed
+from clew.errors import CaptureError
+from clew.ir.source import SourceLine, is_hidden
+
+AnswerT = TypeVar("AnswerT")
+
+
+def _globals_of(functions: Iterable[FunctionType]) -> dict[int, dict[str, Any]]:
+    return {id(function.__globals__): function.__globals__ for function in functions}
+
+
+_RunOf = tuple[dict[FunctionType, None], frozenset[tuple[int, str]], frozenset[str]]
+
+
+class Surroundings:
+    """The variables around some functions, as they were before the program ran."""
+
+    def __init__(
+        self, functions: list[Any], kinds: Iterable[type] = (), held: Iterable[tuple[dict[str, Any], str]] = ()
+    ) -> None:
+        self._streams: list[tuple[str, Any, Any]] = []
+        self.program: tuple[list[Any], frozenset[type]] = (list(functions), frozenset(kinds))
+        known, values = look(tuple(functions), self.program[1])
+        self._known, self._values = known, values
+        self._reach, self._near, self._stored, self._seen = known.reach, known.near, known.stored, known.keys
+        self.found = [(holder, name, value) for (holder, name, _), value in zip(known.around, values, strict=True)]
+        for place in known.places(_is_stream, values):
+            _, name, function = known.around[place]
+            self._note_stream(name, values[place], function)
+        self._held = {(id(holder), name) for holder, name in held}
+        self.found += [(holder, name, holder[name]) for holder, name in held]
+
+    def add(self, function: FunctionType) -> list[tuple[Any, str]]:
+        """Look at the variables around one more function, and around those that it may call; the new ones."""
+        self.program[0].append(function)
+        self._reach, known = self._reach.copy(), len(self.found)
+        reached = self._reach.add(function)
+        self._stored = self._stored | names_stored(reached)
+        self._add([(holder, name, one) for one in reached for holder, name, _ in self._reach.around(one)])
+        self._reach.forget()
+        return [one[:2] for one in self.found[known:] if may_change(*one, self._stored)]
+
+    def _add(self, around: Iterable[tuple[Any, str, FunctionType]]) -> None:
+        found = {(id(holder), name): (holder, name, function) for holder, name, function in around}
+        for key in [key for key in found if key not in self._seen]:
+            holder, name, function = found[key]
+            value = Variable(holder, name).get()
+            self._note_stream(name, value, function)
+            self.found.append((holder, name, value))
+        self._seen = self._seen | found.keys()
+
+    def _note_stream(self, name: str, value: Any, function: FunctionType) -> None:
+        if _is_stream(value):
+            self._add_stream(name, value, function in self._near)
+
+    @property
+    def functions(self) -> list[FunctionType]:
+        """All functions whose variables are looked at."""
+        return list(self._reach.functions)
+
+    def derived(self, ask: Callable[[Iterable[FunctionType]], AnswerT]) -> AnswerT:
+        """What ``ask`` finds out about the code of all functions, remembered as long as there are no others."""
+        known = self._reach.derived
+        if ask not in known:
+            known[ask] = ask(self._reach.functions)
+        answer: AnswerT = known[ask]
+        return answer
+
+    @property
+    def namespaces(self) -> dict[int, dict[str, Any]]:
+        """The globals of all functions, by identity."""
+        return self.derived(_globals_of)
+
+    def classes(self) -> list[type]:
+        """The classes of the program, those that its code names, and those that they derive from."""
+        return self._reach.classes()
+
+    def builtins_in_classes(self) -> list[tuple[type, str]]:
+        """Where the classes of the program hold functions that are not written in Python: the class and the name."""
+        known = self._reach.derived
+        if _BUILTINS not in known:
+            held = [(kind, name, value) for kind in self.classes() for name, value in vars(kind).items()]
+            known[_BUILTINS] = [
+                (kind, name) for kind, name, value in held if type(look_up(value, "__func__", value)) in _COMPILED
+            ]
+        found: list[tuple[type, str]] = known[_BUILTINS]
+        return found
+
+    def classes_of(self, ran: Container[FunctionType]) -> list[type]:
+        """The classes whose attributes a run of these functions may have read."""
+        return self._reach.classes_of(ran)
+
+    def may_vary(self, kind: type) -> bool:
+        """Whether attributes of a class may be others at the next call: nobody sets those of what is installed."""
+        return not self._reach.is_installed(kind)
+
+    def stores(self, name: str) -> bool:
+        """Whether the program sets an attribute or a global variable of this name, of whatever it is."""
+        return name in self._stored
+
+    def held(self, ask: Callable[[Any], bool]) -> list[tuple[str, Any]]:
+        """The variables, by name, whose values are such; ``ask`` looks at the class of a value, or for a piece of code,
+        so that it need not be asked again at each capture."""
+        places, found = self._known.places(ask, self._values), self.found
+        later = [(name, value) for _, name, value in found[len(self._values) :] if ask(value)]
+        return [found[place][1:] for place in places] + later
+
+    def used(self, ask: Callable[[Any], bool], executed: Iterable[CodeType]) -> list[tuple[str, Any]]:
+        """The same, of those that functions name which were seen running, or which these may have called."""
+        if not self.held(ask):
+            return []
+        return [(name, value) for _, name, value in self._named_in(self._run_of(executed)[1]) if ask(value)]
+
+    def values(self) -> Iterator[tuple[str, Any]]:
+        """The variables by name."""
+        for _, name, value in self.found:
+            yield name, value
+
+    def ran(self, executed: Iterable[CodeType]) -> dict[FunctionType, None]:
+        """The functions that were seen running, and those that they may have called."""
+        return self._run_of(executed)[0]
+
+    def names(self, executed: Iterable[CodeType]) -> frozenset[str]:
+        """The attributes that these functions name."""
+        return self._run_of(executed)[2]
+
+    def _run_of(self, executed: Iterable[CodeType]) -> _RunOf:
+        """The functions of a run, the variables that they name, and the attributes; remembered for the next run of the
+        same."""
+        # Another code may have stood for a function's own during the run, so codes are told apart by their place.
+        executed = list(executed)
+        places = frozenset((code.co_filename, code.co_firstlineno) for code in executed)
+        known = self._reach.derived
+        if places not in known:
+            own = [(function, function.__code__) for function in self._reach.functions]
+            seen = [function for function, code in own if (code.co_filename, code.co_firstlineno) in places]
+            ran = {**self._near, **self._reach.near(seen)}
+            named = frozenset((id(one[0]), one[1]) for function in ran for one in self._reach.around(function))
+            self._reach.forget()
+            codes = [*executed, *(function.__code__ for function in ran)]
+            known[places] = (ran, named, frozenset[str]().union(*map(attribute_names, codes)))
+        found: _RunOf = known[places]
+        return found
+
+    def holds(self, wanted: Any) -> bool:
+        """Whether some variable, or a container or object that one holds, is or has this very object."""
+        return any(_contains(value, wanted, 4) for _, _, value in self.found)
+
+    def _add_stream(self, name: str, stream: Any, is_near: bool) -> None:
+        """What hands out another value at each use: one that cannot be set back is refused before it is used."""
+        if is_near and hasattr(type(stream), "__next__"):
+            raise _stream_refused(name, stream, self.line_naming(name))
+        self._streams.append((name, stream, _position(stream)))
+
+    def watch_streams(self, found: Iterable[tuple[str, Any]]) -> None:
+        """Note where generators of random numbers inside of objects stand. An iterator cannot be set back, once it is
+        used: raise if the program itself names what leads to one."""
+        known = {id(stream) for _, stream, _ in self._streams} | {id(_PYTHON_STREAM)}
+        for name, stream in found:
+            if hasattr(type(stream), "__next__"):
+                if any(name in function.__code__.co_freevars or name in _names(function) for function in self._near):
+                    raise _stream_refused(name, stream, self.line_naming(name))
+            elif id(stream) not in known and not type(stream).__module__.startswith("torch"):
+                self._streams.append((name, stream, _position(stream)))
+
+    def python_streams(self) -> list[random.Random]:
+        """The streams of Python's random numbers among those outside of the program."""
+        return [
+            stream for _, stream, _ in self._streams if type(stream) is random.Random and stream is not _PYTHON_STREAM
+        ]
+
+    def check_streams(self, followed: Iterable[Any] = ()) -> None:
+        """Raise if the program took something from what hands out another value at each use, and nobody followed it."""
+        known = {id(stream) for stream in followed}
+        for name, stream, before in self._streams:
+            if id(stream) not in known and not _is_at(stream, before):
+                raise _stream_refused(name, stream, self.line_naming(name))
+
+    def line_naming(self, name: str) -> str:
+        """Where the first function of the program is that names a variable or attribute, for errors."""
+        words = set(name.split("."))
+        for function in self.functions:
+            code = function.__code__
+            if not words.isdisjoint((*code.co_names, *code.co_freevars)) and not is_hidden(code):
+                return SourceLine(code.co_filename, code.co_firstlineno, code.co_name).describe()
+        return ""
+
+    def put_back_streams(self) -> None:
+        """Let generators of random numbers stand where they stood."""
+        for _, stream, before in self._streams:
+            if not _is_at(stream, before):
+                _set_position(stream, before)
+
+    def everything(self) -> Iterator[tuple[Any, str]]:
+        """All variables around the program, by their holder and their name."""
+        for holder, name, _ in self.found:
+            yield holder, name
+
+    def closures(self) -> list[CellType]:
+        """The cells among the holders of variables around the program."""
+        later = [one[0] for one in self.found[len(self._values) :] if type(one[0]) is CellType]
+        return [self.found[place][0] for place in self._known.in_cells()] + later
+
+    def cells(self) -> list[tuple[Any, str]]:
+        """The variables that the program can change, by their holder, a dict or a cell, and their name."""
+        return [(holder, name) for holder, name, _ in self.changeable()]
+
+    def changeable(self) -> list[tuple[Any, str, Any]]:
+        """The same, with the values that they had: those that the program sets, or whose values can be changed."""
+        if self._stored is not self._known.stored:  # functions were added, which may set others
+            return [one for one in self.found if may_change(*one, self._stored)]
+        later = [one for one in self.found[len(self._values) :] if may_change(*one, self._stored)]
+        return [self.found[place] for place in self._known.changeable(self._values)] + later
+
+    def variables(self, executed: Iterable[CodeType]) -> Iterator[tuple[Any, str, Any]]:
+        """The variables that may be set to something else between calls, and whose value the program may have used:
+        those that functions name which were seen running, or which these may have called."""
+        used = self._run_of(executed)[1]
+        for holder, name, value in self._named_in(used):
+            is_held = (id(holder), name) in self._held
+            varies = not isinstance(value, CODE) or is_chosen(name, value)
+            if is_held or (varies and (not isinstance(holder, dict) or "__name__" in holder)):
+                yield holder, name, value
+
+    def is_of_library(self, holder: Any, name: str) -> bool:
+        """Whether a variable is one of an installed package, or of the closure of a function there."""
+        if not isinstance(holder, CellType):
+            return is_of_library(holder)
+        known = self._reach.derived
+        if CellType not in known:
+            cells = [one for one in self._known.around if isinstance(one[0], CellType)]
+            known[CellType] = {(id(cell), name) for cell, name, function in cells if is_installed(function)}
+        return (id(holder), name) in known[CellType]
+
+    def code(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
+        """The variables that hold the program's own functions, as they are now, of those that were seen running."""
+        for holder, name, value in self._named_in(self._run_of(executed)[1]):
+            if isinstance(value, FunctionType) and value in self._reach.functions:
+                yield Variable(holder, name, value)
+
+    def methods(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
+        """The methods that ran, where their classes hold them; nobody sets those of what is installed."""
+        ran = self.ran(executed)
+        for kind in self.classes_of(ran):
+            if self.may_vary(kind):
+                yield from (Variable(kind, name, value) for name, value in vars(kind).items() if _is_among(value, ran))
+
+    def own_classes(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
+        """The variables that hold classes of the program's own which code that ran names."""
+        for holder, name, value in self._named_in(self._run_of(executed)[1]):
+            if isinstance(value, type) and isinstance(holder, dict) and self.may_vary(value):
+                yield Variable(holder, name, value)
+
+    def _named_in(self, used: frozenset[tuple[int, str]]) -> list[tuple[Any, str, Any]]:
+        """The variables among these, and those that are held; where they stand is the same for each run of a kind."""
+        wanted = used | self._held if self._held else used
+        known, question = self._reach.derived, (wanted, len(self.found))
+        if question not in known:
+            known[question] = [place for place, one in enumerate(self.found) if (id(one[0]), one[1]) in wanted]
+        return [self.found[place] for place in known[question]]
+
+
+def _is_among(value: Any, functions: Container[FunctionType]) -> bool:
+    function = getattr(value, "__func__", getattr(value, "fget", value))  # of a static or class method, of a property
+    return type(function) is FunctionType and function in functions
+
+
+_PYTHON_STREAM = random._inst  # type: ignore[attr-defined]
+"""The generator behind the functions of ``random``: their draws are recorded."""
+
+_parts: weakref.WeakKeyDictionary[functools.partial[Any], dict[str, Any]] = weakref.WeakKeyDictionary()
+"""A dict for the values that each partial holds, the same at each reading."""
+
+
+def held_by(function: functools.partial[Any]) -> list[tuple[dict[str, Any], str]]:
+    """The variables that stand for the values of a partial that can be changed in place, arrays among them."""
+    parts = {str(place): value for place, value in enumerate(function.args)} | dict(function.keywords)
+    held = _parts.setdefault(function, {})
+    held.update({name: value for name, value in parts.items() if _is_mutable(value)})
+    return [(held, name) for name in held]
+
+
+def _is_mutable(value: Any) -> bool:
+    return follows(value) or is_flat(value) or hasattr(type(value), "__array__")
+
+
+_BUILTINS = "functions in classes"
+_COMPILED = frozenset({BuiltinFunctionType, type})
+_NO_STREAMS = frozenset({FunctionType, type, ModuleType, *SIMPLE})
+
+
+def _is_stream(value: Any) -> bool:
+    kind: Any = type(value)
+    return kind not in _NO_STREAMS and _is_stream_class(kind)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_stream_class(kind: Any) -> bool:
+    """True for what hands out another value at each use: iterators, generators of random numbers."""
+    named = kind.__name__ in ("Random", "SystemRandom", "RandomState", "Generator")
+    named = named or issubclass(kind, random.Random)
+    return (named or hasattr(kind, "__next__")) and not kind.__module__.startswith("torch")
+
+
+def _names(function: FunctionType) -> frozenset[str]:
+    return attribute_names(function.__code__)
+
+
+def _position(stream: Any) -> Any:
+    """Where a stream stands, as far as it tells."""
+    if isinstance(stream, random.SystemRandom):  # it stands nowhere, and each draw asks the system
+        return None
+    if hasattr(stream, "bit_generator"):
+        return stream.bit_generator.state
+    if hasattr(stream, "getstate"):
+        return stream.getstate()
+    if hasattr(stream, "get_state"):
+        return stream.get_state()
+    if hasattr(stream, "gi_frame"):
+        return None if stream.gi_frame is None else stream.gi_frame.f_lasti
+    return repr(stream)
+
+
+def _is_at(stream: Any, before: Any) -> bool:
+    """Whether a stream stands where it stood; arrays in its position can be compared by their text only."""
+    now = _position(stream)
+    return bool(now == before) if isinstance(stream, random.Random) else repr(now) == repr(before)
+
+
+def _set_position(stream: Any, position: Any) -> None:
+    if position is None:
+        return
+    if hasattr(stream, "bit_generator"):
+        stream.bit_generator.state = position
+    elif hasattr(stream, "setstate"):
+        stream.setstate(position)
+    elif hasattr(stream, "set_state"):
+        stream.set_state(position)
+
+
+def _stream_refused(name: str, stream: Any, where: str) -> CaptureError:
+    return CaptureError(
+        f"the program uses {name!r}, a {type(stream).__name__} outside of it",
+        where=where,
+        why="it gives another value at each use, which the graph would not",
+        fixes=("pass its values as arguments", "draw them by the framework's own functions"),
+    )
+
+
+def functions_of(target: Any) -> list[Any]:
+    """The Python functions of a callable: itself, with those that it wraps, or the methods of a module's parts."""
+    found = look_up(target, "__func__", target)
+    functions = [one for one in _chain(found) if isinstance(one, FunctionType)]
+    if functions:
+        return functions
+    call = getattr(type(target), "forward", None) or vars(type(target)).get("__call__")
+    return [one for one in _chain(call) if isinstance(one, FunctionType)]
+
+
+def _chain(wrapper: Any) -> Iterator[Any]:
+    """What a decorator has made, and what it has made it of; installed decorators keep no state of the program."""
+    while wrapper is not None and not isinstance(wrapper, type):
+        inner, code = look_up(wrapper, "__wrapped__"), look_up(wrapper, "__code__")
+        if inner is None or code is None or "-packages" not in code.co_filename:
+            yield look_up(wrapper, "__func__", wrapper)
+        wrapper = inner
+
+
+def _contains(value: Any, wanted: Any, depth: int) -> bool:
+    if value is wanted:
+        return True
+    if depth == 0 or isinstance(value, (*SIMPLE, type)):
+        return False
+    if isinstance(value, dict):
+        return any(_contains(item, wanted, depth - 1) for item in value.values())
+    if isinstance(value, (list, tuple, set)):
+        return any(_contains(item, wanted, depth - 1) for item in value)
+    if isinstance(value, ModuleType):
+        return False
+    if isinstance(value, ContextVar):
+        return _contains(value_of(value), wanted, depth - 1)
+    return any(_contains(part, wanted, depth - 1) for part in attributes_of(value).values())

@@ -1,0 +1,238 @@
+"""What dtype and rank the results of NumPy's functions have: facts, where those of the arguments are guarded.
+
+For the functions listed here they also depend on sizes or on values (``numpy.linalg.eigvals`` is real or complex), so
+they are guarded where the call is made. ``guard_kind`` guards the class, dtype and rank of everything that a call gave.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+import numpy
+
+from clew.capture.bytecode.instructions import instructions_of
+from clew.capture.recording.recorder import Pending, Scalar
+from clew.frameworks.numpy.array_proxy import Traced, TracedArray, TracedInt, TracedList, TracedPython
+from clew.ir.arguments import bodies_of, leaves
+from clew.ir.effects import pure
+from clew.ir.node import Node
+from clew.ir.types import ArrayType
+
+VARYING_KINDS = frozenset(
+    "eig eigvals roots poly real_if_close apply_along_axis apply_over_axes piecewise fromfunction load loadtxt "
+    "genfromtxt fromfile fromregex fromstring frombuffer cov corrcoef cross min_scalar_type polyfit".split()
+)
+"""Functions whose results have a dtype or rank that depends on sizes, values, files or functions of the user."""
+
+DATA_BOOLS = frozenset(
+    "where array asarray asanyarray full full_like select choose copyto put place insert append".split()
+)
+"""Functions for which a flag among the arguments is data; for all others it says what shall be done."""
+
+
+def _is_traced_number(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    numbers = [leaf for leaf in leaves((args, kwargs)) if issubclass(type(leaf), Scalar)]
+    return any(type(number.plain) in (int, float) for number in numbers)
+
+
+def _always(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return True
+
+
+VARYING_RANKS: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
+    "squeeze": _always,
+    "tensordot": _is_traced_number,
+    "array": _is_traced_number,  # a very large int makes it another dtype
+    "asarray": _is_traced_number,
+    "asanyarray": _is_traced_number,
+    "full": _is_traced_number,
+}
+"""Functions whose results vary for some arguments."""
+
+_COMPLEX_WHERE_NEEDED = frozenset(getattr(numpy.emath, name) for name in numpy.emath.__all__)
+
+
+def varies(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the kind of what a call gives must be guarded."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    asking = VARYING_RANKS.get(name)
+    if any(type(value) is TracedList for value in args):  # an empty one gives another dtype and rank
+        return True
+    if name in VARYING_KINDS or (asking is not None and asking(args, kwargs)):
+        return True
+    if isinstance(target, numpy.ufunc):
+        return all(kind.startswith("O") for kind in target.types)  # made of a function of the user's
+    return not isinstance(target, str) and callable(target) and target in _COMPLEX_WHERE_NEEDED
+
+
+def is_data(node: Node, recorder: Any) -> bool:
+    """Whether a value comes from what arrays hold, or changes in a loop, not from shapes, dtypes and numbers given."""
+    waiting, seen = [node], set()
+    while waiting:
+        found = waiting.pop()
+        if found in seen:
+            continue
+        seen.add(found)
+        is_inner = found.op == "placeholder" and found.graph is not recorder.bodies.outermost
+        if isinstance(found.value_type, ArrayType) or is_inner or bodies_of(found):
+            return True
+        if not _asks_fact(found):
+            waiting += found.all_input_nodes
+    return False
+
+
+def _asks_fact(node: Node) -> bool:
+    """Whether a value is a fact about an array that does not depend on what arrays hold."""
+    of_shape = node.target is len or (node.target is getattr and node.args[1] in _OF_SHAPES)
+    array = node.args[0] if of_shape else None
+    if isinstance(array, Node) and isinstance(array.value_type, ArrayType):
+        return not _is_selection(array)
+    return node.target is type or (node.target is getattr and node.args[1] in ("dtype", "ndim"))
+
+
+def _is_selection(array: Node) -> bool:
+    """Whether as many items are in an array as some other array says: those at a mask, or what differs from zero."""
+    name = array.target if isinstance(array.target, str) else getattr(array.target, "__name__", "")
+    if name == "getitem":
+        owner, key = array.args[0], array.args[1]
+        made = isinstance(owner, Node) and owner.value_type is None and _is_selection(owner)
+        return made or any(isinstance(part, Node) and _is_mask(part) for part in leaves((key,)))
+    return name in _SELECTING
+
+
+def _is_mask(node: Node) -> bool:
+    return isinstance(node.value_type, ArrayType) and "bool" in str(node.value_type)
+
+
+_SELECTING = frozenset(
+    "nonzero flatnonzero argwhere unique unique_values unique_counts compress extract intersect1d union1d setdiff1d "
+    "setxor1d trim_zeros delete repeat".split()
+)
+_OF_SHAPES = frozenset({"shape", "size", "nbytes", "strides", "flags"})
+
+
+def guard_kind(recorder: Any, value: Any, place: Any) -> None:
+    """Guard what kind of value a call gave, and of what its parts are."""
+    if isinstance(value, tuple):
+        recorder.guard(recorder.create(len, (recorder.resolve(place),)), len(value))
+        for index, item in enumerate(value):
+            guard_kind(recorder, item, Pending(operator.getitem, (place, index)))
+    elif type(value) is list:
+        for index, item in enumerate(value):
+            guard_kind(recorder, item, Pending(operator.getitem, (place, index)))
+    elif isinstance(value, (numpy.ndarray, numpy.generic, bool, int, float, complex)) or value is None:
+        node = recorder.resolve(place)
+        recorder.guard(recorder.create(type, (node,)), type(value))
+        if isinstance(value, numpy.ndarray):
+            recorder.guard(recorder.create(getattr, (node, "dtype")), value.dtype)
+            recorder.guard(recorder.create(getattr, (node, "ndim")), value.ndim)
+
+
+_ELEMENTWISE = (
+    "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor lt le gt ge eq ne neg abs pos invert "
+    "iadd isub imul itruediv ifloordiv imod ipow ilshift irshift iand ior ixor setitem"
+)
+_OPERATORS = frozenset({*(getattr(operator, name) for name in _ELEMENTWISE.split()), len, int, float, complex, bool})
+_REDUCING = frozenset("sum mean max min prod std var all any argmax argmin amax amin nansum nanmean nanmax".split())
+_KEEPING = frozenset(
+    "copy astype clip round conj conjugate ravel flatten cumsum cumprod argsort fill zeros_like ones_like empty_like "
+    "full_like where nan_to_num expand_dims flip concatenate stack isclose allclose array_equal".split()
+)
+"""Functions and methods of these names give arrays of an axis or more where they are given such, or a Python bool."""
+_BY_RANK = frozenset(
+    "reshape transpose swapaxes moveaxis dot inner outer vdot matmul einsum tensordot vstack hstack tile repeat take "
+    "sort median norm inv det solve diff trace diagonal diag roll pad broadcast_to atleast_1d atleast_2d".split()
+)
+"""Of these, ranks decide what they give."""
+_ASKING = frozenset(
+    "isinstance issubclass type __class__ hasattr getattr callable dir vars singledispatch dispatch".split()
+)
+"""Names by which a function may find out the class of a number."""
+_STRETCHES = (slice, type(None), type(...))
+_KINDS = "biufc"
+
+
+class Reliance(enum.IntEnum):
+    """What the class of a value, or whatever else a program has seen, depends on."""
+
+    NOTHING = 0
+    RANK = 1
+    DTYPE = 2
+    """And on the rank."""
+
+
+@pure
+def holds_numbers(value: Any) -> bool:
+    """Whether an array holds numbers or truths, and no objects, texts or dates."""
+    return value.dtype.kind in _KINDS
+
+
+@pure
+def has_an_axis(value: Any) -> bool:
+    """Whether an array is more than a single number."""
+    return bool(value.ndim > 0)
+
+
+def may_be_another(array: Any) -> bool:
+    """Whether arrays of other dtypes and ranks could stand for this one."""
+    return type(array) is numpy.ndarray and holds_numbers(array) and has_an_axis(array)
+
+
+def reliance_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reliance:
+    """What the class of the result of a call depends on, besides the classes of its arguments."""
+    if kwargs.get("out") is not None:
+        return Reliance.DTYPE
+    if not any(_is_of_arrays(leaf) for leaf in leaves((args, kwargs))):
+        return Reliance.NOTHING
+    if target is operator.getitem:
+        return _reliance_of_key(args[1])
+    if isinstance(target, numpy.ufunc):
+        return Reliance.NOTHING if target.signature is None else Reliance.RANK
+    is_method, name = isinstance(target, str), target if isinstance(target, str) else getattr(target, "__name__", "")
+    if not is_method and target in _OPERATORS:
+        return Reliance.NOTHING
+    if target is operator.matmul:
+        return Reliance.RANK
+    if not is_method and target is not getattr(numpy, name, None) and target is not getattr(numpy.linalg, name, None):
+        return Reliance.DTYPE
+    if name == "where" and len(args) != 3:  # it gives an array for each axis
+        return Reliance.DTYPE
+    if name in _REDUCING:
+        is_simple = len(args) == 1 and set(kwargs) <= {"keepdims", "axis"}
+        keeps = kwargs.get("keepdims") is True or kwargs.get("axis") is None
+        return Reliance.NOTHING if is_simple and keeps else Reliance.RANK
+    return Reliance.NOTHING if name in _KEEPING else Reliance.RANK if name in _BY_RANK else Reliance.DTYPE
+
+
+def _is_of_arrays(value: Any) -> bool:
+    return issubclass(type(value), Traced) and not issubclass(type(value), TracedPython)
+
+
+def _reliance_of_key(key: Any) -> Reliance:
+    """Items at a stretch are an array in any case, and those that another array names; single ones are by rank."""
+    if type(key) is TracedArray:
+        return Reliance.NOTHING if may_be_another(key.plain) else Reliance.DTYPE
+    parts = key if type(key) is tuple else (key,)
+    if all(type(part) in _STRETCHES for part in parts):
+        return Reliance.NOTHING
+    is_plain = all(type(part) in _STRETCHES or type(part) is int or type(part) is TracedInt for part in parts)
+    return Reliance.RANK if is_plain else Reliance.DTYPE
+
+
+def may_see_classes(code: CodeType) -> bool:
+    """Whether a function, or one inside of it, may ask for the class of a number."""
+    matches = any(one.opname.startswith("MATCH_") for one in instructions_of(code))
+    return matches or not _ASKING.isdisjoint(code.co_names) or any(map(may_see_classes, _inside(code)))
+
+
+def may_catch(code: CodeType) -> bool:
+    """Whether a function, or one inside of it, may go another way where a call fails."""
+    return bool(code.co_exceptiontable) or any(map(may_catch, _inside(code)))
+
+
+def _inside(code: CodeType) -> list[CodeType]:
+    return [one for one in code.co_consts if isinstance(one, CodeType)]

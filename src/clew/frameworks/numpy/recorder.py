@@ -1,0 +1,522 @@
+"""Which ufuncs do the work of which of Python's operators: ``array + x`` reaches a stand-in as ``numpy.add``."""
+
+from __future__ import annotations
+
+import operator
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy
+
+from clew.capture.control_flow.runtime import before_guard
+from clew.capture.python.caches import CachedResults, refusal
+from clew.capture.recording.folding import Folding
+from clew.capture.recording.list_proxies import Collected
+from clew.capture.recording.opaque_calls import CannotFollow, Territory, WholeCall, changed_one, copies_of
+from clew.capture.recording.operators import Form
+from clew.capture.recording.recorder import Pending, Recorder
+from clew.errors import CaptureError
+from clew.frameworks.numpy import attributes
+from clew.frameworks.numpy.array_proxy import (
+    Traced,
+    TracedArray,
+    TracedBool,
+    TracedPython,
+    is_traced,
+    stand_in,
+    whole_list,
+)
+from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, computes, with_named_out
+from clew.frameworks.numpy.opaque_calls import cannot_follow, where
+from clew.frameworks.numpy.ranks_and_dtypes import DATA_BOOLS, Reliance, guard_kind, is_data, reliance_of, varies
+from clew.frameworks.numpy.types import array_type
+from clew.ir.arguments import leaves
+from clew.ir.node import Node
+
+FORMS = {
+    "add": Form(operator.add), "subtract": Form(operator.sub), "multiply": Form(operator.mul),
+    "divide": Form(operator.truediv), "true_divide": Form(operator.truediv), "floor_divide": Form(operator.floordiv),
+    "remainder": Form(operator.mod), "power": Form(operator.pow), "matmul": Form(operator.matmul),
+    "left_shift": Form(operator.lshift), "right_shift": Form(operator.rshift), "bitwise_and": Form(operator.and_),
+    "bitwise_or": Form(operator.or_), "bitwise_xor": Form(operator.xor), "less": Form(operator.lt),
+    "less_equal": Form(operator.le), "greater": Form(operator.gt), "greater_equal": Form(operator.ge),
+    "equal": Form(operator.eq), "not_equal": Form(operator.ne),
+}  # fmt: skip
+"""The operator of each ufunc that is one, by name."""
+
+
+_NUMBERS = (bool, int, float, complex)
+_OPERANDS = frozenset({*_NUMBERS, numpy.ndarray})
+_ARRAY_OPERANDS = _OPERANDS | {list, tuple, str, bytes, type(None)}
+STREAMS = (numpy.random.Generator, numpy.random.RandomState)
+_ENDS = (numpy.ndarray, numpy.generic, numpy.dtype, *STREAMS)
+_MOST_KEPT = 1 << 20
+_asarray = numpy.asarray  # by its own name, because a recorder stands in its place during a capture
+
+
+class NumpyRecorder(Recorder):
+    """A recorder of NumPy's calls."""
+
+    reliance = Reliance.NOTHING
+    """What of the ranks and dtypes of arrays the program may have seen."""
+    takes_by_arrays = False
+    """Whether the program takes items by arrays: masks, or numbers."""
+    made_numbers = False
+    """Whether the program has got numbers of NumPy's, whose class it could ask for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folding = Folding(caches=True, bakes=False)
+        self.surroundings: Any = None
+        self.state: Any = None
+        self.rollback: Any = None
+        self.places: Any = None
+        self.streams: Any = None
+        self.compares_objects = False
+        self.finishing = False
+        self.refuses_opaque = False
+        self.depth = 0
+        self.territories: dict[Any, Territory] = {}
+        self.standing: dict[int, tuple[Any, Any]] = {}
+        self.raised: Exception | None = None
+        self.errors = numpy.geterr()
+        self.errstates: list[tuple[Any, Node]] = []
+        self._thread = threading.get_ident()
+        self.listed: list[Any] = []
+        """Arrays whose items were taken out for a loop: they must not be written to."""
+        self.cached = CachedResults(self.is_end)
+        self.unwritten: list[tuple[Any, Any]] = []
+        """Arrays that caches of the program hold, and the cached functions: they must not be written to either."""
+        self._memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+    # ---- values --------------------------------------------------------------------------------------------------
+
+    def is_array(self, value: Any) -> bool:
+        """True for what a stand-in is made of: arrays, NumPy's numbers, its generators of random numbers."""
+        return type(value) is numpy.ndarray or (isinstance(value, (numpy.generic, *STREAMS)) and not is_traced(value))
+
+    def is_end(self, value: Any) -> bool:
+        """True for arrays, stand-ins and dtypes: what is in them is followed by other means."""
+        return is_traced(value) or isinstance(value, _ENDS)
+
+    def follows(self, value: Any) -> bool:
+        """Whether a call on this value is recorded."""
+        return is_traced(value)
+
+    def takes(self, value: Any) -> bool:
+        """Whether a call may be given a value of another framework."""
+        return False
+
+    def looks_into(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a function of another package is run and recorded like the program's own."""
+        return False
+
+    def enter(self, value: Any, place: Any) -> Any:
+        """The stand-in of an array from outside, one for each array."""
+        attributes.check_followed(value)
+        known = self.standing.get(id(value))
+        if known is not None and known[0] is value and not isinstance(value, numpy.generic):
+            return known[1]
+        made = self.streams.stand_in(self, value, place) if isinstance(value, STREAMS) else self.result(value, place)
+        self.standing[id(value)] = (value, made)
+        if type(value) is numpy.ndarray:
+            self.rollback.watch(value)
+        return made
+
+    def constant(self, value: Any) -> Any:
+        """The stand-in of an array that the program's surroundings hold; its node is made when it is used."""
+        return self.enter(value, _Lazy(self, value))
+
+    def argument(self, value: Any) -> Any:
+        """What a node holds for a value; NumPy's own numbers, where they are constants, are literals."""
+        if isinstance(value, numpy.generic) and not is_traced(value):
+            return value
+        return super().argument(value)
+
+    def node_of(self, value: Any) -> Node:
+        """The node of an array that is no stand-in: one that came in, or that the surroundings hold."""
+        known = self.standing.get(id(value))
+        if known is not None and known[0] is value:
+            return self.resolve(known[1].place)
+        return super().node_of(value)
+
+    def _new_constant(self, value: Any) -> str:
+        held = self.state.had(value) if self.finishing else self.surroundings.holds(value) or self.state.want(value)
+        held = held or self.standing.get(id(value), (None,))[0] is value
+        if not held:
+            raise cannot_follow("an array that was made by means that the capture does not see")
+        return super()._new_constant(value)
+
+    def note_type(self, node: Node, array: Any) -> None:
+        """Note dtype and shape of an array on its node."""
+        if isinstance(array, (numpy.ndarray, numpy.generic)):
+            object.__setattr__(node, "value_type", array_type(array))
+
+    def result(self, value: Any, place: Any) -> Any:
+        """The result of a recorded call as the program shall see it."""
+        kind = type(value)
+        if kind in _NUMBERS or kind is numpy.ndarray:
+            return self._stand_in(value, place)
+        if issubclass(kind, numpy.generic):
+            if issubclass(kind, (numpy.character, numpy.object_)):  # texts, for which nothing can stand
+                self.guard(place, value)
+                return value
+            return self._stand_in(value, place)
+        if isinstance(value, tuple):
+            items = [self.result(item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value)]
+            return tuple(items) if kind is tuple else kind(*items) if hasattr(value, "_fields") else kind(items)
+        if kind is list:
+            self.guard(self.create(len, (self.resolve(place),)), len(value))
+            return [self.result(item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value)]
+        if value is None or isinstance(value, (numpy.dtype, type)) or value is numpy:
+            return value
+        if kind in (str, bytes):
+            self.guard(place, value)
+            return value
+        if kind is dict:  # of settings
+            return {key: self.result(part, Pending(operator.getitem, (place, key))) for key, part in value.items()}
+        raise cannot_follow(f"a {kind.__name__} that a call gave")
+
+    def _stand_in(self, value: Any, place: Any) -> Any:
+        if type(place) is Node:
+            self.note_type(place, value)
+        if type(value) is numpy.ndarray:
+            owner = value
+            while isinstance(owner.base, numpy.ndarray):
+                owner = owner.base
+            self._memory[id(owner)] = owner
+        self.made_numbers = self.made_numbers or isinstance(value, numpy.generic)
+        number = stand_in(value, place, self, self.class_for(value))
+        return bool(number) if type(value) is bool and self.plain_truths and self.open else number
+
+    def class_for(self, value: Any) -> Any:
+        """The class of the stand-in of a value; None for the usual one."""
+        return None
+
+    def rely(self, reliance: Reliance) -> None:
+        """The program may have seen what depends on this."""
+        self.reliance = max(self.reliance, reliance)
+
+    def memory(self) -> list[Any]:
+        """The arrays that hold what the program's arrays are, of those that are still in use."""
+        return list(self._memory.values())
+
+    # ---- operators and items -------------------------------------------------------------------------------------
+
+    def can_operate(self, traced: Any, other: Any) -> bool:
+        """Whether an operator between a stand-in and this is NumPy's business."""
+        allowed = _OPERANDS if isinstance(traced, TracedPython) else _ARRAY_OPERANDS
+        return type(other) in allowed or is_traced(other) or isinstance(other, numpy.generic)
+
+    def operate(self, function: Callable[..., Any], *values: Any) -> Any:
+        """Apply an operator and record it."""
+        self.check_used()
+        return self._record("call_function", function, function, values, {})
+
+    def update(self, function: Callable[..., Any], array: TracedArray, other: Any) -> Any:
+        """An operator that writes to its left operand, which it gives back."""
+        self.check_used()
+        self._record("call_function", function, function, (array, other), {}, written=(array,))
+        return array
+
+    def item(self, array: Any, key: Any) -> Any:
+        """An item or a view of an array."""
+        self.check_used()
+        self.takes_by_arrays = self.takes_by_arrays or type(key) is TracedArray
+        return self._record("call_function", operator.getitem, operator.getitem, (array, key), {})
+
+    def set_item(self, array: Any, key: Any, value: Any) -> None:
+        """Write to items of an array."""
+        self.check_used()
+        self._record("call_function", operator.setitem, operator.setitem, (array, key, value), {}, written=(array,))
+
+    # ---- calls ---------------------------------------------------------------------------------------------------
+
+    def ufunc(self, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a ufunc, or of a method of one."""
+        self.check_used()
+        out = kwargs.get("out")
+        if isinstance(out, tuple) and len(out) == 1:
+            kwargs = {**kwargs, "out": out[0]}
+        function = ufunc if method == "__call__" else getattr(ufunc, method)
+        written = inputs[:1] if method == "at" else ()
+        form = FORMS.get(ufunc.__name__) if method == "__call__" and not kwargs else None
+        return self._record("call_function", function, function, inputs, kwargs, written, form)
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function of NumPy's."""
+        self.check_used()
+        name = getattr(function, "__name__", "")
+        handler = attributes.ANSWERS.get(function) if not kwargs and len(args) == 1 and is_traced(args[0]) else None
+        if handler is not None:
+            self.rely(Reliance.RANK)
+            return handler(args[0])
+        args, kwargs = with_named_out(function, args, kwargs)
+        if name not in DATA_BOOLS:
+            args, kwargs = self._settled(args), self._settled(kwargs)
+        place = FIRST_WRITTEN.get(name)
+        written = args[:1] if place is not None and place(kwargs) else ()
+        return self._record("call_function", function, function, args, kwargs, written)
+
+    def site(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that stands in the program itself: of constants alone it is recorded if it makes an array."""
+        args = tuple([self._whole(value) for value in args])
+        if any(self.follows(leaf) for leaf in leaves((args, kwargs))):
+            if isinstance(function, numpy.ufunc):
+                args, kwargs = with_named_out(function, args, kwargs)
+                return self.ufunc(function, "__call__", args, kwargs)
+            return self.call(function, args, kwargs)
+        with self.paused():
+            value = function(*args, **kwargs)
+        made = any(type(leaf) is numpy.ndarray for leaf in leaves(value))
+        return self.call(function, args, kwargs) if made else value
+
+    def _whole(self, value: Any) -> Any:
+        """A list that a loop of the graph has filled is handed on as a whole."""
+        if type(value) is not Collected or not value.is_whole or value.recorder not in (self, self.owner):
+            return value
+        return whole_list(self.concrete(value), value.place, self)
+
+    def method(self, array: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a method of an array."""
+        self.check_used()
+        attributes.check_method(name)
+        args, kwargs = with_named_out(getattr(numpy.ndarray, name, None), args, kwargs, is_method=True)
+        args, kwargs = self._settled(args), self._settled(kwargs)
+        place = WRITING_METHODS.get(name)
+        written = (array,) if place is not None and place(kwargs) else ()
+        return self._record("call_method", name, operator.methodcaller, (array, *args), kwargs, written)
+
+    def _settled(self, nest: Any) -> Any:
+        """Flags decide what a call gives, so a traced one is relied on."""
+        if isinstance(nest, dict):
+            return {key: bool(value) if type(value) is TracedBool else value for key, value in nest.items()}
+        return tuple(bool(value) if type(value) is TracedBool else value for value in nest)
+
+    def _record(
+        self,
+        op: str,
+        target: Any,
+        call: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        written: Iterable[Any] = (),
+        form: Form | None = None,
+    ) -> Any:
+        if not self.open:
+            return self._perform(target, call, args, kwargs)
+        outs = kwargs.get("out")
+        written = [*written, *(part for part in (outs if isinstance(outs, tuple) else (outs,)) if part is not None)]
+        attributes.check_arguments(self, (args, kwargs), written)
+        if numpy.geterr() != self.errors:
+            raise cannot_follow("a setting of numpy.errstate that was made by means that the capture does not see")
+        node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
+        border = self._border(target, args, kwargs)
+        for array in written:
+            self._check_unlisted(array.plain)
+            self.rollback.save(array.plain)
+            self.folding.spoil(self.resolve(array.place))
+        only_computes = not written and border is None and computes(target, args, kwargs)
+        value = self._perform(target, call, args, kwargs, (node_args, node_kwargs) if only_computes else None)
+        node = self._create(op, target, node_args, node_kwargs, is_result=True, form=form)
+        if border is not None:
+            border.end()
+        if not written and not self.bodies.open and self.folding.is_constant(node):
+            self.folding.add(node, value if can_be_kept(value) else None)
+        if varies(target, args, kwargs):
+            guard_kind(self, value, node)
+        self.rely(reliance_of(target, args, kwargs))
+        return self._given_back(value, node, args, written)
+
+    def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WholeCall | None:
+        """What guards the state behind functions of the user's that NumPy will call; None if there is none."""
+        functions = [one for one in (*args, *kwargs.values()) if type(one) in (FunctionType, MethodType)]
+        if not functions:
+            return None
+        border = WholeCall(self, target, _ENDS)
+        border.argument(tuple(functions))
+        border.begin()
+        return border
+
+    def _check_unlisted(self, array: Any) -> None:
+        if any(numpy.may_share_memory(array, listed) for listed in self.listed):
+            raise CaptureError(
+                "the program writes to an array that a loop walks, or that a function with a cache has given",
+                where=where(),
+                why="the items were taken out before; the cache would give the changed array the next time",
+                fixes=("write to a copy of the array", "capture without dynamic=True"),
+            )
+        for kept, function in self.unwritten:
+            if numpy.may_share_memory(array, kept):
+                raise refusal(function, "the program writes to what its cache holds, and the next call would see it")
+
+    def _given_back(self, value: Any, node: Node, args: tuple[Any, ...], written: list[Any]) -> Any:
+        """The result; what a call wrote to and gave back is the stand-in that it was."""
+        if type(value) is numpy.ndarray:
+            for array in written:
+                if array.plain is value:
+                    return array
+            for array in args if self.compares_objects else ():
+                if is_traced(array) and isinstance(array.plain, numpy.ndarray):
+                    same = self.create(operator.is_, (node, self.argument(array)))
+                    self.guard(same, array.plain is value)
+                    if array.plain is value:
+                        return array
+        return self.result(value, node)
+
+    def whole(self, target: Any, args: Any, kwargs: Any, opaque: str) -> Any:
+        """A call that stays one node, whatever is inside; it may write to any array that it is given."""
+        self.check_used()
+        self.rely(Reliance.DTYPE)
+        self.check_opaque(target, opaque)
+        attributes.check_arguments(self, (args, kwargs), ())
+        border = WholeCall(self, target, _ENDS)
+        node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
+        border.begin()
+        for leaf in leaves((args, kwargs)):
+            if isinstance(leaf, Traced) and type(leaf.plain) is numpy.ndarray:
+                self._check_unlisted(leaf.plain)
+                self.rollback.save(leaf.plain)
+                self.folding.spoil(self.resolve(leaf.place))
+        plain_args, plain_kwargs = self.concrete((args, kwargs))
+        containers = copies_of((plain_args, plain_kwargs))
+        with self.streams.followed(), self.places.suspended():
+            value = self._perform(target, target, plain_args, plain_kwargs)
+        changed = changed_one(containers)
+        if changed:
+            raise cannot_follow(f"a {changed} that {target.__qualname__}, one call of the graph, is given and changes,")
+        node = self._create("call_function", target, node_args, node_kwargs, is_result=True)
+        border.end()
+        node.meta["opaque"] = opaque
+        guard_kind(self, value, node)
+        return self._given_back(value, node, args, [])
+
+    def _perform(
+        self, target: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], nodes: Any = None
+    ) -> Any:
+        """Make the call on plain values; an error is the user's. A program that catches it can be captured if the call,
+        whose arguments are these ``nodes``, only computes."""
+        args, kwargs = self.concrete(args), self.concrete(kwargs) if kwargs else {}
+        with self.paused():
+            try:
+                return getattr(args[0], target)(*args[1:], **kwargs) if call is _METHOD else call(*args, **kwargs)
+            except CannotFollow:
+                raise
+            except Exception as error:
+                self.note_failure(error, None if nodes is None else target, *(nodes or ()))
+                self.raised = error
+                raise
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What happens inside is one recorded call, and is not recorded again."""
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    # ---- where values leave --------------------------------------------------------------------------------------
+
+    def check_used(self) -> None:
+        """A stand-in is used: not inside a call that stays whole, nor in another thread."""
+        if not self.open:  # it was left somewhere, and is what it was
+            return
+        if self.depth:
+            raise cannot_follow("a value of the program inside a function that is handed to NumPy, or stays one call,")
+        if threading.get_ident() != self._thread:
+            raise cannot_follow("a value of the program in another thread")
+
+    def attribute(self, traced: Any, name: str) -> Any:
+        """An attribute of what a stand-in stands for."""
+        return attributes.attribute(self, traced, name)
+
+    def set_attribute(self, array: Any, name: str, value: Any) -> None:
+        """Setting an attribute of an array."""
+        attributes.set_attribute(self, array, name, value)
+
+    def escape(self, traced: Any, dtype: Any) -> Any:
+        """C code, or code that is not recorded, wants the data."""
+        self.check_used()
+        if isinstance(traced, TracedArray) and self.open:
+            raise cannot_follow("an array whose data leave NumPy's functions")
+        self.reveal(traced)
+        return _asarray(traced.plain, dtype)
+
+    def reveal(self, traced: Any) -> None:
+        """The program relies on what a number is."""
+        if not self.open:
+            return
+        self.check_used()
+        self.rely(Reliance.DTYPE)
+        if isinstance(traced, TracedArray):
+            raise cannot_follow("an array that is turned into text or bytes")
+        if isinstance(traced, TracedPython):
+            self.guard(traced.place, traced.plain)
+        else:
+            self.guard(self._create("call_method", "item", (self.argument(traced),), {}), traced.plain.item())
+
+    def forced(self, function: Callable[..., Any], traced: Any) -> Any:
+        """Python wants a plain number: the capture relies on it from now on."""
+        if not self.open:
+            return function(traced.plain)
+        self.check_used()
+        if not isinstance(traced, (TracedPython, TracedArray)):
+            self.rely(Reliance.DTYPE)
+        value = self._perform(function, function, (traced,), {})
+        is_it = isinstance(traced, TracedPython) and type(value) is type(traced.plain)
+        self.guard(traced.place if is_it else self.create(function, (self.argument(traced),)), value)
+        return value
+
+    def asked(self, traced: Any) -> bool:
+        """Python asks whether a value is true: only that is relied on."""
+        if not self.open:
+            return bool(traced.plain)
+        self.check_used()
+        answer = self._perform(bool, bool, (traced,), {})
+        asks_data = self.dynamic or is_data(self.resolve(traced.place), self)
+        return self.truth(traced.place, answer, asks_data, not isinstance(traced, TracedArray))
+
+    def guard(self, place: Any, answer: Any, why: str = "") -> None:
+        """Note that the program relied on a value; if a loop does on a whole number, it may become one of the graph."""
+        node = self.resolve(place)
+        known = (node, (type(answer), answer)) in self._guarded
+        if type(answer) is int and not known and self.paths is not None and self.open:
+            before_guard(self, self.dynamic or is_data(node, self))
+        super().guard(node, answer, why)
+
+    def check_opaque(self, target: Any, why: str) -> None:
+        """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""
+        if self.refuses_opaque:
+            name = getattr(target, "__qualname__", None) or str(target)
+            fixes = ('let it be a call of the graph: opaque="call"',)
+            raise CaptureError(f"{name} would stay one call of the graph", where=where(), why=why, fixes=fixes)
+
+
+_METHOD = operator.methodcaller
+
+
+class _Lazy:
+    """The place of an array of the surroundings, whose node is made when the program uses the array; else pending."""
+
+    __slots__ = ("recorder", "value")
+
+    def __init__(self, recorder: NumpyRecorder, value: Any) -> None:
+        self.recorder = recorder
+        self.value = value
+
+    @property
+    def node(self) -> Node:
+        """The node that reads the constant."""
+        return Recorder.node_of(self.recorder, self.value)
+
+
+def can_be_kept(value: Any) -> bool:
+    """Whether a result may be kept for all calls: an array of moderate size."""
+    if type(value) is numpy.ndarray:
+        return not value.dtype.hasobject and value.size <= _MOST_KEPT
+    return isinstance(value, numpy.generic)

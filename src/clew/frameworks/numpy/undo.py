@@ -1,0 +1,208 @@
+"""Putting arrays, random states and settings back after a capture.
+
+An array from outside is copied when something that shares its memory is about to be written to, and not before. A
+change of one that nobody announced cannot be in the graph and is refused.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+
+from clew.capture.control_flow.body_recorder import Support
+from clew.errors import CaptureError
+from clew.frameworks.numpy import number_functions
+from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
+from clew.frameworks.numpy.ranks_and_dtypes import is_data
+
+
+def _fingerprint(array: Any) -> int:
+    return hash(array.tobytes())
+
+
+class Rollback:
+    """What must be as it was when the capture ends."""
+
+    def __init__(self) -> None:
+        self._watched: list[tuple[Any, int]] = []
+        self._saved: dict[int, tuple[Any, Any]] = {}
+        self._streams: list[tuple[Any, Any]] = []
+        self._numpy_random = numpy.random.get_state(legacy=True)
+        self._python_random = random.getstate()
+        self._settings = numpy.geterr(), numpy.get_printoptions()
+
+    def watch(self, array: Any) -> None:
+        """Remember an array that the program did not make."""
+        if all(known is not array for known, _ in self._watched):
+            self._watched.append((array, _fingerprint(array)))
+
+    def watch_stream(self, stream: Any) -> None:
+        """Remember where a generator of random numbers stands."""
+        if all(known is not stream for known, _ in self._streams):
+            self._streams.append((stream, position(stream)))
+
+    def save(self, array: Any) -> None:
+        """Keep copies of what is about to be written to: of all watched arrays that may share its memory."""
+        for known, _ in self._watched:
+            if id(known) not in self._saved and numpy.may_share_memory(known, array):
+                self._saved[id(known)] = (known, known.copy())
+
+    @contextmanager
+    def comparing(self) -> Iterator[None]:
+        """Keep copies of what is written to inside, by whatever means: it is what the graph does."""
+        copies = [(known, known.copy()) for known, _ in self._watched if id(known) not in self._saved]
+        try:
+            yield
+        finally:
+            for known, copy in copies:
+                if known.tobytes() != copy.tobytes():
+                    self._saved[id(known)] = (known, copy)
+
+    def check_unseen(self) -> None:
+        """Raise if the program changed something that no node of the graph changes."""
+        for array, before in self._watched:
+            if id(array) not in self._saved and _fingerprint(array) != before:
+                raise CaptureError("the program changed an array in a way that the capture did not see")
+
+    def put_back(self) -> None:
+        """Let everything be as it was."""
+        for array, copy in self._saved.values():
+            if array.flags.writeable:
+                array[...] = copy
+        for stream, before in self._streams:
+            set_position(stream, before)
+        numpy.random.set_state(self._numpy_random)
+        random.setstate(self._python_random)
+        self.put_settings_back()
+
+    def put_settings_back(self) -> None:
+        """Let NumPy treat errors, and print, as it did."""
+        errors, printing = self._settings
+        if numpy.geterr() != errors:
+            numpy.seterr(**errors)
+        if numpy.get_printoptions() != printing:
+            numpy.set_printoptions(**printing)
+
+
+def position(stream: Any) -> Any:
+    """Where a generator stands."""
+    if isinstance(stream, numpy.random.RandomState):
+        return stream.get_state(legacy=False)
+    return stream.bit_generator.state
+
+
+def set_position(stream: Any, state: Any) -> None:
+    """Let a generator stand there."""
+    if isinstance(stream, numpy.random.RandomState):
+        stream.set_state(state)
+    else:
+        stream.bit_generator.state = state
+
+
+class Rewinding:
+    """Arrays, generators and settings as they are before a piece of the program runs."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self._errors, self._errstates = recorder.errors, list(recorder.errstates)
+        with recorder.paused():
+            self._arrays = [(array, array.copy()) for array in recorder.memory()]
+            self._streams = [(stream, position(stream)) for stream in recorder.streams.known]
+
+    def rewind(self) -> None:
+        """Put all of it back."""
+        recorder = self.recorder
+        recorder.errors = self._errors
+        recorder.errstates[:] = self._errstates
+        with recorder.paused():
+            for array, copy in self._arrays:
+                _put_back(array, copy)
+            for stream, state in self._streams:
+                set_position(stream, state)
+            numpy.seterr(**self._errors)
+
+
+class NumpySupport(Support):
+    """The support for one run."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+
+    def is_array(self, value: Any) -> bool:
+        """True for arrays and their stand-ins."""
+        return type(value) is TracedArray or type(value) is numpy.ndarray
+
+    def fresh(self, array: Any) -> Any:
+        """The array itself: its stand-in will be another."""
+        return array
+
+    def kind(self, value: Any) -> Any:
+        """The class of a number; class, dtype and rank of an array."""
+        plain = value.plain if is_traced(value) else value
+        return (type(plain), plain.dtype, plain.ndim) if isinstance(plain, numpy.ndarray) else type(plain)
+
+    def is_data(self, value: Any) -> bool:
+        """True for arrays, and for numbers that come out of them."""
+        if not is_traced(value):
+            return isinstance(value, (numpy.ndarray, numpy.generic))
+        recorder = self.recorder
+        return value.recorder is recorder and (recorder.dynamic or is_data(recorder.resolve(value.place), recorder))
+
+    def is_node_of_data(self, node: Any) -> bool:
+        """Whether the value of a node depends on what arrays hold, or changes from round to round."""
+        return is_data(node, self.recorder)
+
+    def plain_range(self, *args: Any) -> Any:
+        """A ``range`` that Python walks, of which some numbers may be traced."""
+        return number_functions._range(*args)
+
+    def rows(self, array: Any) -> list[Any]:
+        """The items of an array in the example."""
+        return list(self.recorder.concrete(array))
+
+    def listed(self, arrays: Sequence[Any]) -> None:
+        """Items of arrays of one axis are numbers, which do not follow what is written to the array later."""
+        self.recorder.listed += [array.plain for array in arrays if is_traced(array)]
+
+    def truth(self, value: Any) -> bool:
+        """The truth of an array or number in the example; where there is none, the error is the program's."""
+        return bool(self.recorder._perform(bool, bool, (value,), {}))
+
+    @contextmanager
+    def rewinding(self) -> Iterator[None]:
+        """Put arrays, random states and settings back at the end."""
+        recorder = self.recorder
+        expected, before = recorder.streams.expected, Rewinding(recorder)
+        with recorder.paused():
+            states = random.getstate(), numpy.random.get_state()
+        try:
+            yield
+            if recorder.streams.moved_unseen():
+                raise CaptureError("random numbers are drawn in a way that cannot be recorded")
+        finally:
+            recorder.streams.expected = expected
+            before.rewind()
+            with recorder.paused():
+                random.setstate(states[0])
+                numpy.random.set_state(states[1])
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """Run what follows on plain values, without recording it; arrays that it writes to are put back later."""
+        recorder = self.recorder
+        recorder.open, recorder.depth = False, recorder.depth + 1
+        try:
+            with recorder.rollback.comparing():
+                yield
+        finally:
+            recorder.open, recorder.depth = True, recorder.depth - 1
+            recorder.streams.expected = recorder.streams._states()
+
+
+def _put_back(array: Any, copy: Any) -> None:
+    if array.flags.writeable:
+        array[...] = copy

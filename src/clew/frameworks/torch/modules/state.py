@@ -1,0 +1,316 @@
+"""Where a torch program keeps its state: the attributes and buffers of modules, objects around it, classes, variables.
+
+Every part of the captured module that is entered is watched by its path; the inside of a module that stays one call is
+that call's own affair. What a graph cannot do again, a module put into another or a mode switched, is refused.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterable, Mapping
+from itertools import chain
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import torch
+
+from clew.capture.current_capture import original_of
+from clew.capture.guards.function_equality import Likeness
+from clew.capture.state.containers import SIMPLE, follows
+from clew.capture.state.state import State
+from clew.errors import CaptureError
+from clew.frameworks.torch.modules.hooks import hook_tables, shared_hooks
+from clew.frameworks.torch.scalars import MODE
+from clew.ir.effects import pure
+
+OWN = frozenset(vars(torch.nn.Module()))
+"""The attributes that every module has for itself."""
+_KEPT_BY_CLEW = frozenset("_graph _python_code _early _example _running _calls _watchers _deepcopy_hooks meta".split())
+"""The attributes that a captured module has for itself."""
+_BESIDE_MODE = OWN - {MODE}
+
+
+def check_hooks(module: torch.nn.Module) -> None:
+    """The hooks on gradients belong to the call of a module, of which the graph holds only the inside."""
+    if module._backward_hooks or module._backward_pre_hooks:
+        raise CaptureError(
+            f"a {type(module).__name__} has hooks on the gradients that pass it",
+            why="its inside is captured, not the call that the hooks belong to",
+            fixes=("keep it as one call: leaves=", "put the hooks on tensors"),
+        )
+
+
+class Modules:
+    """The modules of one capture and what must not change in them."""
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        places: Iterable[tuple[str, torch.nn.Module]],
+        is_leaf: Callable[[Any, str], bool],
+        held: Mapping[torch.nn.Module, list[tuple[str, torch.Tensor]]],
+    ) -> None:
+        self.tensors: list[torch.Tensor] = []
+        self.entered: list[tuple[str, torch.nn.Module]] = []
+        self._layers: list[tuple[str, torch.nn.Module]] = []
+        self._modes: list[tuple[torch.nn.Module, bool, dict[str, Any]]] = []
+        self.inner: list[torch.nn.Module] = []
+        self._passing: list[tuple[torch.nn.Module, set[str]]] = []
+        seen: set[int] = set()
+        calls: tuple[str, ...] = ()
+        first: dict[torch.nn.Module, str] = {}
+        for path, part in places:
+            first.setdefault(part, path)
+        for part, path in first.items():
+            if path.startswith(calls):
+                self.inner.append(part)
+            elif part is module or not is_leaf(part, path):
+                check_hooks(part)
+                self.entered.append((path, part))
+            else:
+                self.inner.append(part)
+                calls = (*calls, f"{path}.") if part._modules else calls
+                if _sets_nothing_itself(part):
+                    self._layers.append((path, part))
+            self._passing.append((part, set(part._non_persistent_buffers_set)))
+            self._modes.append((part, part.training, dict(part._modules)))
+            for _, value in held[part]:
+                if id(value) not in seen:
+                    seen.add(id(value))
+                    self.tensors.append(value)
+
+    def watch(self, state: State) -> None:
+        """Remember the state of all parts that are entered, and what the program may keep on torch's own layers."""
+        for path, part in self._layers:
+            state.watch(part, vars(part), path, skip=_BESIDE_MODE)
+        for path, part in self.entered:
+            if type(part).__module__.startswith("clew."):  # a captured module keeps count of its calls
+                state.watch(part, vars(part), path, skip=_BESIDE_MODE | _KEPT_BY_CLEW)
+                state.watch(part, vars(part), skip=frozenset(vars(part)) - _KEPT_BY_CLEW, is_inner=True)
+            else:
+                state.watch(part, vars(part), path, skip=_BESIDE_MODE)
+            for holder in (part._buffers, part._parameters):
+                state.watch(part, holder, path)
+        for part in self.inner:
+            if not type(part).__module__.startswith("torch.nn.modules"):
+                for holder in (vars(part), part._buffers, part._parameters):
+                    state.watch(part, holder, skip=OWN, is_inner=True)
+
+    def must_enter(self, parts: list[torch.nn.Module], touched: set[int]) -> bool:
+        """Whether a layer has attributes that the program has set by now, its mode say: a call of the graph would find
+        those of before. ``parts`` are the layer and what is in it."""
+        found = [part for part in parts if id(part) in touched]
+        if not found or (found == parts[:1] and any(part is parts[0] for _, part in self._layers)):
+            return bool(found)
+        switched = [part for part, mode, _ in self._modes if vars(part).get(MODE, mode) is not mode]
+        if any(part in switched for part in found) or type(parts[0]).__module__.startswith("torch."):
+            raise CaptureError(
+                f"the program sets attributes in a {type(parts[0]).__name__}, and calls it then",
+                why="the call stays one of the graph, which would not set them before it",
+                fixes=("set them before the capture", "let its inside be captured: leaves="),
+            )
+        return False
+
+    def followed(self) -> set[torch.nn.Module]:
+        """The parts whose modes the graph can set."""
+        return {part for _, part in (*self._layers, *self.entered)}
+
+    def check(self) -> None:
+        """Raise if the program switched the mode of a module, or put another module into one."""
+        followed = self.followed()
+        for part, mode, children in self._modes:
+            is_switched = part.training is not mode and part not in followed
+            what = "switches the mode" if is_switched else "changes the parts"
+            if is_switched or part._modules != children:
+                raise CaptureError(
+                    f"the program {what} of a {type(part).__name__}",
+                    why="the graph was captured for the module as it was",
+                    fixes=("do it before the capture",),
+                )
+
+    def put_back(self) -> None:
+        """Let modes and parts be as they were."""
+        for part, passing in self._passing:
+            if part._non_persistent_buffers_set != passing:
+                part._non_persistent_buffers_set = passing
+        for part, mode, children in self._modes:
+            if part.training is not mode:
+                part.training = mode
+            if part._modules != children:
+                part._modules.clear()
+                part._modules.update(children)
+
+
+def all_places(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
+    """A module and its parts, each under all its paths, in the order of ``named_modules``, which takes longer."""
+    found, waiting = [], [("", module)]
+    while waiting:
+        path, part = place = waiting.pop()
+        found.append(place)
+        if part._modules:
+            start = f"{path}." if path else ""
+            inner = [(start + name, original_of(child)) for name, child in part._modules.items() if child is not None]
+            waiting += reversed(inner)
+    return found
+
+
+def tensors_in(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """The tensors that a module itself holds, by name: parameters, buffers, and those in plain attributes."""
+    held = vars(module)
+    holders = (held["_parameters"], held["_buffers"], held)
+    return [
+        item
+        for holder in holders
+        for item in holder.items()
+        if type(item[1]) not in _NO_TENSORS and isinstance(item[1], torch.Tensor)
+    ]
+
+
+def tensors_held(module: torch.nn.Module) -> list[tuple[str, int]]:
+    """The names of a module's own parameters and buffers, and which tensors they are."""
+    held = object.__getattribute__(module, "__dict__")  # past the watch on what the program reads
+    found = [(name, id(value)) for name, value in held["_parameters"].items()]
+    return found + [(name, id(value)) for name, value in held["_buffers"].items()] if held["_buffers"] else found
+
+
+_NO_TENSORS = frozenset({*SIMPLE, dict, set, OrderedDict, list, tuple})
+
+
+def _sets_nothing_itself(module: torch.nn.Module) -> bool:
+    """Whether a call of a module surely sets none of its plain attributes: one of torch's own, without hooks."""
+    has_hooks = module._forward_hooks or module._forward_pre_hooks
+    return type(module).__module__.startswith("torch.nn.modules.") and not has_hooks
+
+
+def watch_classes(state: State, own: set[type], named: Iterable[type], is_stored: Callable[[str], bool]) -> None:
+    """Remember the plain values and containers that users' classes hold; of those that are merely named, what the
+    program sets somewhere, or can change in place."""
+    found: list[tuple[type, str, Any]] = []
+    for kind in {*own, *named}:
+        if kind.__module__.partition(".")[0] not in ("torch", "builtins", "functools", "types"):
+            held = _held_by_class(kind)
+            state.watch_class(kind, held.names)
+            found += held.containers
+            found += held.plain if kind in own else [one for one in held.plain if is_stored(one[1])]
+    state.watch_variables(found)
+
+
+class _Held(NamedTuple):
+    """What a class holds: everything, the names of that, and what of it are containers and plain values."""
+
+    values: list[Any]
+    names: frozenset[str]
+    containers: list[tuple[type, str, Any]]
+    plain: list[tuple[type, str, Any]]
+
+
+_METHODS = frozenset({FunctionType, property, classmethod, staticmethod})
+_classes: dict[type, _Held] = {}
+_MOST_CLASSES = 1024
+
+
+def _held_by_class(kind: type) -> _Held:
+    """What a class holds besides methods; found once, as long as it holds the very same."""
+    held, known = vars(kind), _classes.get(kind)
+    if known is not None and held.keys() == known.names and all(map(operator.is_, held.values(), known.values)):
+        return known
+    if len(_classes) >= _MOST_CLASSES:
+        _classes.clear()
+    values = [(kind, name, one) for name, one in held.items() if type(one) not in _METHODS and name[:2] != "__"]
+    plain = [one for one in values if type(one[2]) in SIMPLE]
+    containers = [one for one in values if follows(one[2]) and not callable(one[2])]
+    known = _classes[kind] = _Held([*held.values()], frozenset(held), containers, plain)
+    return known
+
+
+def watch_modules_around(state: State, parts: Iterable[torch.nn.Module], ends: Iterable[Any]) -> list[torch.nn.Module]:
+    """Remember the attributes and buffers of modules among ``ends``, which the program reaches, that are no known
+    ``parts``; these modules come out."""
+    known = dict.fromkeys(parts)
+    first = len(known)
+    for module in [found for found in ends if isinstance(found, torch.nn.Module)]:
+        for part in module.modules():
+            if part not in known:
+                known[part] = None
+                state.watch(part, vars(part), skip=_BESIDE_MODE)
+                for holder in (part._buffers, part._parameters, part._modules):
+                    state.watch(None, holder)
+    return [*known][first:]
+
+
+class ModulesAround:
+    """What modules around a program were when it was captured: their parts, classes, modes and hooks, and the settings
+    of torch's own layers. What the program itself changes is left out: ``lifted`` holds the keys of those places."""
+
+    def __init__(self, module: torch.nn.Module, lifted: Container[tuple[int, str]]) -> None:
+        self._kept: list[tuple[dict[str, Any], Any, Any]] = []
+        self._parts = list(module.modules())
+        self._holders = [vars(part) for part in self._parts]
+        self._kinds = [*map(type, self._parts)]
+        self._methods = [(kind, getattr(kind, "forward", None)) for kind in dict.fromkeys(self._kinds)]
+        self._hooks = shared_hooks()
+        for part in self._parts:
+            self._hooks += hook_tables(part)
+            if not any((id(part._modules), name) in lifted for name in part._modules):
+                self._kept.append((part._modules, _items, _items(part._modules)))
+            else:
+                self._keep(part._modules, [name for name in part._modules if (id(part._modules), name) not in lifted])
+            names = [MODE]
+            if type(part).__module__.startswith("torch."):
+                names += [name for name, value in vars(part).items() if name not in OWN and type(value) in _SETTINGS]
+            self._keep(vars(part), [name for name in names if (id(part), name) not in lifted])
+        self._around = self._now()
+        self._forwards = self._around[: len(self._holders)]
+        self._hooked = self._functions()
+
+    def _keep(self, holder: dict[str, Any], names: list[str]) -> None:
+        if names:
+            read = operator.itemgetter(*names)
+            self._kept.append((holder, read, read(holder)))
+
+    def _now(self) -> list[Any]:
+        """The hooks, and the methods that stand for those of a class."""
+        own = map(operator.methodcaller("get", "forward"), self._holders)
+        return [*own, *chain.from_iterable(self._hooks)]
+
+    def _functions(self) -> list[list[Any]]:
+        return [[Likeness(hook, follows_owner=False).picture for hook in table.values()] for table in self._hooks]
+
+    def _are_alike(self) -> bool:
+        """Whether hooks and methods are what they were, or hooks that do the same."""
+        now = self._now()
+        if now != self._around:
+            if now[: len(self._holders)] != self._forwards or self._functions() != self._hooked:
+                return False
+            self._around = now
+        return True
+
+    def is_as_before(self) -> bool:
+        """Whether all of it is what it was."""
+        try:
+            same = all(read(holder) == before for holder, read, before in self._kept) and self._are_alike()
+        except KeyError:  # one of them is gone
+            return False
+        same = same and all(map(operator.is_, map(vars, self._parts), self._holders))
+        same = same and all(map(operator.is_, map(type, self._parts), self._kinds))
+        return same and all(getattr(kind, "forward", None) is method for kind, method in self._methods)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ModulesAround:
+        return self  # a copy of a function uses the same modules
+
+    def __repr__(self) -> str:
+        return "modules as they were"
+
+
+def _items(modules: dict[str, Any]) -> list[Any]:
+    return [*modules, *modules.values()]
+
+
+_SETTINGS = frozenset({*SIMPLE, tuple})
+
+
+@pure
+def are_as_they_were(modules: ModulesAround) -> bool:
+    """Whether modules around a program are what they were."""
+    return modules.is_as_before()

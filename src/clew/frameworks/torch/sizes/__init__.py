@@ -1,0 +1,1 @@
+"""Sizes in torch programs as expressions of the sizes that came in: rules, and what follows from sizes."""
