@@ -47,7 +47,6 @@ WATCH = '''
 import sys, pathlib, torch, clew
 from programs import branching, call, guarded
 
-sys.setrecursionlimit(100_000)  # Python 3.11 counts some of the profiler's own calls and forgets that they ended
 package = str(pathlib.Path(clew.__file__).parent)
 x = torch.ones(3)
 

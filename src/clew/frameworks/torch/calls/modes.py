@@ -207,7 +207,7 @@ def install(patches: Patches, current: Current) -> None:
     patches.on_method(TorchDispatchMode, "__enter__", lambda original: _refusing(original, current))
     patches.on_class(json.JSONEncoder, "default", _plain_in_json)
     patches.in_dict(vars(functional), _ATTENTION, lambda original: _with_plain_flags(original, current))
-    install(patches, current)
+    install_switches(patches, current)
     patches.on_method(torch.nn.Module, "to", lambda original: _staying(original, current))
 
 
