@@ -71,7 +71,7 @@ def changed_since(before: dict[str, object]) -> list[str]:
 
 
 def tensors_are_sequences() -> bool:
-    """Whether torch's C code takes tensors for sequences: a method that was set on the class, and deleted, does that."""
+    """Whether torch's C code takes tensors for sequences: a method set on the class and deleted again does that."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "nn"):
         return False

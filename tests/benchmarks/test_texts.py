@@ -1,4 +1,4 @@
-"""The comparison of graphs' texts: a changed graph is noticed, an unchanged one is not, wherever Clew's functions live."""
+"""The comparison of texts: a changed graph is noticed, an unchanged one is not, wherever functions of Clew live."""
 
 from __future__ import annotations
 
