@@ -13,8 +13,9 @@ STAMP := $(VENV)/.installed
 .PHONY: help venv demo check test lint types bench clean check-python
 
 # The rules of the house, the graph, its code and torch.fx's tests, and a sample of captures.
-QUICK := tests/architecture tests/ir tests/codegen tests/fx tests/capture/test_example.py tests/capture/test_sizes.py \
-  tests/capture/test_facts.py tests/capture/test_modes_are_data.py tests/capture/test_code_is_guarded.py
+QUICK := tests/architecture tests/ir tests/codegen tests/fx tests/capture/recording/test_example.py \
+  tests/capture/guards/test_sizes.py tests/capture/guards/test_code_is_guarded.py \
+  tests/frameworks/torch/test_facts.py tests/frameworks/torch/modules/test_training_mode.py
 
 help:
 	@echo "make demo    capture a model of examples/, print its table and code, check that it computes the same"

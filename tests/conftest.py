@@ -8,9 +8,11 @@ asks for new ones.
 from __future__ import annotations
 
 import builtins
+import gc
 import math
 import os
 import random
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -46,14 +48,17 @@ def _nothing_left_patched() -> Iterator[None]:
     patches = sys.modules.get("clew.capture.patches")
     left = 0 if patches is None else patches.patched_places()
     assert not left, f"the test left {left} places in the registry of patches"
+    assert not tensors_are_sequences(), "the test left torch.Tensor as a sequence in what C code sees of it"
 
 
 def watched_functions() -> dict[str, object]:
-    """The functions a tracer may patch, by name; those of torch only when torch is loaded already."""
+    """What a tracer may patch or switch, by name; that of torch only when torch is loaded already."""
     watched: dict[str, object] = {f"builtins.{name}": getattr(builtins, name) for name in WATCHED_BUILTINS}
     watched |= {f"math.{name}": value for name, value in vars(math).items() if callable(value)}
+    watched |= {"gc": gc.isenabled(), "SIGINT": signal.getsignal(signal.SIGINT)}
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "nn"):
+        watched["modes of torch's functions"] = torch._C._len_torch_function_stack()
         methods = {f"torch.nn.Module.{name}": vars(torch.nn.Module).get(name) for name in WATCHED_MODULE_METHODS}
         watched |= methods
     return watched
@@ -63,3 +68,14 @@ def changed_since(before: dict[str, object]) -> list[str]:
     """The names of the watched functions that are no longer the objects they were."""
     after = watched_functions()
     return sorted(name for name, value in before.items() if after[name] is not value)
+
+
+def tensors_are_sequences() -> bool:
+    """Whether torch's C code takes tensors for sequences: a method set on the class and deleted again does that."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "nn"):
+        return False
+    try:
+        return bool(torch.tensor([torch.tensor(1.0)]).shape != (1,))
+    except TypeError:  # len() of a 0-d tensor
+        return True

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.architecture.project import parsed
+
 # A room imports only itself and rooms before it. The package's own surface stands last.
 ROOMS = (
     "errors",
@@ -70,7 +72,7 @@ def framework_of(module: str) -> str | None:
 
 def imports_of(module: str, source: str, known: Iterable[str] = ()) -> list[Import]:
     """All imports of a module, in order; `known` tells submodules from plain names in `from package import name`."""
-    return list(_walk(ast.parse(source), module, frozenset(known), False, False))
+    return list(_walk(parsed(source), module, frozenset(known), False, False))
 
 
 def _walk(node: ast.AST, module: str, known: frozenset[str], inside: bool, types_only: bool) -> Iterator[Import]:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.architecture.imports import imports_of, module_name
-from tests.architecture.project import ROOT
+from tests.architecture.project import ROOT, parsed
 
 LARGEST = 5
 QUESTIONS = {
@@ -101,7 +101,7 @@ def attributes_of_classes(sources: dict[str, str]) -> dict[str, int]:
     """How many attributes each class has: fields in its body, and what its methods assign on `self`."""
     found: dict[str, int] = {}
     for name, text in sources.items():
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(text)):
             if isinstance(node, ast.ClassDef):
                 found[f"{name.removeprefix('clew.')}.{node.name}"] = len(set(_attributes(node)))
     return found

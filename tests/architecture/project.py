@@ -6,6 +6,8 @@ outputs and ignored files are never among them.
 
 from __future__ import annotations
 
+import ast
+import functools
 import subprocess
 from pathlib import Path
 
@@ -43,3 +45,9 @@ def read_text(path: Path) -> str | None:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         return None
+
+
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    """The syntax tree of a source, made once for all who look at it."""
+    return ast.parse(text)

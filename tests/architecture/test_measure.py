@@ -41,6 +41,7 @@ def test_the_columns_of_the_table_are_aligned() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "expected", "room_without_part"),
     [

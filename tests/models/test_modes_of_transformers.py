@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import clew
-from tests.capture.test_modes_are_data import live_alike
+from tests.frameworks.torch.modules.test_training_mode import live_alike
 
 transformers = pytest.importorskip("transformers")
 

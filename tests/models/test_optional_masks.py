@@ -13,7 +13,7 @@ import torch
 
 import clew
 from clew.ir.arguments import all_nodes
-from tests.capture.alignment_checks import checked_alignments
+from tests.capture.control_flow.alignment_checks import checked_alignments
 
 transformers = pytest.importorskip("transformers")
 

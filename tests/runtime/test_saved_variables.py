@@ -16,42 +16,52 @@ from . import saved_programs
 
 ROOT = Path(__file__).parents[2]
 X = torch.tensor([-1.0, 2.0])
+CASES = {
+    "": None,
+    "saved_programs.SCALES[0] = 5.0": "SCALES",
+    "saved_programs.SHIFT = saved_programs.SHIFT + 1": "SHIFT",
+    "saved_programs.TABLE['abs'] = torch.neg": "TABLE",
+    "saved_programs.scaled.__closure__[1].cell_contents = 7": "times",
+}
+"""What happens in the other process before the capture is loaded there, and the variable whose guard tells of it."""
 LOADING = """
-import pickle, sys, torch, clew
+import os, pickle, sys, torch, clew
 from tests.runtime import saved_programs
-exec(sys.argv[2])
-captured = pickle.load(open(sys.argv[1], "rb"))
-x = torch.tensor([3.0, -4.0])
-try:
-    print(torch.equal(captured(x), saved_programs.scaled(x)))
-except clew.GuardError as error:
-    print("guarded", error)
+
+def told(before):
+    exec(before)
+    captured = pickle.load(open(sys.argv[1], "rb"))
+    x = torch.tensor([3.0, -4.0])
+    try:
+        return str(torch.equal(captured(x), saved_programs.scaled(x)))
+    except clew.GuardError as error:
+        return f"guarded {error}"
+
+for number, before in enumerate(sys.argv[2:]):
+    child = os.fork()  # each in a process of its own, which need not import everything again
+    if child == 0:
+        with open(f"{sys.argv[1]}.{number}", "w") as file:
+            file.write(told(before))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 """
 
 
-def loaded_elsewhere(path: Path, before: str) -> str:
-    command = [sys.executable, "-c", LOADING, str(path), before]
+@pytest.fixture(scope="module")
+def told_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What each case says where the capture is loaded."""
+    path = tmp_path_factory.mktemp("saved") / "captured"
+    path.write_bytes(pickle.dumps(clew.trace(saved_programs.scaled, (X,))))
+    command = [sys.executable, "-c", LOADING, str(path), *CASES]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": "src", "PATH": ""})
     assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    return {before: path.with_name(f"captured.{number}").read_text() for number, before in enumerate(CASES)}
 
 
-@pytest.mark.parametrize(
-    ("before", "name"),
-    [
-        ("", None),
-        ("saved_programs.SCALES[0] = 5.0", "SCALES"),
-        ("saved_programs.SHIFT = saved_programs.SHIFT + 1", "SHIFT"),
-        ("saved_programs.TABLE['abs'] = torch.neg", "TABLE"),
-        ("saved_programs.scaled.__closure__[1].cell_contents = 7", "times"),
-    ],
-)
-def test_variables_in_another_process(tmp_path: Path, before: str, name: str | None) -> None:
-    captured = clew.trace(saved_programs.scaled, (X,))
-    path = tmp_path / "captured"
-    path.write_bytes(pickle.dumps(captured))
-    told = loaded_elsewhere(path, before)
-    assert told == "True\n" if name is None else told.startswith("guarded") and name in told
+@pytest.mark.parametrize(("before", "name"), CASES.items())
+def test_variables_in_another_process(told_elsewhere: dict[str, str], before: str, name: str | None) -> None:
+    told = told_elsewhere[before]
+    assert told == "True" if name is None else told.startswith("guarded") and name in told
 
 
 def test_what_changes_after_loading_is_guarded() -> None:

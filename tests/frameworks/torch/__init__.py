@@ -1,1 +1,1 @@
-"""Algorithms written with torch as functions."""
+"""Tests of torch as a guest, and algorithms written with it as functions."""

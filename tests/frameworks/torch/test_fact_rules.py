@@ -20,7 +20,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import Attribute
 from clew.ir.node import Node, set_type
 from clew.ir.types import type_of
-from tests.frameworks.torch.shape_samples import Sample, _filled
+from tests.frameworks.torch.sizes.shape_samples import Sample, _filled
 
 STEP, SAMPLES = 7, 4
 KINDS = (torch.float64, torch.bfloat16, torch.float16, torch.int64)

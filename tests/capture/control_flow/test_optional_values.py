@@ -20,7 +20,7 @@ from clew.errors import GuardError
 from clew.ir.arguments import all_nodes
 from clew.ir.control_flow import cond
 from clew.ir.equality import same_graph
-from tests.capture.alignment_checks import checked_alignments
+from tests.capture.control_flow.alignment_checks import checked_alignments
 
 SOURCE = '''
 import torch

@@ -11,7 +11,7 @@ import clew
 from benchmarks.opinfo import operators
 from clew.errors import GuardError
 from clew.frameworks.torch.sizes.table import FUNCTIONS, LAYERS
-from tests.frameworks.torch.shape_samples import judged
+from tests.frameworks.torch.sizes.shape_samples import judged
 
 STEP, SAMPLES = 12, 2
 HARD = ["matmul", "nn.functional.scaled_dot_product_attention", "cat", "__getitem__", "expand", "einsum", "squeeze",

@@ -1,0 +1,1 @@
+"""Tests of state that programs read and change."""

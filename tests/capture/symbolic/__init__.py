@@ -1,0 +1,1 @@
+"""Tests of symbolic traces, which run a program without an example."""

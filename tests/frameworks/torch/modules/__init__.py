@@ -1,0 +1,1 @@
+"""Tests of modules of torch in a capture."""

@@ -1,0 +1,1 @@
+"""Tests of functions that are handed to torch."""

@@ -1,0 +1,1 @@
+"""Tests of what is undone when a guard fails."""
