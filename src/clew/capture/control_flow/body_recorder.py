@@ -14,9 +14,10 @@ from clew.capture.control_flow.paths import Paths, said
 from clew.capture.control_flow.raising import arguments_of, is_raised, leaves_program, record_raise
 from clew.capture.control_flow.runtime import Returned
 from clew.capture.guards.notes import MISSING
+from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import History
 from clew.capture.recording.nested_programs import OpenBody
-from clew.capture.recording.recorder import Recorder, Scalar
+from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Diverged, Restart
 from clew.capture.state.snapshot import Place, Snapshot
 from clew.errors import CaptureError
@@ -57,18 +58,18 @@ class Constant:
     __hash__ = None  # type: ignore[assignment]
 
 
-def is_leaf(recorder: Recorder, value: Any) -> bool:
+def is_leaf(recorder: ExampleRecorder, value: Any) -> bool:
     """Whether a value is an array or a number, or of another class that the graph follows."""
     kind = type(value)
     return kind in _NUMBERS or kind in recorder.leaf_kinds or issubclass(kind, Scalar) or recorder.is_array(value)
 
 
-def stays_inside(recorder: Recorder, value: Any) -> bool:
+def stays_inside(recorder: ExampleRecorder, value: Any) -> bool:
     """Whether a value is followed where it was made, and nowhere else: its plain one is no leaf."""
     return issubclass(type(value), Scalar) and not is_leaf(recorder, recorder.concrete(value))
 
 
-def frame_of(recorder: Recorder, value: Any) -> Any:
+def frame_of(recorder: ExampleRecorder, value: Any) -> Any:
     """The frame of a value."""
     if is_leaf(recorder, value):
         return LEAF
@@ -82,7 +83,7 @@ def frame_of(recorder: Recorder, value: Any) -> Any:
     return Constant(value)
 
 
-def leaves_of(recorder: Recorder, value: Any) -> Iterator[Any]:
+def leaves_of(recorder: ExampleRecorder, value: Any) -> Iterator[Any]:
     """The arrays and numbers in a value, from left to right."""
     if is_leaf(recorder, value):
         yield value
@@ -109,7 +110,7 @@ def containers_of(value: Any) -> Iterator[Any]:
             yield from containers_of(item)
 
 
-def with_leaves(recorder: Recorder, value: Any, change: Callable[[Any], Any]) -> Any:
+def with_leaves(recorder: ExampleRecorder, value: Any, change: Callable[[Any], Any]) -> Any:
     """A value like this one, with other leaves; what holds none is the same object."""
     if is_leaf(recorder, value):
         return change(value)
@@ -148,7 +149,7 @@ class Abandon(Restart):
 class Support:
     """What a framework does for the recording of pieces."""
 
-    recorder: Any
+    recorder: ExampleRecorder
     opens_loops = False
     """Whether loops over sizes and arrays become loops of the graph, even if sizes are not asked to be free."""
 
@@ -301,8 +302,8 @@ def _is_traced_key(key: Any) -> bool:
 class PieceRecorder:
     """Records pieces of one run of a program."""
 
-    def __init__(self, recorder: Recorder, support: Support) -> None:
-        self.recorder: Any = recorder
+    def __init__(self, recorder: ExampleRecorder, support: Support) -> None:
+        self.recorder = recorder
         self.support = support
 
     def check_rounds(self, rounds: int) -> None:
@@ -385,7 +386,9 @@ class PieceRecorder:
 
     def _raising_end(self, error: Exception) -> End:
         recorder = self.recorder
-        record_raise(recorder, arguments_of(recorder, error))
+        made = arguments_of(recorder, error)
+        assert made is not None, "else it is not the end of a way"
+        record_raise(recorder, made)
         end = End(None, list(recorder.bodies.open))
         end.raised = True
         recorder.paths.end()

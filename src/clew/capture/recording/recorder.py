@@ -27,6 +27,7 @@ from typing import Any
 from clew.capture.bytecode.try_blocks import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
 from clew.capture.bytecode.variable_names import stored_in, variable_for
 from clew.capture.guards.notes import CHECKS, describe, require
+from clew.capture.options import Options
 from clew.capture.python.outside_reads import OutsideReads
 from clew.capture.recording.list_proxies import Collected, Parts
 from clew.capture.recording.nested_programs import Bodies
@@ -223,7 +224,7 @@ class Scalar:
     __slots__ = ()
     plain: Any
     place: Any
-    recorder: Any
+    recorder: Recorder
 
     def relied_on(self) -> Any:
         """The number itself, on which the capture relies from now on."""
@@ -254,7 +255,7 @@ class Pending:
         """The node, made where what it is taken from was made."""
         owner, *rest = self.args
         node = recorder.resolve(owner)
-        return recorder._create("call_function", self.target, (node, *rest), {}, node.graph, name=self.name)
+        return recorder.create_node("call_function", self.target, (node, *rest), {}, node.graph, name=self.name)
 
 
 class Recorder:
@@ -272,10 +273,9 @@ class Recorder:
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())
         self.paths: Any = None
-        self.refuses_questions = False
+        self.options = Options()
         self.needs_identity = False  # whether the program asks which object a value is: then no other may stand for it
         self.plain_truths = False  # whether the program asks for True or False as such, which nothing can stand for
-        self.dynamic = False  # whether sizes and numbers given are data too: the graph shall hold for others
         self.told: list[tuple[Any, Any]] = []  # numbers, and their places, in texts that are for errors alone
         self.constants: dict[str, Any] = {}
         self.aliases: dict[int, tuple[Any, Any]] = {}
@@ -361,7 +361,7 @@ class Recorder:
         """The node that reads an attribute of the root; one for all who read it."""
         node = self._attribute_nodes.get(path)
         if node is None:
-            node = self._attribute_nodes[path] = self._create("get_attr", path, (), {}, self.bodies.outermost)
+            node = self._attribute_nodes[path] = self.create_node("get_attr", path, (), {}, self.bodies.outermost)
         if value is not None and node.value_type is None:
             self.note_type(node, value)
         return node
@@ -383,9 +383,9 @@ class Recorder:
         errors: Errors | None = None,
     ) -> Node:
         """Add a call of a function, which can raise these ``errors``, or any if it is not known."""
-        return self._create("call_function", target, args, kwargs or {}, is_result=is_result, errors=errors)
+        return self.create_node("call_function", target, args, kwargs or {}, is_result=is_result, errors=errors)
 
-    def _create(
+    def create_node(
         self,
         op: str,
         target: Any,
@@ -566,7 +566,9 @@ class Recorder:
         frame = user_frame(1)
         if call is not None and self.open and is_tried(frame, self.executed, (type(error),), self.gate):
             with_text = may_see_error(frame)
-            node = self._create("call_function", failure_of, (call, with_text, *args), kwargs or {}, never_fails=True)
+            node = self.create_node(
+                "call_function", failure_of, (call, with_text, *args), kwargs or {}, never_fails=True
+            )
             self.guard(node, described(error, with_text))
         elif self.failure is None and self.open:
             source = user_source()
@@ -589,7 +591,7 @@ class Recorder:
         where = "" if source is None else source.describe()
         why = why or ("" if source is None else self.reason_at(source.filename, source.lineno))
         args = (node, answer, expression, where, *((why,) if why else ()))
-        self._create("call_function", require, args, {}, self.bodies.home_of_guard(node.graph))
+        self.create_node("call_function", require, args, {}, self.bodies.home_of_guard(node.graph))
 
     def is_of_modes(self, place: Node | Pending) -> bool:
         """Whether a value depends on modes, of training say, and on nothing else."""
@@ -604,7 +606,7 @@ class Recorder:
 
         A value that ``is_fixed`` has one answer, however often it is asked; ``is_data`` if it comes out of arrays.
         """
-        if is_data and self.refuses_questions:
+        if is_data and self.options.refuses_questions:
             source = user_source()
             raise CaptureError(
                 "the program asks for the truth of its data",

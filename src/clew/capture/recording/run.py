@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterator
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.captured import Captured, Pins
 from clew.capture.control_flow.body_recorder import Support
@@ -39,6 +39,9 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings, functions_of, held_by
 from clew.capture.state.writes import Writes
 from clew.errors import CaptureError
+
+if TYPE_CHECKING:
+    from clew.capture.recording.example_recorder import ExampleRecorder
 
 
 class LibraryTracers(enum.Enum):
@@ -79,7 +82,7 @@ class ExampleRun:
     """One run of a program; a framework adds how it is made."""
 
     findings: Any
-    recorder: Any
+    recorder: ExampleRecorder
     nests: Nests
     state: State
     surroundings: Surroundings
@@ -101,13 +104,11 @@ class ExampleRun:
         self.found: list[Slot] = []
         self.reads = Reads()
 
-    def _connect(self, recorder: Any, answers: tuple[bool, ...]) -> None:
+    def _connect(self, recorder: ExampleRecorder, answers: tuple[bool, ...]) -> None:
         """Let a recorder write what all runs of the program write, going the way of these answers."""
         asked = self.settings
         recorder.folding = Folding(caches=asked.array_caching, bakes=not asked.include_generators)
-        recorder.refuses_opaque = asked.refuses_opaque
-        recorder.refuses_questions = asked.control_flow == "error"
-        recorder.dynamic = asked.dynamic
+        recorder.options = asked
         recorder.paths = self.ways
         if self.ways is not None:
             recorder.bodies = Bodies(self.ways.graph)

@@ -56,6 +56,8 @@ _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_nump
 class Run(ExampleRun):
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
+    recorder: NumpyRecorder
+
     def __init__(
         self,
         fn: Any,

@@ -172,9 +172,9 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
         recorder = current()
         if recorder is not None:
             options = recorder.argument(_options(self))
-            node = recorder._create("call_function", numpy.errstate, (), options, never_fails=True)
+            node = recorder.create_node("call_function", numpy.errstate, (), options, never_fails=True)
             recorder.errstates.append((self, node))
-            recorder._create("call_method", "__enter__", (node,), {}, never_fails=True)
+            recorder.create_node("call_method", "__enter__", (node,), {}, never_fails=True)
         result = original(self)
         if recorder is not None:
             recorder.errors = numpy.geterr()
@@ -189,7 +189,7 @@ def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., An
         entered: list[tuple[Any, Node]] = [] if recorder is None else recorder.errstates
         if entered and entered[-1][0] is self:
             node = entered.pop()[1]
-            recorder._create("call_method", "__exit__", (node, None, None, None), {}, never_fails=True)
+            recorder.create_node("call_method", "__exit__", (node, None, None, None), {}, never_fails=True)
         result = original(self, *error)
         if recorder is not None:
             recorder.errors = numpy.geterr()

@@ -9,8 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
@@ -20,11 +19,10 @@ from torch.overrides import TorchFunctionMode
 from clew.capture.control_flow.body_recorder import Abandon
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.guards.sizes import Size, compare
-from clew.capture.recording.folding import Folding
+from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import Collected, Parts
-from clew.capture.recording.opaque_calls import CannotFollow, Territory, Unseen
-from clew.capture.recording.recorder import Pending, Recorder, Scalar
-from clew.errors import CaptureError
+from clew.capture.recording.opaque_calls import CannotFollow, Unseen
+from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.numpy.array_proxy import Traced
 from clew.frameworks.torch import facts
 from clew.frameworks.torch.calls import fast_path, iterators, tensor_mutation
@@ -70,7 +68,7 @@ MAY_GIVE_BACK = frozenset(
 """Functions that give back the very tensor that they are given, if nothing is left to be done to it."""
 
 
-def given_back(recorder: Any, value: torch.Tensor, node: Any, args: tuple[Any, ...]) -> Any:
+def given_back(recorder: TorchRecorder, value: torch.Tensor, node: Any, args: tuple[Any, ...]) -> Any:
     """In a program that asks which object a tensor is: the argument that a call gave back, guarded as such; None
     if it gave back none."""
     name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
@@ -82,7 +80,7 @@ def given_back(recorder: Any, value: torch.Tensor, node: Any, args: tuple[Any, .
     return found
 
 
-def ask_history(recorder: Any, tensor: Any, name: str, func: Any) -> Any:
+def ask_history(recorder: TorchRecorder, tensor: Any, name: str, func: Any) -> Any:
     """Whether a tensor has a gradient follows from the inputs, unless parameters have a part in it."""
     recorder.rely("requires_grad")
     answer = func(tensor)
@@ -91,7 +89,7 @@ def ask_history(recorder: Any, tensor: Any, name: str, func: Any) -> Any:
     return answer
 
 
-def _is_of_parameters(recorder: Any, tensor: Any) -> bool:
+def _is_of_parameters(recorder: TorchRecorder, tensor: Any) -> bool:
     """Whether a tensor is one of the program's surroundings, or was computed from such."""
     waiting, seen = [recorder.node_of(tensor)], set()
     while waiting:
@@ -139,17 +137,17 @@ def share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
 
 
-class TorchRecorder(Recorder):
+class TorchRecorder(ExampleRecorder):
     """A recorder of torch's calls."""
 
     array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
     leaf_kinds = frozenset({torch.dtype, torch.device})
     hand_out = staticmethod(iterators.hand_out)
     tracers: Tracers
+    streams: Streams
 
     def __init__(self) -> None:
         super().__init__()
-        self.depth = 0
         self.modes = Modes(self)
         self.relied: dict[str, SourceLine | None] = {}
         self.plain_facts = False  # whether dtypes and devices are given as they are, and guarded where they are read
@@ -159,10 +157,6 @@ class TorchRecorder(Recorder):
         self.filled: list[Any] = []  # caches that were empty before the program called them
         self.watch_constant: Any = None
         self.save_generator: Any = None
-        self.folding = Folding(caches=True, bakes=False)
-        self.surroundings: Any = None
-        self.state: Any = None
-        self.finishing = False
         self.streams = Streams(self)
         self.generators = Generators()
         self.trainers = Trainers()
@@ -170,14 +164,12 @@ class TorchRecorder(Recorder):
         self.touched: set[int] = set()
         self.hashed = False
         self.frozen: list[torch.Tensor] = []
-        self.territories: dict[Any, Territory] = {}
         self.managers: dict[int, tuple[Any, list[Node]]] = {}
         self.made_managers: dict[int, tuple[Any, tuple[Any, Any]]] = {}
         self.undo = tensor_mutation.Undo()
         self._no_return = ""
         self._asked: list[tuple[Any, Any]] = []
         self.outside: Any = None
-        self.refuses_opaque = False
         self.mixed_at: Any = None
         self._properties: dict[tuple[int, str, str], tuple[Any, Any]] = {}
         self.follows_arrays = False
@@ -185,20 +177,10 @@ class TorchRecorder(Recorder):
         self.packages: Any = None
         self.met: Any = None
         self.numpy_errors = numpy.geterr()
-        self.raised: Exception | None = None
         self.root: torch.nn.Module | None = None
         self.sizes = Sizes(self)
         self._reshapes_inside = False
         """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """What happens inside is one recorded call, and is not recorded again."""
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
 
     def is_array(self, value: Any) -> bool:
         """True for a tensor, a generator that the program has made, and values of NumPy's where these are followed."""
@@ -230,7 +212,7 @@ class TorchRecorder(Recorder):
 
     def _new_constant(self, value: Any) -> str:
         """A constant is only what the program's surroundings hold: anything else was made by means nobody saw."""
-        held = self.surroundings is None or self.surroundings.holds(value) or self.state.want(value)
+        held = self.surroundings.holds(value) or self.state.want(value)
         held = held or self.state.is_in_module(value) or self.state.had(value)
         if self.finishing:  # by now the program may have put there what a call made that nobody looks into
             held = self.state.had(value)
@@ -292,7 +274,7 @@ class TorchRecorder(Recorder):
         """Make a call for real and record it."""
         name = getattr(func, "__name__", "")
         if name not in UNUSUAL:
-            return self._record(func, name, args, kwargs)
+            return self.record(func, name, args, kwargs)
         if name == "__get__":
             return self._get(func.__self__.__name__, func, args[0])
         if name == "__set__":
@@ -308,7 +290,7 @@ class TorchRecorder(Recorder):
             raise not_followed(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
         if name in REFUSED:
             raise not_followed(f"{name} inside the captured program")
-        return self._record(func, name, args, kwargs)
+        return self.record(func, name, args, kwargs)
 
     def note_failure(self, error: Exception, call: Any = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
         """A call has failed, on plain values, and so by itself."""
@@ -320,7 +302,7 @@ class TorchRecorder(Recorder):
         self.arrays = self.arrays or ArrayRecorder(self)
         return self.arrays
 
-    def _record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
         if kwargs.get("generator") is not None:
             self._use_generator(kwargs["generator"])
@@ -336,16 +318,16 @@ class TorchRecorder(Recorder):
                 tensor_mutation.before_reshaping(self, name, args[0])
             for tensor in leaves((args, kwargs)):
                 if isinstance(tensor, torch.Tensor):
-                    self._is_written(tensor)
-            self._check_frozen((args[:1], kwargs.get("out")))
+                    self.is_written(tensor)
+            self.check_frozen((args[:1], kwargs.get("out")))
         value = tensor_mutation.perform(self, traits, writes, func, (args, kwargs), (node_args, node_kwargs))
         if kwargs.get("generator") is not None:
             self.generators.drawn(kwargs["generator"])
         if traits.is_method:
             form = traits.form if not kwargs and traits.form and takes_operands(traits.form, args) else None
-            node = self._create("call_method", name, node_args, node_kwargs, is_result=True, form=form)
+            node = self.create_node("call_method", name, node_args, node_kwargs, is_result=True, form=form)
         else:
-            node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
+            node = self.create_node("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
             self._forget_shapes()
             if kwargs.get("out") is not None or "resize" in name:  # which may have got another shape by that
@@ -375,7 +357,7 @@ class TorchRecorder(Recorder):
         """A call on constants alone was made."""
         self.folding.add(node, value if can_be_kept(value) else None)
 
-    def _is_written(self, tensor: torch.Tensor) -> None:
+    def is_written(self, tensor: torch.Tensor) -> None:
         """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""
         if self.arrays is not None:
             self.arrays.before_write(tensor)
@@ -384,7 +366,7 @@ class TorchRecorder(Recorder):
         if node is not None:
             self.folding.spoil(node)
 
-    def _check_frozen(self, written: Any) -> None:
+    def check_frozen(self, written: Any) -> None:
         """The tensors that caches give must not be written to: the next one who asks the cache would see it."""
         for value in leaves(written) if self.frozen else ():
             if isinstance(value, torch.Tensor) and any(share_memory(value, frozen) for frozen in self.frozen):
@@ -398,7 +380,7 @@ class TorchRecorder(Recorder):
         """A generator must be one that the program's surroundings hold: one made inside would be frozen."""
         if self.known(generator) is not None:
             return
-        if self.surroundings is not None and not self.surroundings.holds(generator):
+        if not self.surroundings.holds(generator):
             raise not_followed(
                 "a torch.Generator that is made inside the program", "the graph would use one for all calls"
             )
@@ -480,7 +462,7 @@ class TorchRecorder(Recorder):
         """
         return make_whole(self, op, target, call, args, kwargs, written, opaque, inside)
 
-    def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_plain: bool = False) -> Any:
+    def perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_plain: bool = False) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
         self.depth += 1
         try:
@@ -500,7 +482,7 @@ class TorchRecorder(Recorder):
         if name == "shape":
             return self.shape(tensor)
         if name == "ndim":
-            return self._rank(tensor)
+            return self.rank(tensor)
         if name in FACTS:
             return facts.read(self, tensor, name, func)
         if name == "requires_grad":
@@ -521,7 +503,7 @@ class TorchRecorder(Recorder):
         return self.once(tensor, "shape", lambda place: self._shape(tensor, place))
 
     def _shape(self, tensor: Any, place: Any) -> Any:
-        self._rank(tensor)
+        self.rank(tensor)
         owner = self.node_of(tensor)
         if self.sizes.covers(owner, tensor):
             size = self._expressed(self.sizes.ask(owner), tensor, place)
@@ -535,7 +517,7 @@ class TorchRecorder(Recorder):
         owner, name = self.node_of(tensor), func.__name__
         is_known = self.sizes.covers(owner, tensor) and "rank" in self.relied
         place = self.sizes.number_of_items(owner, name) if is_known else None
-        return self._record(func, name, (tensor,), {}) if place is None else traced(tensor.numel(), place, self)
+        return self.record(func, name, (tensor,), {}) if place is None else traced(tensor.numel(), place, self)
 
     def _expressed(self, sizes: tuple[Size, ...], tensor: Any, place: Any) -> Any:
         """The sizes of a tensor, each in terms of those that came in, or read from itself."""
@@ -575,7 +557,7 @@ class TorchRecorder(Recorder):
         """The part of the captured module at a path."""
         return None if self.root is None else self.root.get_submodule(path)
 
-    def _rank(self, tensor: Any) -> int:
+    def rank(self, tensor: Any) -> int:
         """The rank of a tensor: a fact that the capture relies on."""
         self.rely("rank")
         return int(tensor.ndim)
@@ -625,7 +607,7 @@ class TorchRecorder(Recorder):
 
     def asked_tracer(self, function: Any) -> Node:
         """The node that asks whether a tool traces the program, which never fails."""
-        return self._create("call_function", function, (), {}, never_fails=True)
+        return self.create_node("call_function", function, (), {}, never_fails=True)
 
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded."""
@@ -635,7 +617,7 @@ class TorchRecorder(Recorder):
 
     def asks_for_batch(self, node: Node) -> bool:
         """Whether a question is about nothing but how many examples there are; both of its answers are tried then."""
-        if self.paths is None or self.refuses_questions or not self.sizes.is_about_batch(node):
+        if self.paths is None or self.options.refuses_questions or not self.sizes.is_about_batch(node):
             return False
         self.paths.sizes_asked.add(node)
         return True
@@ -643,13 +625,6 @@ class TorchRecorder(Recorder):
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""
         return any(tensor is known for known in self.outside())
-
-    def check_opaque(self, target: Any, why: str) -> None:
-        """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""
-        if self.refuses_opaque:
-            name = getattr(target, "__qualname__", None) or getattr(target, "__name__", str(target))
-            fixes = ('let it be a call of the graph: opaque="call"',)
-            raise CaptureError(f"{name} would stay one call of the graph", where=where(), why=why, fixes=fixes)
 
     def rely(self, fact: str) -> None:
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""

@@ -115,6 +115,8 @@ _MOST_PARTS = 8
 class Run(ExampleRun):
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
+    recorder: TorchRecorder
+
     def __init__(
         self,
         fn: Any,

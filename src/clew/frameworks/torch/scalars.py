@@ -11,7 +11,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
@@ -28,6 +28,9 @@ from clew.ir.arguments import bodies_of
 from clew.ir.node import Node
 from clew.ir.source import user_frame
 from clew.ir.types import ArrayType, ScalarType
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 _TYPES = {kind: ScalarType(kind.__name__) for kind in (bool, int, float)}
 _BINARY = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor"
@@ -148,7 +151,7 @@ def _truth(self: Any) -> bool:
         before_fact(recorder)
         return bool(recorder.truth(self.place, answer, False, is_fixed=True))
     asks_data = is_free(node, recorder)
-    if asks_data and recorder.refuses_questions and is_of_modes(node, recorder):  # which are no data of the user's
+    if asks_data and recorder.options.refuses_questions and is_of_modes(node, recorder):  # no data of the user's
         asks_data = False
     if not asks_data and _INSTALLED in sys._getframe(1).f_code.co_filename and recorder.asks_for_batch(node):
         asks_data = True
@@ -161,7 +164,7 @@ def _truth(self: Any) -> bool:
 _INSTALLED = "-packages"
 
 
-def is_decided(recorder: Any, place: Any) -> bool:
+def is_decided(recorder: TorchRecorder, place: Any) -> bool:
     """Whether a value follows from literals of the program alone, and is therefore the same at each call."""
     around = recorder.bodies.outermost if recorder.bodies.is_used else None
     node = recorder.resolve(place)
@@ -251,10 +254,10 @@ def is_data(node: Node, recorder: Recorder) -> bool:
     return False
 
 
-def is_free(node: Node, recorder: Any) -> bool:
+def is_free(node: Node, recorder: TorchRecorder) -> bool:
     """Whether the graph shall hold for other values of a number: it comes from data; or any may be free, and this one
     follows from more than the dtypes and devices of tensors."""
-    return is_data(node, recorder) or bool(recorder.dynamic and not _is_of_facts(node))
+    return is_data(node, recorder) or bool(recorder.options.dynamic and not _is_of_facts(node))
 
 
 def _is_of_facts(node: Node) -> bool:

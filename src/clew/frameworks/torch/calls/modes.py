@@ -12,7 +12,7 @@ import functools
 import json
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd import forward_ad
@@ -29,6 +29,9 @@ from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.scalars import TracedSize
 from clew.ir.node import Node
 from clew.ir.source import user_source
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 Current = Callable[[], Any]
 
@@ -53,7 +56,7 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
             return original(self)
         with recorder.paused():
             result = original(self)
-        recorder._create("call_method", "__enter__", (node,), {}, never_fails=True)
+        recorder.create_node("call_method", "__enter__", (node,), {}, never_fails=True)
         return result
 
     return __enter__
@@ -70,7 +73,7 @@ def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., An
             raise
         if not entered:
             return original(self, *error)
-        recorder._create("call_method", "__exit__", (entered.pop(), None, None, None), {}, never_fails=True)
+        recorder.create_node("call_method", "__exit__", (entered.pop(), None, None, None), {}, never_fails=True)
         with recorder.paused():
             return original(self, *error)
 
@@ -100,7 +103,7 @@ def _switching_for_a_while(original: Callable[..., Any], current: Current) -> Ca
         recorder = current()
         if recorder is None:
             return original(self, mode)
-        node = recorder._create("call_function", type(self), (recorder.argument(mode),), {}, never_fails=True)
+        node = recorder.create_node("call_function", type(self), (recorder.argument(mode),), {}, never_fails=True)
         with recorder.paused():
             original(self, recorder.concrete(mode))
         recorder.managers[id(self)] = (self, [node])
@@ -116,14 +119,14 @@ def _decorating(original: Callable[..., Any], current: Current) -> Callable[...,
         made = None if recorder is None else _entered(recorder, self)
         if not made:
             return original(self, function)
-        recorder._create("call_method", "__exit__", (made.pop(), None, None, None), {}, never_fails=True)
+        recorder.create_node("call_method", "__exit__", (made.pop(), None, None, None), {}, never_fails=True)
         with recorder.paused():
             return original(self, function)
 
     return __call__
 
 
-def _entered(recorder: Any, manager: Any) -> list[Node]:
+def _entered(recorder: TorchRecorder, manager: Any) -> list[Node]:
     """The nodes under which this run has made or entered a manager, the last one last.
 
     A block may be entered before a branch and left inside it: what the branch leaves is a value from outside of it.
@@ -134,7 +137,7 @@ def _entered(recorder: Any, manager: Any) -> list[Node]:
     return found
 
 
-def _manager(recorder: Any, manager: Any) -> Node | None:
+def _manager(recorder: TorchRecorder, manager: Any) -> Node | None:
     """The node of a manager that is about to be entered; None if only its single switches can be recorded."""
     entered = _entered(recorder, manager)
     if isinstance(manager, torch.set_grad_enabled):
@@ -142,7 +145,7 @@ def _manager(recorder: Any, manager: Any) -> Node | None:
         return entered[-1] if entered else None
     if not entered:
         _, (args, kwargs) = recorder.made_managers.get(id(manager)) or (manager, _arguments(manager))
-        node = recorder._create("call_function", type(manager), args, kwargs, never_fails=True)
+        node = recorder.create_node("call_function", type(manager), args, kwargs, never_fails=True)
     else:
         node = entered[-1]  # entered again before it was left, which is the same object
     recorder.managers[id(manager)] = (manager, [*entered, node])
@@ -310,7 +313,7 @@ def _of_shapes(original: Callable[..., Any], current: Current) -> Callable[..., 
         if recorder is None:
             return original(*args)
         node_args = recorder.argument(args)
-        value = recorder._perform(original, args, {})
+        value = recorder.perform(original, args, {})
         return recorder.result(value, recorder.create(original, node_args))
 
     return compute

@@ -12,7 +12,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -20,6 +20,9 @@ from clew.capture.patches import Patches
 from clew.capture.state.containers import SIMPLE
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.effects import pure
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 Current = Callable[[], Any]
 
@@ -51,7 +54,7 @@ def attributes_on(carrier: Carrier) -> tuple[tuple[str, str, Any], ...]:
 class Carriers:
     """The tensors on which the program has put attributes, with those that they carried before."""
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: TorchRecorder) -> None:
         self.recorder = recorder
         self._before: dict[int, tuple[Any, dict[str, Any]]] = {}
         self.asked: set[str] = set()
@@ -141,7 +144,7 @@ def _is_property(kind: Any, name: str) -> bool:
     return hasattr(type(held), "__set__")
 
 
-def _note(recorder: Any, tensor: Any) -> None:
+def _note(recorder: TorchRecorder, tensor: Any) -> None:
     recorder.carriers.add(tensor)
     if recorder.bodies.open and recorder.is_outside(tensor):
         raise refusal("an attribute put on a tensor of the outside, in a branch or loop,")

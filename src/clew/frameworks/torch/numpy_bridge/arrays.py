@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
@@ -38,6 +38,9 @@ from clew.ir.arguments import leaves
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect, guest
 from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 
 def bytes_of(tensor: torch.Tensor) -> Any:
@@ -97,7 +100,7 @@ def is_followed(value: Any) -> bool:
     return not is_traced(value) and (type(value) is numpy.ndarray or not isinstance(value, numpy.ndarray))
 
 
-def guard_kinds(recorder: Any, value: Any, node: Node) -> None:
+def guard_kinds(recorder: TorchRecorder, value: Any, node: Node) -> None:
     """What a call gave that nobody looks into: dtype and rank of arrays in it are relied on."""
     if recorder.follows_arrays and any(isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in leaves(value)):
         guard_kind(recorder.border(), value, node)
@@ -106,7 +109,9 @@ def guard_kinds(recorder: Any, value: Any, node: Node) -> None:
 class ArrayStreams(random_streams.Streams):
     """NumPy's generators in a torch program; where the streams of Python and NumPy stand is known to that program."""
 
-    def __init__(self, recorder: Any) -> None:
+    recorder: ArrayRecorder
+
+    def __init__(self, recorder: ArrayRecorder) -> None:
         self.rollback = recorder
         self.recorder = recorder
         self.followed_ones = []
@@ -132,9 +137,9 @@ def _is_indexing(frame: FrameType) -> bool:
 class ArrayRecorder(NumpyRecorder):
     """Records NumPy's calls for a recorder of torch's, in its graph."""
 
-    owner: Any
+    owner: TorchRecorder
 
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner: TorchRecorder) -> None:
         self.owner = owner
         self.compares_objects = owner.needs_identity
         self.errors = owner.numpy_errors
@@ -176,8 +181,8 @@ class ArrayRecorder(NumpyRecorder):
         with self.owner.paused():
             yield
 
-    def _create(self, *args: Any, **kwargs: Any) -> Node:
-        self._latest = node = self.owner._create(*args, **kwargs)
+    def create_node(self, *args: Any, **kwargs: Any) -> Node:
+        self._latest = node = self.owner.create_node(*args, **kwargs)
         return node  # type: ignore[no-any-return]
 
     def resolve(self, place: Any) -> Node:
@@ -271,14 +276,14 @@ class ArrayRecorder(NumpyRecorder):
         is_made = type(value) is numpy.ndarray and value.ndim == 0 and not self.surroundings.holds(value)
         return value[()] if is_made and id(value) not in self.standing else value
 
-    def _record(
-        self, op: str, target: Any, call: Any, args: Any, kwargs: Any, written: Any = (), form: Any = None
+    def record(
+        self, op: str, target: Any, args: Any, kwargs: Any, written: Any = (), form: Any = None
     ) -> Any:
         tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if tensors and self.open:
             self._are_given(tensors)
         written = [*written]
-        value = super()._record(op, target, call, args, kwargs, written, form)
+        value = super().record(op, target, args, kwargs, written, form)
         if written and self.open and self._latest is not None and effect_of(self._latest) is Effect.NONE:
             raise cannot_follow(f"the method {target}, which torch takes for another one,")
         return value
@@ -351,7 +356,7 @@ class ArrayRecorder(NumpyRecorder):
         self._are_given([tensor])
         nodes = (self.owner.argument(tensor),), self.owner.argument(kwargs)
         value = self._across(torch.Tensor.numpy, "numpy", ((tensor,), kwargs), nodes)
-        node = self.owner._create("call_method", "numpy", *nodes, is_result=True, name="array")
+        node = self.owner.create_node("call_method", "numpy", *nodes, is_result=True, name="array")
         return self._crossed(value, node)
 
     def given(self, function: Any, array: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.random
 import torch
@@ -27,6 +27,9 @@ from clew.frameworks.numpy.random_streams import make_stream
 from clew.frameworks.torch.calls.constructors import twin_of
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import leaves
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 Current = Callable[[], Any]
 
@@ -54,7 +57,7 @@ class Streams:
     ``own`` are those of the program's, besides the streams behind ``random`` and ``numpy.random``.
     """
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: TorchRecorder) -> None:
         self.recorder = recorder
         self.own: list[random.Random] = []
         self.expected = self.now()
@@ -93,11 +96,12 @@ class Streams:
         if known:
             self.expected = self.now()
 
-    def record(self, recorder: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a draw and record it; draws that nobody saw before it stay visible as such."""
+        recorder = self.recorder
         node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
         with self.followed():
-            value = recorder._perform(target, args, kwargs)
+            value = recorder.perform(target, args, kwargs)
         return recorder.result(value, recorder.create(target, node_args, node_kwargs))
 
 
@@ -108,7 +112,7 @@ class Generators:
         self._expected: dict[int, tuple[Any, Any]] = {}
         self._twins: dict[int, tuple[Any, Any]] = {}
 
-    def twin(self, generator: Any, recorder: Any) -> Any:
+    def twin(self, generator: Any, recorder: TorchRecorder) -> Any:
         """What stands for a generator among the arguments."""
         if id(generator) not in self._twins:
             twin = twin_of(generator, recorder)
@@ -212,7 +216,7 @@ def _drawing(original: Callable[..., Any], package: str, name: str, current: Cur
                 return original(*args, **kwargs)
             with recorder.streams.followed():
                 return arrays.call(original, args, kwargs)
-        return recorder.streams.record(recorder, draw, (package, name, *args), kwargs)
+        return recorder.streams.record(draw, (package, name, *args), kwargs)
 
     return function
 

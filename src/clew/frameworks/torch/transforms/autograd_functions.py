@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd.function import FunctionCtx, _SingleLevelFunction
@@ -20,10 +20,13 @@ from clew.capture.recording.recorder import Scalar
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import leaves
 
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
 _PLAIN = (torch.Tensor, int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size)
 
 
-def apply(recorder: Any, cls: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def apply(recorder: TorchRecorder, cls: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of ``cls.apply``, which is ``function``, in a program that is being captured."""
     if _is_entered(cls, args) and not kwargs:
         return _entered(recorder, cls, args)
@@ -38,7 +41,7 @@ def _is_entered(cls: Any, args: tuple[Any, ...]) -> bool:
     return any(not isinstance(arg, _PLAIN) and not issubclass(type(arg), (Scalar, tuple)) for arg in args)
 
 
-def _entered(recorder: Any, cls: Any, args: tuple[Any, ...]) -> Any:
+def _entered(recorder: TorchRecorder, cls: Any, args: tuple[Any, ...]) -> Any:
     recorder.guard(recorder.create(torch.is_grad_enabled, ()), False)
     recorder.rely("requires_grad")
     context = FunctionCtx()

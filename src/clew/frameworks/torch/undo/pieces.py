@@ -7,7 +7,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
@@ -25,15 +25,19 @@ from clew.frameworks.torch.scalars import is_data, is_free, is_out_of_reach, rep
 from clew.frameworks.torch.transforms.bodies import PlainNumbers
 from clew.ir.graph import Graph
 
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
 _READING = (object.__getattribute__, torch.nn.Module.__getattribute__)
 
 
 class TorchSupport(Support):
     """The support for one run."""
 
+    recorder: TorchRecorder
     opens_loops = True
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: TorchRecorder) -> None:
         self.recorder = recorder
 
     def attribute(self, owner: Any, name: str) -> Any:
@@ -159,7 +163,9 @@ class TorchSupport(Support):
             for size in recorder.shape(array)[1:]:
                 operator.index(size)  # which guards it
             value = array.tolist()
-        return Collected(value, recorder._create("call_method", "tolist", (node,), {}, is_result=True), recorder, True)
+        return Collected(
+            value, recorder.create_node("call_method", "tolist", (node,), {}, is_result=True), recorder, True
+        )
 
     def repeated(self, items: Any, number: Any) -> Any:
         """A list of numbers as often as a size says."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from clew.errors import CaptureError
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 _MOST_COPIED = 2**24
 """Of larger tensors of inference mode nobody notices writes that go past torch."""
@@ -35,7 +38,7 @@ def _is_as_marked(tensor: torch.Tensor, mark: Any) -> bool:
 class Rollback:
     """What must be as it was when the capture ends."""
 
-    def __init__(self, recorder: Any = None) -> None:
+    def __init__(self, recorder: TorchRecorder | None = None) -> None:
         self.recorder = recorder
         self._watched: list[tuple[torch.Tensor, Any]] = []
         self._storages: dict[int, torch.Tensor] = {}
@@ -97,13 +100,15 @@ class Rollback:
 
     def check_unseen(self) -> None:
         """Raise if the program changed something that no node of the graph changes."""
-        if self.recorder.streams.moved_unseen():
+        recorder = self.recorder
+        assert recorder is not None, "a run has one"
+        if recorder.streams.moved_unseen():
             raise CaptureError(
                 "the program draws random numbers from Python or NumPy",
                 why="they would be frozen in the graph",
                 fixes=("use torch's random numbers", "pass the random value as an argument"),
             )
-        if self.recorder.generators.moved_unseen():
+        if recorder.generators.moved_unseen():
             raise CaptureError(
                 "the program seeds a torch.Generator, or draws from it, by means that the capture does not see",
                 why="the graph would not",
@@ -113,7 +118,7 @@ class Rollback:
             if id(tensor) not in self._saved and not _is_as_marked(tensor, version):
                 raise CaptureError("the program changed a tensor in a way that the capture did not see")
         for tensor, before in self._attributes:
-            if vars(tensor) != before and not self.recorder.carriers.knows(tensor):
+            if vars(tensor) != before and not recorder.carriers.knows(tensor):
                 raise CaptureError(
                     f"the program changes attributes of a tensor: {sorted(before)}",
                     why="it does so by means that the capture does not see",
