@@ -315,14 +315,14 @@ class PieceRecorder:
     def ends(self, piece: Piece, most: int = _MOST_WAYS) -> list[End]:
         """Run a piece for each way that it can go."""
         recorder, paths = self.recorder, piece.paths
-        outer, guarded, levels = recorder.paths, recorder._guarded, len(recorder.bodies.open)
-        check, recorder.check_piece = recorder.check_piece, self._checking(piece.site)
+        outer, guarded, levels = recorder.paths, recorder.guarded, len(recorder.bodies.open)
+        check, recorder.hooks.check_piece = recorder.hooks.check_piece, self._checking(piece.site)
         found: list[End] = []
         answers: tuple[bool, ...] | None = ()
         recorder.paths = paths
         try:
             while answers is not None:
-                recorder._guarded = set(guarded)
+                recorder.guarded = set(guarded)
                 paths.begin(recorder.bodies, answers)
                 ended: list[End] = []
                 try:
@@ -336,7 +336,7 @@ class PieceRecorder:
                     recorder.open = True
                 answers = next(paths.open_ways(), None) if paths.runs < most else None
         finally:
-            recorder.paths, recorder._guarded, recorder.check_piece = outer, guarded, check
+            recorder.paths, recorder.guarded, recorder.hooks.check_piece = outer, guarded, check
         return found
 
     def _checking(self, site: Site) -> Callable[[Node, str], None]:
@@ -353,12 +353,12 @@ class PieceRecorder:
     def _way(self, piece: Piece, is_forced: bool) -> list[End]:
         """One way of a piece; none if it cannot be recorded."""
         recorder = self.recorder
-        failure, recorder.failure = recorder.failure, None
+        failure, recorder.error_notes.failure = recorder.error_notes.failure, None
         try:
             with nullcontext() if piece.is_constant else self.support.rewinding():
                 end = End(piece.function(*piece.bind()), list(recorder.bodies.open))
                 self._look_around(piece, end)
-            if recorder.failure is not None:
+            if recorder.error_notes.failure is not None:
                 raise CaptureError("it catches an error of one of its calls")
             if not piece.is_constant and piece.snapshot.changes_class():
                 raise CaptureError("it sets an attribute of a class or of an array")
@@ -372,14 +372,14 @@ class PieceRecorder:
             piece.paths.give_up(error)
             return []
         finally:
-            recorder.failure = failure
+            recorder.error_notes.failure = failure
         piece.paths.end()
         return [end]
 
     def _raises(self, piece: Piece, error: Exception) -> bool:
         """Whether an error is the program's own, and all that is left of this way when it has left the program."""
         snapshot = piece.snapshot
-        is_own = is_raised(error) and self.recorder.failure is None and leaves_program()
+        is_own = is_raised(error) and self.recorder.error_notes.failure is None and leaves_program()
         if not is_own or arguments_of(self.recorder, error) is None:
             return False
         return snapshot.changes_only_locals() and not snapshot.changes_class() and not snapshot.reorders()

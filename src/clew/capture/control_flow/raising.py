@@ -76,7 +76,7 @@ def _shown(recorder: Recorder, value: Any) -> Any:
 
 def record_raise(recorder: Recorder, made: tuple[Any, ...]) -> None:
     """Let the graph raise an error here; numbers in its text that nobody followed are relied on here alone."""
-    for place, number in recorder.told:
+    for place, number in recorder.error_notes.told:
         recorder.guard(place, number)
     recorder.create(raise_error, made)
 

@@ -143,7 +143,7 @@ class Regions:
         """What the latest snapshot has read around the functions that are running."""
         self.raised: BaseException | None = None
         self.pieces = PieceRecorder(recorder, support)
-        self.recorder.reason_at = progress.reason_at
+        self.recorder.hooks.reason_at = progress.reason_at
 
     def before_question(self, is_of_modes: bool = False) -> None:
         """The program asks for data: the function that asks is rewritten first, if it can be and is not yet."""
@@ -211,7 +211,7 @@ class Regions:
             recorder.paths is not None
             and recorder.open
             and not recorder.depth
-            and not (recorder.bodies.is_in_function or recorder.needs_identity)
+            and not (recorder.bodies.is_in_function or recorder.identity.is_asked)
         )
 
     def _snapshot(self, site: Site) -> Snapshot:

@@ -116,7 +116,7 @@ class Collected(list[Any]):
 
     def _change(self, why: str) -> None:
         """The list is about to change: not inside of a round or a side that is undone, if it was there before."""
-        self.recorder.check_piece(self.recorder.resolve(self.place), why)
+        self.recorder.hooks.check_piece(self.recorder.resolve(self.place), why)
 
     def settle(self) -> None:
         """Rely on the length from now on: each item is one of the node's."""
@@ -245,7 +245,7 @@ class Parts(tuple[Any, ...]):
         if self.is_whole:
             recorder, parts = self.recorder, self.plain
             node = recorder.resolve(self.place)
-            recorder.check_piece(node, "what an array was taken apart to is looked at inside")
+            recorder.hooks.check_piece(node, "what an array was taken apart to is looked at inside")
             recorder.guard(recorder.create(len, (node,)), len(parts))
             items = [recorder.create(operator.getitem, (node, place)) for place in range(len(parts))]
             self.settled = tuple(map(recorder.result, parts, items))

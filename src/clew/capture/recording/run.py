@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterator
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clew.capture.captured import Captured, Pins
 from clew.capture.control_flow.body_recorder import Support
@@ -26,10 +26,12 @@ from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.python.loggers import STANDARD, all_keepers, functions_in, is_logger
 from clew.capture.python.open_files import Acts, check_held
+from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.folding import Folding
 from clew.capture.recording.nested_programs import Bodies
 from clew.capture.recording.nested_values import Identities, Nests
 from clew.capture.recording.outputs import plain
+from clew.capture.recording.recorder import IdentityQuestions, RootAttributes
 from clew.capture.restart import Restart
 from clew.capture.state.containers import ACTING, contents, same_contents
 from clew.capture.state.first_call import Settling, settling
@@ -39,9 +41,6 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings, functions_of, held_by
 from clew.capture.state.writes import Writes
 from clew.errors import CaptureError
-
-if TYPE_CHECKING:
-    from clew.capture.recording.example_recorder import ExampleRecorder
 
 
 class LibraryTracers(enum.Enum):
@@ -114,8 +113,7 @@ class ExampleRun:
             recorder.bodies = Bodies(self.ways.graph)
             self.ways.begin(recorder.bodies, answers)
         if self.first is not None:  # the same constants bear the same names
-            recorder.constants = self.first.recorder.constants
-            recorder.attributes = self.first.recorder.attributes
+            recorder.attributes = RootAttributes(self.first.recorder.attributes)
 
     def _look_around(self, programs: list[Any], functions: list[FunctionType]) -> None:
         """Find what the program, these objects and their functions, can reach and change besides its arguments."""
@@ -144,17 +142,15 @@ class ExampleRun:
         functions = [part for part in own if isinstance(part, FunctionType)]
         progress.rewrites.functions = list(dict.fromkeys([*functions, *self.functions, *around.functions]))
 
-    def _keep_identities(self, codes: list[CodeType]) -> bool:
-        """Let a program whose code compares objects meet the objects that it would meet; whether it compares any."""
-        recorder, compares = self.recorder, any(map(compares_objects, codes))
-        recorder.plain_truths = any(map(asks_for_identity, codes))
-        recorder.needs_identity = recorder.plain_truths or compares
-        if recorder.plain_truths:
+    def _keep_identities(self, codes: list[CodeType]) -> None:
+        """Let a program whose code compares objects meet the objects that it would meet."""
+        compares, asks_for_truths = any(map(compares_objects, codes)), any(map(asks_for_identity, codes))
+        self.recorder.identity = IdentityQuestions(asks_for_truths or compares, asks_for_truths, compares)
+        if asks_for_truths:
             self.nests.plain_kinds += (bool,)
         if compares:  # equal numbers may be one object, two stand-ins never are
             self.nests.plain_kinds += (bool, int, float)
             self.nests.identities = Identities(self.surroundings.found)
-        return compares
 
     def _variables(self) -> Iterator[tuple[Any, str]]:
         """The variables around the program, and the classes that it names."""
@@ -196,8 +192,8 @@ class ExampleRun:
 
     def _check_failure(self) -> None:
         """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
-        if self.recorder.failure is not None:
-            kind, where = self.recorder.failure
+        if self.recorder.error_notes.failure is not None:
+            kind, where = self.recorder.error_notes.failure
             raise CaptureError(
                 f"the program catches a {kind} that one of its calls raised",
                 where=where,
@@ -208,7 +204,7 @@ class ExampleRun:
     def _ends_raising(self, error: Exception) -> bool:
         """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
         recorder = self.recorder
-        is_own = self.first is not None and self.raised and recorder.failure is None
+        is_own = self.first is not None and self.raised and recorder.error_notes.failure is None
         is_own = is_own and (is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
         made = arguments_of(recorder, error) if is_own else None
         if made is None or self.ways is None or not self.ways.is_ahead:
@@ -261,11 +257,11 @@ class ExampleRun:
         value = plain(self.recorder, self.result) if self.settings.keep and not several else None
         state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
         graph = self.recorder.bodies.outermost
-        executed = self.recorder.executed.values()
+        executed = self.recorder.code.executed.values()
         methods = [(vars(one.holder), one.name, one.expected) for one in self.surroundings.methods(executed)]
         held = self.state.held_by_pins(self.surroundings.names(executed))
         pins = Pins([*self.state.pins(), *methods], held, list(self.surroundings.code(executed)))
-        return Captured(self.module, self.recorder.constants, graph, value, state, pins, several)
+        return Captured(self.module, self.recorder.attributes.constants, graph, value, state, pins, several)
 
     def finish(self, runs: list[Any]) -> None:
         """Complete the graph with what all runs relied on."""
@@ -276,7 +272,7 @@ class ExampleRun:
         if self.ways is not None:
             self.ways.finish()
         for run in runs[1:]:
-            self.recorder.executed |= run.recorder.executed
+            self.recorder.code.executed |= run.recorder.code.executed
             self.recorder.outside_reads.add(run.recorder.outside_reads)
             self.state.learn_from(run.state)
 

@@ -76,7 +76,6 @@ class NumpyRecorder(ExampleRecorder):
         super().__init__()
         self.rollback: Any = None
         self.places: Any = None
-        self.compares_objects = False
         self.standing: dict[int, tuple[Any, Any]] = {}
         self.errors = numpy.geterr()
         self.errstates: list[tuple[Any, Node]] = []
@@ -186,7 +185,7 @@ class NumpyRecorder(ExampleRecorder):
             self._memory[id(owner)] = owner
         self.made_numbers = self.made_numbers or isinstance(value, numpy.generic)
         number = stand_in(value, place, self, self.class_for(value))
-        return bool(number) if type(value) is bool and self.plain_truths and self.open else number
+        return bool(number) if type(value) is bool and self.identity.of_truths and self.open else number
 
     def class_for(self, value: Any) -> Any:
         """The class of the stand-in of a value; None for the usual one."""
@@ -354,7 +353,7 @@ class NumpyRecorder(ExampleRecorder):
             for array in written:
                 if array.plain is value:
                     return array
-            for array in args if self.compares_objects else ():
+            for array in args if self.identity.of_objects else ():
                 if is_traced(array) and isinstance(array.plain, numpy.ndarray):
                     same = self.create(operator.is_, (node, self.argument(array)))
                     self.guard(same, array.plain is value)
@@ -471,7 +470,7 @@ class NumpyRecorder(ExampleRecorder):
     def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value; if a loop does on a whole number, it may become one of the graph."""
         node = self.resolve(place)
-        known = (node, (type(answer), answer)) in self._guarded
+        known = (node, (type(answer), answer)) in self.guarded
         if type(answer) is int and not known and self.paths is not None and self.open:
             before_guard(self, self.options.dynamic or is_data(node, self))
         super().guard(node, answer, why)

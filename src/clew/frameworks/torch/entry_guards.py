@@ -121,10 +121,10 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         with self.graph.inserting_before(after._next):
             self._inputs()
             self._gradients()
-            ran = self.surroundings.ran(self.recorder.executed.values())
-            names = self.surroundings.names(self.recorder.executed.values())
+            ran = self.surroundings.ran(self.recorder.code.executed.values())
+            names = self.surroundings.names(self.recorder.code.executed.values())
             if self.watches_variables:
-                self.variables.write(self.recorder.executed.values())
+                self.variables.write(self.recorder.code.executed.values())
                 self._classes(ran, names)
                 self._owners(names)
             self._levels()
@@ -143,7 +143,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
     def _modes(self, ran: Iterable[FunctionType], entered: Iterable[tuple[str, torch.nn.Module]]) -> None:
         """The parts that the program may have asked for their mode, and whose mode is no data, must be in it."""
         callers = {frame.f_code for frame, _ in traceback.walk_stack(None)}
-        codes = {*self.recorder.executed.values()} - callers | {function.__code__ for function in ran}
+        codes = {*self.recorder.code.executed.values()} - callers | {function.__code__ for function in ran}
         lifted = {entry.slot.key for entry in self.state.entries}
         modes = self.recorder.modes
         fixed = [(path, part) for path, part in entered if (id(vars(part)), MODE) not in lifted and not modes.has(part)]
@@ -197,8 +197,8 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         """Which of the attributes that a tensor carries, or might, the program asks for; None if it may be any."""
         if self._asking is None:
             codes = {
-                *self.recorder.executed.values(),
-                *map(_code, self.surroundings.ran(self.recorder.executed.values())),
+                *self.recorder.code.executed.values(),
+                *map(_code, self.surroundings.ran(self.recorder.code.executed.values())),
             }
             own = [code for code in codes if "-packages" not in code.co_filename]
             by_text = any(not _BY_TEXT.isdisjoint(code.co_names) for code in own)
@@ -219,7 +219,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _levels(self) -> None:
         """What is logged has no node, but a program may ask whether anything would be."""
-        own = [code for code in self.recorder.executed.values() if "-packages" not in code.co_filename]
+        own = [code for code in self.recorder.code.executed.values() if "-packages" not in code.co_filename]
         if all(_ASKING.isdisjoint(code.co_names) for code in own):
             return
         for _, name, logger in self.surroundings.variables(own):
@@ -235,7 +235,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         """Constants that were computed in the capture hold while what they came from is the same."""
         with self.graph.inserting_before(after._next):
             for path in sorted(sources):
-                held = self.recorder.constants[path]
+                held = self.recorder.attributes.constants[path]
                 (self._same_values if isinstance(held, torch.Tensor) else self._same_items)(path, held)
             self._require(self.graph.call_function(defaults), defaults(), "the defaults of torch are what they were")
 
@@ -285,7 +285,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
     def _modules_around(self, names: frozenset[str]) -> None:
         """A program may use modules that are no parts of it: their mode, their settings, and the parameters that it
         read must still be theirs."""
-        around = self.surroundings.used(_is_module, self.recorder.executed.values())
+        around = self.surroundings.used(_is_module, self.recorder.code.executed.values())
         hidden = [module for module in self.state.hidden_ends() if isinstance(module, torch.nn.Module)]
         if not around and not hidden:
             return
@@ -350,7 +350,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             for path, part in module.named_modules()
             for key, value in tensors_in(part)
         }
-        for constant, value in self.recorder.constants.items():
+        for constant, value in self.recorder.attributes.constants.items():
             path = held.get(id(value))
             if path is not None:
                 now = self.graph.call_function(attribute_at, (module, path))
@@ -391,7 +391,11 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _arrays_of_modules(self) -> None:
         """Arrays that modules of the program hold, and that it used, must still be theirs."""
-        used = {id(value): value for value in self.recorder.constants.values() if isinstance(value, numpy.ndarray)}
+        used = {
+            id(value): value
+            for value in self.recorder.attributes.constants.values()
+            if isinstance(value, numpy.ndarray)
+        }
         for path, part in all_places(self.module) if used and self.module is not None else ():
             for name, value in vars(part).items():
                 if name not in OWN and used.get(id(value), used) is value:

@@ -225,7 +225,7 @@ def _is_told(one: Fact) -> None:
     if is_only_shown(frame, recorder.paths is None):
         return
     if is_for_errors(frame):
-        recorder.told.append((one.place, one.plain))
+        recorder.error_notes.told.append((one.place, one.plain))
     else:
         one.force()
 

@@ -274,7 +274,7 @@ def _truth(current: Current) -> Callable[..., Any]:
 
     def truth(*args: Any) -> Any:
         recorder = current()
-        if len(args) != 1 or recorder is None or recorder.paths is None or recorder.needs_identity:
+        if len(args) != 1 or recorder is None or recorder.paths is None or recorder.identity.is_asked:
             return bool(*args)
         value = args[0]
         if isinstance(value, torch.Tensor):

@@ -10,6 +10,7 @@ import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 import numpy
@@ -132,6 +133,10 @@ def is_small(tensor: Any) -> bool:
 _MOST_COMPARED = 1 << 14
 
 
+def _nothing(frame: FrameType) -> None:
+    """Nobody wants to know of it."""
+
+
 def share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Whether a write to one tensor may be seen in the other."""
     return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
@@ -154,6 +159,7 @@ class TorchRecorder(ExampleRecorder):
         self.gave_facts = False  # whether the program got something that stands for one
         self.gradients = torch.is_grad_enabled()
         self.before_write: Any = None
+        self.before_hash: Callable[[FrameType], None] = _nothing
         self.filled: list[Any] = []  # caches that were empty before the program called them
         self.watch_constant: Any = None
         self.save_generator: Any = None
@@ -230,9 +236,9 @@ class TorchRecorder(ExampleRecorder):
         that is no stand-in is what it is."""
         if isinstance(value, OF_NUMPY):
             return value if isinstance(value, numpy.generic) else self.border().node_of(value)
-        known = len(self.constants)
+        known = len(self.attributes.constants)
         node = super().node_of(value)
-        if len(self.constants) > known and not value.requires_grad and is_small(value):
+        if len(self.attributes.constants) > known and not value.requires_grad and is_small(value):
             self.folding.add_source(node)
         return node
 
@@ -427,7 +433,7 @@ class TorchRecorder(ExampleRecorder):
         ``x.contiguous()`` is ``x`` for some inputs and a copy for others, so the two must not share a node. A call
         that writes gives its argument back always, and that stays tied to where it was.
         """
-        if self.needs_identity and not writes and isinstance(value, torch.Tensor):
+        if self.identity.is_asked and not writes and isinstance(value, torch.Tensor):
             same = given_back(self, value, node, args)
             if same is not None:
                 return same
@@ -531,7 +537,7 @@ class TorchRecorder(ExampleRecorder):
     def once(self, tensor: Any, name: str, make: Callable[[Any], Any]) -> Any:
         """A property of a tensor as the program shall see it, made of its place; kept until something is written. Each
         module reads dtypes and devices for itself, so that equal layers are recorded alike."""
-        reader = "" if name == "shape" else next(reversed(self.module_stack), "")
+        reader = "" if name == "shape" else next(reversed(self.module_stack.open), "")
         known = self._properties.get((id(tensor), name, reader))
         if known is not None and known[0]() is tensor:
             return known[1]
@@ -586,7 +592,7 @@ class TorchRecorder(ExampleRecorder):
         """Note that the program relied on a value; not after a step that a failing guard could not take back."""
         if self.open and (is_decided(self, place) or self._is_told(place, answer)):
             return
-        known = (self.resolve(place), (type(answer), answer)) in self._guarded
+        known = (self.resolve(place), (type(answer), answer)) in self.guarded
         if self.paths is not None and self.open and not known and type(answer) is int:
             before_guard(self, is_free(self.resolve(place), self))
         if self._no_return and not known:

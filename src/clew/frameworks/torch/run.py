@@ -190,9 +190,9 @@ class Run(ExampleRun):
     def _learn_paths(self, held: dict[torch.nn.Module, list[tuple[str, torch.Tensor]]]) -> None:
         for part, path in self.paths.items():
             for name, value in held[part]:
-                if id(value) not in self.recorder.attributes:
+                if id(value) not in self.recorder.attributes.paths:
                     full = f"{path}.{name}" if path else name
-                    self.recorder.attributes[id(value)] = (full, value)
+                    self.recorder.attributes.paths[id(value)] = (full, value)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
@@ -286,7 +286,7 @@ class Run(ExampleRun):
         for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
             self.rollback.save_generator(stream)
             self.recorder.generators.watch(stream)
-        known = self.recorder.constants.values()  # those that another run has met
+        known = self.recorder.attributes.constants.values()  # those that another run has met
         self.rollback.watch([*([] if self.modules is None else self.modules.tensors), *known])
         for _, value in self.surroundings.held(is_plain_tensor):
             self.rollback.watch_attributes(value)
@@ -320,7 +320,7 @@ class Run(ExampleRun):
         """Let the modes of parts be data, unless code that the program may run needs the plain ones."""
         rewrites = self.findings.progress.rewrites
         asked = asking(rewrites.functions)
-        if not (asked.needs_plain or self.recorder.plain_truths or bool in self.findings.plain_kinds):
+        if not (asked.needs_plain or self.recorder.identity.of_truths or bool in self.findings.plain_kinds):
             self.recorder.modes.take(self.paths, {slot.key for slot in lifted})
             self.state.data = frozenset((id(vars(part)), MODE) for part in self.parts if self.recorder.modes.has(part))
             if self.ways is not None:
@@ -344,7 +344,7 @@ class Run(ExampleRun):
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
-        if self.recorder.gave_facts and facts.may_compare_unseen(self.recorder.executed.values()):
+        if self.recorder.gave_facts and facts.may_compare_unseen(self.recorder.code.executed.values()):
             self.findings.plain_kinds = (*self.nests.plain_kinds, torch.dtype)
             raise Restart
         if count_of_global_hooks() != self._global_hooks:
@@ -404,7 +404,7 @@ class Run(ExampleRun):
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
         self.recorder.tracers.begin()
         self.recorder.running = True
-        self.recorder.caller = id(user_frame(1))
+        self.recorder.code.caller = id(user_frame(1))
         try:
             return iterators.drain(self, self.fn(*given[0], **given[1]))
         except ClewError:

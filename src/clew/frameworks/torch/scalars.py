@@ -48,7 +48,7 @@ def traced(value: Any, place: Any, recorder: Recorder) -> Any:
         object.__setattr__(place, "value_type", _TYPES[kind])
     number: Any = object.__new__(cls)
     number.plain, number.place, number.recorder = value, place, recorder
-    return bool(number) if kind is bool and recorder.plain_truths and recorder.open else number
+    return bool(number) if kind is bool and recorder.identity.of_truths and recorder.open else number
 
 
 def _plain(value: Any) -> Any:
@@ -134,7 +134,7 @@ def _is_told(number: Any) -> None:
     if is_only_shown(frame, recorder.paths is None):
         return
     if is_for_errors(frame):
-        recorder.told.append((number.place, number.plain))
+        recorder.error_notes.told.append((number.place, number.plain))
     else:
         recorder.guard(number.place, number.plain)
 

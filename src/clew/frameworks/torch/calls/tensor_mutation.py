@@ -91,12 +91,12 @@ def _restore_gradient(tensor: torch.Tensor, gradient: Any, values: Any) -> None:
 
 def perform(recorder: TorchRecorder, traits: Any, writes: bool, func: Any, given: Any, nodes: Any) -> Any:
     """Make a call; if it fails, and does nothing but compute, the program may catch the error."""
-    known = recorder.failure
+    known = recorder.error_notes.failure
     try:
         return recorder.perform(func, *given)
     except Exception as error:
         if known is None and not writes and function_effect(func, *given) is Effect.NONE:
-            recorder.failure = None
+            recorder.error_notes.failure = None
             recorder.note_failure(error, traits.target, *nodes)
         raise
 

@@ -141,7 +141,7 @@ class ArrayRecorder(NumpyRecorder):
 
     def __init__(self, owner: TorchRecorder) -> None:
         self.owner = owner
-        self.compares_objects = owner.needs_identity
+        self.identity = owner.identity._replace(of_objects=owner.identity.is_asked)
         self.errors = owner.numpy_errors
         self.errstates: list[tuple[Any, Node]] = []
         self.listed: list[Any] = []

@@ -271,7 +271,7 @@ class Sizes:
 
     def shape_of_attribute(self, tensor: torch.Tensor) -> tuple[Size, ...]:
         """The sizes of a parameter of the root: a symbol each, so that another of another size may take its place."""
-        path, held = self._recorder.attributes.get(id(tensor), ("", None))
+        path, held = self._recorder.attributes.paths.get(id(tensor), ("", None))
         if held is not tensor:
             raise Unknown
         self._attributes[path] = tensor

@@ -122,7 +122,7 @@ class RecordedBody:
     def _track(self, value: Any, place: Any) -> None:
         """Inside the body an array that it gets is its parameter, whatever the array was outside."""
         if isinstance(value, torch.Tensor):
-            self._bound.append((id(value), self.recorder._nodes.get(id(value))))
+            self._bound.append((id(value), self.recorder.nodes.get(id(value))))
             self.recorder.track(value, place)
         elif isinstance(value, dict):
             for key, item in value.items():
@@ -134,9 +134,9 @@ class RecordedBody:
     def _release(self) -> None:
         for identity, entry in reversed(self._bound):
             if entry is None:
-                self.recorder._nodes.pop(identity, None)
+                self.recorder.nodes.pop(identity, None)
             else:
-                self.recorder._nodes[identity] = entry
+                self.recorder.nodes[identity] = entry
         self.recorder._properties.clear()
 
 
