@@ -200,7 +200,7 @@ def _call(recorder: TorchRecorder, cached: Any, args: tuple[Any, ...], kwargs: d
         recorder.state.watch_variable(Variable(holder, name))
     info = cached.cache_info()
     if not (info.hits or info.misses or info.currsize):  # single results cannot be taken out of a cache
-        recorder.filled.append(cached)
+        recorder.caches.filled.append(cached)
     if recorder.arrays is not None and _gives_arrays(recorder, cached, args, kwargs):
         return past(recorder.arrays, cached, args, kwargs)
     given = list(_leaves((args, kwargs)))
@@ -272,7 +272,7 @@ def _of_tensors(
     if all(_is_made_here(recorder.known(tensor)) for tensor in tensors):
         result = cached.__wrapped__(*args, **kwargs)
         _check_constant(recorder, cached, last)
-        recorder.frozen += tensors  # asked again after a write, the cache would give what it gave before
+        recorder.caches.frozen += tensors  # asked again after a write, the cache would give what it gave before
     else:
         with recorder.streams.followed():
             why = "its cache remembers tensors by identity"
@@ -307,7 +307,7 @@ def _again(recorder: TorchRecorder, cached: Any, args: tuple[Any, ...], kwargs: 
 
 def _freeze(recorder: TorchRecorder, result: Any) -> None:
     """A write to what a cache gives would be seen by the next one who asks the cache."""
-    recorder.frozen += [leaf for leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
+    recorder.caches.frozen += [leaf for leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
 
 
 def _check_constant(recorder: TorchRecorder, cached: Any, last: Any) -> None:

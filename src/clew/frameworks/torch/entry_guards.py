@@ -133,7 +133,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             self._trainers(names)
             self._carried_around()
             self._same_objects()
-            if self.recorder.hashed or any(compares_objects(function.__code__) for function in ran):
+            if self.recorder.relied.hashed or any(compares_objects(function.__code__) for function in ran):
                 self._different_objects()
             self._parameters()
             self._arrays_of_modules()
@@ -153,12 +153,12 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _require(self, node: Node, expected: Any, text: str, fact: str = "") -> None:
         """Guard a value; ``fact`` is what the program asked for: the guard names the line that asked first."""
-        source = self.recorder.relied.get(fact)
+        source = self.recorder.relied.facts.get(fact)
         place = () if source is None else (source.describe(),)
         self.graph.call_function(notes.require, (node, expected, text, *place)).source = source
 
     def _inputs(self) -> None:
-        indices = used_as_indices(self.graph) if "rank" in self.recorder.relied else set()
+        indices = used_as_indices(self.graph) if "rank" in self.recorder.relied.facts else set()
         for tensor, place in self.nests.arrays:
             node = self.recorder.resolve(place)
             if not isinstance(tensor, torch.Tensor) and self.recorder.arrays is not None:
@@ -171,8 +171,8 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             if is_plain:
                 self._carried(tensor, node)
             # A class of its own, such as that of fake tensors, answers for its device without asking torch.
-            relied = {*self.recorder.relied, *(() if type(tensor) in PLAIN_TENSORS else ("device",))}
-            before = self.recorder.undo.facts.get(id(tensor), {})
+            relied = {*self.recorder.relied.facts, *(() if type(tensor) in PLAIN_TENSORS else ("device",))}
+            before = self.recorder.rollback.undo.facts.get(id(tensor), {})
             for fact, name in _FACTS.items():
                 if fact in relied:
                     self._attribute(node, name, before.get(name, getattr(tensor, name)), fact)
@@ -211,9 +211,9 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _gradients(self) -> None:
         """Whether a result requires a gradient depends on the mode as well as on the inputs."""
-        fact = next((fact for fact in ("requires_grad", "is_leaf") if fact in self.recorder.relied), None)
+        fact = next((fact for fact in ("requires_grad", "is_leaf") if fact in self.recorder.relied.facts), None)
         if fact is not None:
-            mode = self.recorder.gradients
+            mode = self.recorder.relied.gradients
             asked = self.graph.call_function(torch.is_grad_enabled)
             self._require(asked, mode, f"torch.is_grad_enabled() is {mode}", fact)
 
@@ -369,7 +369,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _parameters(self) -> None:
         """Where dtypes or devices were asked for, those of the module count too: one of each kind stands for all."""
-        wanted = [name for name in ("dtype", "device", "number_kind") if name in self.recorder.relied]
+        wanted = [name for name in ("dtype", "device", "number_kind") if name in self.recorder.relied.facts]
         seen: set[tuple[Any, Any]] = set()
         for path, part in all_places(self.module) if self.module is not None and wanted else ():
             for key, parameter in part._parameters.items():

@@ -47,10 +47,10 @@ def fact(value: Any, place: Node | Pending, recorder: TorchRecorder) -> Any:
     if isinstance(place, Node) and not place._inputs:
         return value
     kind = KINDS.get(type(value))
-    if kind is None or recorder.plain_facts:
+    if kind is None or recorder.fact_proxies.are_plain:
         recorder.guard(place, value)
         return value
-    recorder.gave_facts = True
+    recorder.fact_proxies.were_given = True
     return kind(value, place, recorder)
 
 
@@ -83,7 +83,7 @@ class Fact(Scalar):
 
     def __hash__(self) -> int:
         if self.recorder.running:
-            self.recorder.before_hash(sys._getframe(1))
+            self.recorder.caches.before_hash(sys._getframe(1))
         return hash(self.plain if self.recorder.finishing else self.force())
 
     def __repr__(self) -> str:

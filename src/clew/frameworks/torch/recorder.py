@@ -49,6 +49,8 @@ from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.modules.optimizers import Trainers
 from clew.frameworks.torch.modules.training_mode import Modes
 from clew.frameworks.torch.numpy_bridge.arrays import OF_NUMPY, ArrayRecorder, is_followed
+from clew.frameworks.torch.numpy_bridge.library_builtins import MetFunctions
+from clew.frameworks.torch.numpy_bridge.packages import Packages
 from clew.frameworks.torch.numpy_bridge.random_streams import Generators, Streams
 from clew.frameworks.torch.refusals import not_followed, refusal, where
 from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, is_of_modes, traced
@@ -56,6 +58,7 @@ from clew.frameworks.torch.sizes.rank_free import is_only_repeated, names_each_d
 from clew.frameworks.torch.sizes.sizes import Sizes
 from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.types import tensor_type
+from clew.frameworks.torch.undo.rollback import Rollback
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
@@ -142,6 +145,74 @@ def share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
 
 
+class ReliedFacts:
+    """What of the inputs, and of the mode of gradients, the program has seen: it is checked where a call enters."""
+
+    __slots__ = ("facts", "gradients", "hashed")
+
+    def __init__(self) -> None:
+        self.facts: dict[str, SourceLine | None] = {}
+        self.gradients = torch.is_grad_enabled()
+        self.hashed = False  # whether tensors were keys
+
+
+class FactProxies:
+    """Whether proxies stand for dtypes and devices, and whether the program has got any."""
+
+    __slots__ = ("are_plain", "were_given")
+
+    def __init__(self) -> None:
+        self.are_plain = False  # given as they are, and guarded where they are read
+        self.were_given = False
+
+
+class CacheUse:
+    """Functions with a cache that the program calls."""
+
+    __slots__ = ("before_hash", "filled", "frozen")
+
+    def __init__(self) -> None:
+        self.filled: list[Any] = []  # caches that were empty before the program called them
+        self.frozen: list[torch.Tensor] = []  # tensors that caches hold, which must not be written to
+        self.before_hash: Callable[[FrameType], None] = _nothing
+
+
+class Managers:
+    """Context managers of torch, by their identity."""
+
+    __slots__ = ("entered", "made")
+
+    def __init__(self) -> None:
+        self.entered: dict[int, tuple[Any, list[Node]]] = {}
+        self.made: dict[int, tuple[Any, tuple[Any, Any]]] = {}  # with what the graph gives to those made of proxies
+
+
+class Properties:
+    """What the program has read of tensors, each property made once."""
+
+    __slots__ = ("mixed_at", "read", "reshapes_inside", "shapes")
+
+    def __init__(self) -> None:
+        self.read: dict[tuple[int, str, str], tuple[Any, Any]] = {}
+        self.shapes: list[tuple[Node, Any]] = []
+        self.reshapes_inside = False
+        """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
+        self.mixed_at: Any = None
+        """The branch after which it depends on the way whether a tensor requires a gradient."""
+
+
+class NumpyUse:
+    """What a torch program may do with NumPy, and which packages do it."""
+
+    __slots__ = ("errors", "follows_arrays", "met", "packages")
+
+    def __init__(self) -> None:
+        self.follows_arrays = False
+        self.packages: Packages | None = None
+        self.met = MetFunctions()
+        self.errors = numpy.geterr()
+
+
 class TorchRecorder(ExampleRecorder):
     """A recorder of torch's calls."""
 
@@ -150,49 +221,31 @@ class TorchRecorder(ExampleRecorder):
     hand_out = staticmethod(iterators.hand_out)
     tracers: Tracers
     streams: Streams
+    rollback: Rollback
 
     def __init__(self) -> None:
         super().__init__()
         self.modes = Modes(self)
-        self.relied: dict[str, SourceLine | None] = {}
-        self.plain_facts = False  # whether dtypes and devices are given as they are, and guarded where they are read
-        self.gave_facts = False  # whether the program got something that stands for one
-        self.gradients = torch.is_grad_enabled()
-        self.before_write: Any = None
-        self.before_hash: Callable[[FrameType], None] = _nothing
-        self.filled: list[Any] = []  # caches that were empty before the program called them
-        self.watch_constant: Any = None
-        self.save_generator: Any = None
+        self.relied = ReliedFacts()
+        self.fact_proxies = FactProxies()
+        self.caches = CacheUse()
         self.streams = Streams(self)
         self.generators = Generators()
         self.trainers = Trainers()
         self.carriers: Any = Carriers(self)
         self.touched: set[int] = set()
-        self.hashed = False
-        self.frozen: list[torch.Tensor] = []
-        self.managers: dict[int, tuple[Any, list[Node]]] = {}
-        self.made_managers: dict[int, tuple[Any, tuple[Any, Any]]] = {}
-        self.undo = tensor_mutation.Undo()
-        self._no_return = ""
-        self._asked: list[tuple[Any, Any]] = []
-        self.outside: Any = None
-        self.mixed_at: Any = None
-        self._properties: dict[tuple[int, str, str], tuple[Any, Any]] = {}
-        self.follows_arrays = False
+        self.managers = Managers()
+        self.properties = Properties()
+        self.numpy_use = NumpyUse()
         self.arrays: ArrayRecorder | None = None
-        self.packages: Any = None
-        self.met: Any = None
-        self.numpy_errors = numpy.geterr()
         self.root: torch.nn.Module | None = None
         self.sizes = Sizes(self)
-        self._reshapes_inside = False
-        """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
 
     def is_array(self, value: Any) -> bool:
         """True for a tensor, a generator that the program has made, and values of NumPy's where these are followed."""
         if isinstance(value, torch.Tensor) or issubclass(type(value), MadeGenerator):  # the latter without torch's code
             return True
-        return self.follows_arrays and isinstance(value, OF_NUMPY) and is_followed(value)
+        return self.numpy_use.follows_arrays and isinstance(value, OF_NUMPY) and is_followed(value)
 
     def is_end(self, value: Any) -> bool:
         """True for tensors, arrays, modules and optimizers: what is in them is followed by other means."""
@@ -228,7 +281,7 @@ class TorchRecorder(ExampleRecorder):
                 "it may depend on the inputs (torch.func, torch.from_numpy, a constructor of torch's C library)",
                 Unseen,
             )
-        self.watch_constant(value)
+        self.rollback.watch_tensor(value)
         return super()._new_constant(value)
 
     def node_of(self, value: Any) -> Any:
@@ -266,7 +319,7 @@ class TorchRecorder(ExampleRecorder):
             return value
         if isinstance(value, (torch.dtype, torch.device, torch.layout, str)):
             return facts.fact(value, place, self)
-        if self.follows_arrays and isinstance(value, OF_NUMPY):
+        if self.numpy_use.follows_arrays and isinstance(value, OF_NUMPY):
             return self.border().result(value, place)
         raise CannotFollow(
             f"a call gave a {kind.__name__}, which cannot be followed",
@@ -290,7 +343,7 @@ class TorchRecorder(ExampleRecorder):
         handler = HANDLERS.get(name)
         if handler is not None:
             return handler(self, func, args, kwargs)
-        if name == "numpy" and self.follows_arrays and len(args) == 1:
+        if name == "numpy" and self.numpy_use.follows_arrays and len(args) == 1:
             return self.border().taken(args[0], kwargs)
         if name in ESCAPES:
             raise not_followed(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
@@ -367,15 +420,15 @@ class TorchRecorder(ExampleRecorder):
         """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""
         if self.arrays is not None:
             self.arrays.before_write(tensor)
-        self.before_write(tensor)
+        self.rollback.save(tensor)
         node = self.known(tensor)
         if node is not None:
             self.folding.spoil(node)
 
     def check_frozen(self, written: Any) -> None:
         """The tensors that caches give must not be written to: the next one who asks the cache would see it."""
-        for value in leaves(written) if self.frozen else ():
-            if isinstance(value, torch.Tensor) and any(share_memory(value, frozen) for frozen in self.frozen):
+        for value in leaves(written) if self.caches.frozen else ():
+            if isinstance(value, torch.Tensor) and any(share_memory(value, frozen) for frozen in self.caches.frozen):
                 raise not_followed("a write to a tensor that a function with a cache has given")
 
     def twin_of(self, value: Any) -> Any:
@@ -390,7 +443,7 @@ class TorchRecorder(ExampleRecorder):
             raise not_followed(
                 "a torch.Generator that is made inside the program", "the graph would use one for all calls"
             )
-        self.save_generator(generator)
+        self.rollback.save_generator(generator)
         if self.generators.moved_unseen():
             raise not_followed(
                 "a torch.Generator that is seeded, or drawn from, by means that the capture does not see"
@@ -398,7 +451,7 @@ class TorchRecorder(ExampleRecorder):
 
     def _guard_rank(self, name: str, node: Node, value: torch.Tensor) -> None:
         """The rank of what a call gave; where the sizes are known that decide it, these are relied on instead."""
-        sizes = self.sizes.squeezed(node) if name == "squeeze" and "rank" in self.relied else None
+        sizes = self.sizes.squeezed(node) if name == "squeeze" and "rank" in self.relied.facts else None
         if sizes is None:
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
         elif sizes and self.sizes.example(sizes[0]) != 1 and is_only_repeated(node):
@@ -408,7 +461,7 @@ class TorchRecorder(ExampleRecorder):
 
     def _guard_count(self, node: Node, count: int) -> None:
         """The number of tensors that a call gave; where the size is known that decides it, that is relied on."""
-        size = self.sizes.count(node) if "rank" in self.relied else None
+        size = self.sizes.count(node) if "rank" in self.relied.facts else None
         if size is None:
             self.guard(self.create(len, (node,)), count)
         elif compare(operator.eq, size, count) is None:
@@ -483,8 +536,8 @@ class TorchRecorder(ExampleRecorder):
 
     def _get(self, name: str, func: Any, tensor: Any) -> Any:
         """A property of a tensor."""
-        if self.mixed_at is not None and name in ("requires_grad", "is_leaf", "grad_fn"):
-            raise Abandon(self.mixed_at, "whether a tensor requires a gradient depends on the way")
+        if self.properties.mixed_at is not None and name in ("requires_grad", "is_leaf", "grad_fn"):
+            raise Abandon(self.properties.mixed_at, "whether a tensor requires a gradient depends on the way")
         if name == "shape":
             return self.shape(tensor)
         if name == "ndim":
@@ -496,7 +549,7 @@ class TorchRecorder(ExampleRecorder):
         if name in tensor_mutation.READ:
             node, value = self.create(getattr, (self.node_of(tensor), name)), func(tensor)
             if name == "grad":
-                self.undo.keep_gradient(tensor)
+                self.rollback.undo.keep_gradient(tensor)
                 self.guard(self.create(operator.is_, (node, None)), value is None)
             return self.result(value, node)
         if name in ("is_leaf", "grad_fn"):
@@ -515,13 +568,13 @@ class TorchRecorder(ExampleRecorder):
             size = self._expressed(self.sizes.ask(owner), tensor, place)
         else:
             size = self.result(tensor.shape, place)
-        self._asked.append((owner, size))
+        self.properties.shapes.append((owner, size))
         return size
 
     def count(self, func: Any, tensor: Any) -> Any:
         """How many numbers a tensor holds."""
         owner, name = self.node_of(tensor), func.__name__
-        is_known = self.sizes.covers(owner, tensor) and "rank" in self.relied
+        is_known = self.sizes.covers(owner, tensor) and "rank" in self.relied.facts
         place = self.sizes.number_of_items(owner, name) if is_known else None
         return self.record(func, name, (tensor,), {}) if place is None else traced(tensor.numel(), place, self)
 
@@ -538,19 +591,19 @@ class TorchRecorder(ExampleRecorder):
         """A property of a tensor as the program shall see it, made of its place; kept until something is written. Each
         module reads dtypes and devices for itself, so that equal layers are recorded alike."""
         reader = "" if name == "shape" else next(reversed(self.module_stack.open), "")
-        known = self._properties.get((id(tensor), name, reader))
+        known = self.properties.read.get((id(tensor), name, reader))
         if known is not None and known[0]() is tensor:
             return known[1]
         owner = self.node_of(tensor)
         place = Pending(getattr, (owner, name), None if name == "shape" else name)
-        made = make(self.create(getattr, (owner, name)) if self._reshapes_inside else place)
-        self._properties[id(tensor), name, reader] = (weakref.ref(tensor), made)
+        made = make(self.create(getattr, (owner, name)) if self.properties.reshapes_inside else place)
+        self.properties.read[id(tensor), name, reader] = (weakref.ref(tensor), made)
         return made
 
     def _forget_shapes(self) -> None:
         """Something was written to: dtypes and devices stay what they were read to be."""
-        for key in [key for key in self._properties if key[1] not in ("dtype", "device")]:
-            del self._properties[key]
+        for key in [key for key in self.properties.read if key[1] not in ("dtype", "device")]:
+            del self.properties.read[key]
 
     def _traced_size(self, size: Size, plain: int) -> Any:
         return plain if isinstance(size, int) else traced(plain, self.sizes.place(size), self)
@@ -574,19 +627,19 @@ class TorchRecorder(ExampleRecorder):
 
     def settle_shapes(self) -> None:
         """Shapes are about to change: sizes that were asked for until now are read from the tensors now."""
-        for owner, size in self._asked:
+        for owner, size in self.properties.shapes:
             if self.bodies.is_open(owner.graph):
                 for item in size:
                     self.argument(item)
         self.sizes.stop()
-        self._asked.clear()
-        self._properties.clear()
-        self._reshapes_inside = self._reshapes_inside or bool(self.bodies.open)
+        self.properties.shapes.clear()
+        self.properties.read.clear()
+        self.properties.reshapes_inside = self.properties.reshapes_inside or bool(self.bodies.open)
 
     def pass_no_return(self, tensor: Any, done: str) -> None:
         """The program does to a tensor of the outside what a guard that fails later could not take back."""
         if self.is_outside(tensor):
-            self._no_return = done
+            self.rollback.no_return = done
 
     def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value; not after a step that a failing guard could not take back."""
@@ -595,8 +648,8 @@ class TorchRecorder(ExampleRecorder):
         known = (self.resolve(place), (type(answer), answer)) in self.guarded
         if self.paths is not None and self.open and not known and type(answer) is int:
             before_guard(self, is_free(self.resolve(place), self))
-        if self._no_return and not known:
-            raise not_followed(f"a program that {self._no_return} an argument, and then asks for a value,")
+        if self.rollback.no_return and not known:
+            raise not_followed(f"a program that {self.rollback.no_return} an argument, and then asks for a value,")
         super().guard(place, answer, why)
 
     def _is_told(self, place: Any, answer: Any) -> bool:
@@ -630,12 +683,12 @@ class TorchRecorder(ExampleRecorder):
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""
-        return any(tensor is known for known in self.outside())
+        return any(tensor is known for known in self.rollback.watched())
 
     def rely(self, fact: str) -> None:
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
-        if fact not in self.relied:
-            self.relied[fact] = user_source()
+        if fact not in self.relied.facts:
+            self.relied.facts[fact] = user_source()
 
 
 def _has_number(arguments: Any) -> bool:

@@ -138,7 +138,7 @@ class Run(ExampleRun):
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
         self.nests.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
-        self.rollback = Rollback(self.recorder)
+        self.rollback = self.recorder.rollback = Rollback(self.recorder)
         self.places = [] if self.module is None else all_places(self.module)
         self.paths = findings.paths = {}
         for path, part in self.places:
@@ -161,8 +161,8 @@ class Run(ExampleRun):
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
         self._keep_identities(codes)
-        self.recorder.plain_facts = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
-        self.recorder.follows_arrays = findings.follows_arrays
+        self.recorder.fact_proxies.are_plain = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
+        self.recorder.numpy_use.follows_arrays = findings.follows_arrays
         reaches_numpy = self.surroundings.derived(interception.reaches_numpy)
         if findings.follows_arrays and (findings.packages.names or reaches_numpy):
             self.recorder.border()
@@ -180,10 +180,10 @@ class Run(ExampleRun):
 
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
         recorder = TorchRecorder()
-        recorder.filled = self.findings.filled
-        recorder.met = self.findings.met
+        recorder.caches.filled = self.findings.filled
+        recorder.numpy_use.met = self.findings.met
         recorder.tracers = Tracers(recorder, self.findings)
-        recorder.packages = self.findings.packages if self.findings.follows_arrays else None
+        recorder.numpy_use.packages = self.findings.packages if self.findings.follows_arrays else None
         self._connect(recorder, answers)
         return recorder
 
@@ -262,7 +262,8 @@ class Run(ExampleRun):
 
     def _may_refuse_facts(self, error: Exception) -> bool:
         """Whether an error may come from what stands for a dtype or device, and no call has failed by itself."""
-        return self.recorder.gave_facts and self.recorder.raised is not error and not isinstance(error, ClewError)
+        is_own = self.recorder.raised is error or isinstance(error, ClewError)
+        return self.recorder.fact_proxies.were_given and not is_own
 
     def _plain_instead(self, message: str) -> tuple[type, ...]:
         """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
@@ -344,7 +345,7 @@ class Run(ExampleRun):
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
-        if self.recorder.gave_facts and facts.may_compare_unseen(self.recorder.code.executed.values()):
+        if self.recorder.fact_proxies.were_given and facts.may_compare_unseen(self.recorder.code.executed.values()):
             self.findings.plain_kinds = (*self.nests.plain_kinds, torch.dtype)
             raise Restart
         if count_of_global_hooks() != self._global_hooks:
@@ -427,11 +428,7 @@ class Run(ExampleRun):
     def _recording(self) -> Iterator[None]:
         token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
         reached, met = self.surroundings.functions, self.findings.caches
-        self.recorder.before_write = self.rollback.save
-        self.recorder.outside = self.rollback.watched
-        self.recorder.watch_constant = self.rollback.watch_tensor
-        self.recorder.save_generator = self.rollback.save_generator
-        self.recorder.before_hash = partial(caches.check_hash, met)
+        self.recorder.caches.before_hash = partial(caches.check_hash, met)
         try:
             with Patches() as patches:
                 self.findings.progress.rewrites.install(patches)
@@ -493,8 +490,8 @@ class Run(ExampleRun):
         graph = self.recorder.bodies.outermost
         self._join(runs)
         for run in runs[1:]:
-            self.recorder.relied = run.recorder.relied | self.recorder.relied
-            self.recorder.hashed |= run.recorder.hashed
+            self.recorder.relied.facts = run.recorder.relied.facts | self.recorder.relied.facts
+            self.recorder.relied.hashed |= run.recorder.relied.hashed
             self.recorder.carriers.asked |= run.recorder.carriers.asked
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):

@@ -329,7 +329,7 @@ def _is_sized_by_data(value: Any) -> bool:
 def _hash(self: Any) -> int:
     """A cache that nobody watches would keep the number beyond the capture; else the value is forced."""
     if self.recorder.running:
-        self.recorder.before_hash(sys._getframe(1))
+        self.recorder.caches.before_hash(sys._getframe(1))
     if self.recorder.finishing:  # a key that the program has used: it was relied on then
         return hash(self.plain)
     return int(_forced(hash)(self))
@@ -348,10 +348,10 @@ def _forced(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _leave(number: Any, is_numpy: bool = False) -> None:
     """The value of a number is relied on; if it is NumPy in a package that wants it, its calls may be recorded."""
     recorder = number.recorder
-    if recorder.running and recorder.packages is not None:
-        recorder.packages.check_number(sys._getframe(2), is_numpy)
+    if recorder.running and recorder.numpy_use.packages is not None:
+        recorder.numpy_use.packages.check_number(sys._getframe(2), is_numpy)
     if recorder.running:
-        recorder.met.note(sys._getframe(2))
+        recorder.numpy_use.met.note(sys._getframe(2))
     recorder.guard(number.place, number.plain)
 
 

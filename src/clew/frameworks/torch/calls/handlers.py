@@ -33,7 +33,7 @@ def _count(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: di
 
 
 def _length(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    recorder.met.note(sys._getframe(1))
+    recorder.numpy_use.met.note(sys._getframe(1))
     return operator.index(recorder.shape(args[0])[0])  # Python's len() takes plain ints only
 
 
@@ -45,9 +45,9 @@ def _asked(function: Any) -> Any:
     """Python forces a tensor into a plain value: the value is recorded and guarded."""
 
     def handler(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if recorder.packages is not None:
-            recorder.packages.check_tensor(sys._getframe(1))
-        recorder.met.note(sys._getframe(1))
+        if recorder.numpy_use.packages is not None:
+            recorder.numpy_use.packages.check_tensor(sys._getframe(1))
+        recorder.numpy_use.met.note(sys._getframe(1))
         value = recorder.perform(func, args, {})
         recorder.guard(recorder.create(function, (recorder.node_of(args[0]),)), value)
         return value

@@ -40,7 +40,7 @@ def drain(run: Any, result: Any) -> Any:
         draws = not before.equal(torch.get_rng_state()) or recorder.streams.expected is not stream
     if draws or run.rollback.has_saved() or run.state.entries or run.state.changed():
         raise _refused(found)
-    found.watched = [*recorder.outside(), *(held.value for held in run.nests.held)]
+    found.watched = [*recorder.rollback.watched(), *(held.value for held in run.nests.held)]
     return found
 
 

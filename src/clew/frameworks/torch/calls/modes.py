@@ -91,7 +91,7 @@ def _making(original: Callable[..., Any], current: Current) -> Callable[..., Any
         with recorder.paused():
             original(self, *plain_args, **plain_kwargs)
         if any(issubclass(type(value), Scalar) for value in (*args, *kwargs.values())):
-            recorder.made_managers[id(self)] = (self, (recorder.argument(args), recorder.argument(kwargs)))
+            recorder.managers.made[id(self)] = (self, (recorder.argument(args), recorder.argument(kwargs)))
 
     return __init__
 
@@ -106,7 +106,7 @@ def _switching_for_a_while(original: Callable[..., Any], current: Current) -> Ca
         node = recorder.create_node("call_function", type(self), (recorder.argument(mode),), {}, never_fails=True)
         with recorder.paused():
             original(self, recorder.concrete(mode))
-        recorder.managers[id(self)] = (self, [node])
+        recorder.managers.entered[id(self)] = (self, [node])
 
     return __init__
 
@@ -131,7 +131,7 @@ def _entered(recorder: TorchRecorder, manager: Any) -> list[Node]:
 
     A block may be entered before a branch and left inside it: what the branch leaves is a value from outside of it.
     """
-    _, found = recorder.managers.get(id(manager), (manager, []))
+    _, found = recorder.managers.entered.get(id(manager), (manager, []))
     if found and not recorder.bodies.is_open(found[-1].graph):
         raise refusal("a block that begins in one part of the program and ends in another", kind=CannotFollow)
     return found
@@ -144,11 +144,11 @@ def _manager(recorder: TorchRecorder, manager: Any) -> Node | None:
         # One made outside of the program leaves to the mode of that time, which no new one would.
         return entered[-1] if entered else None
     if not entered:
-        _, (args, kwargs) = recorder.made_managers.get(id(manager)) or (manager, _arguments(manager))
+        _, (args, kwargs) = recorder.managers.made.get(id(manager)) or (manager, _arguments(manager))
         node = recorder.create_node("call_function", type(manager), args, kwargs, never_fails=True)
     else:
         node = entered[-1]  # entered again before it was left, which is the same object
-    recorder.managers[id(manager)] = (manager, [*entered, node])
+    recorder.managers.entered[id(manager)] = (manager, [*entered, node])
     return node
 
 

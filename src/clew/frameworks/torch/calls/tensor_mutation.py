@@ -112,15 +112,15 @@ def set_property(recorder: TorchRecorder, func: Any, args: tuple[Any, ...]) -> N
         recorder.settle_shapes()
     with torch._C.DisableTorchFunction():
         if recorder.is_outside(tensor):
-            recorder.undo.keep_facts(tensor)
+            recorder.rollback.undo.keep_facts(tensor)
         if name == "data":
             recorder.pass_no_return(tensor, "sets the data of")
-            recorder.undo.add(functools.partial(setattr, tensor, "data", tensor.data))
+            recorder.rollback.undo.add(functools.partial(setattr, tensor, "data", tensor.data))
         elif name == "grad":
-            recorder.undo.keep_gradient(tensor)
+            recorder.rollback.undo.keep_gradient(tensor)
         elif tensor.is_leaf:
             recorder.pass_no_return(tensor, "sets requires_grad of")
-            recorder.undo.add(functools.partial(setattr, tensor, "requires_grad", tensor.requires_grad))
+            recorder.rollback.undo.add(functools.partial(setattr, tensor, "requires_grad", tensor.requires_grad))
     recorder.perform(func, args, {})
     recorder.create(setattr, node_args)
 
@@ -136,16 +136,16 @@ def before_reshaping(recorder: TorchRecorder, name: str, tensor: torch.Tensor) -
         raise refusal(f"{name} on a tensor that is not the program's own")
     recorder.pass_no_return(tensor, "changes the shape of")
     with torch._C.DisableTorchFunction():
-        recorder.undo.keep_facts(tensor)
+        recorder.rollback.undo.keep_facts(tensor)
         size, stride, offset = tensor.size(), tensor.stride(), tensor.storage_offset()
-        recorder.undo.add(lambda: tensor.set_(tensor.untyped_storage(), offset, size, stride))
+        recorder.rollback.undo.add(lambda: tensor.set_(tensor.untyped_storage(), offset, size, stride))
 
 
 def backward(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``loss.backward()``: the gradients of all tensors outside are noted, since any of them may be a leaf of it."""
-    for tensor in recorder.outside():
+    for tensor in recorder.rollback.watched():
         _check_hooks_on(tensor)
-        recorder.undo.keep_gradient(tensor)
+        recorder.rollback.undo.keep_gradient(tensor)
     return recorder.record(func, func.__name__, args, kwargs)
 
 
@@ -187,7 +187,7 @@ def register_hook(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwa
     tensor, hook = args
     node_args = (recorder.node_of(tensor), _hook_argument(recorder, hook, tensor))
     handle = recorder.perform(func, (tensor, lambda *given: run_plainly(recorder, hook, given, {})), {})
-    recorder.undo.add(handle.remove)
+    recorder.rollback.undo.add(handle.remove)
     recorder.pass_no_return(tensor, "puts a hook on")
     return Handle(recorder, handle, recorder.create_node("call_method", func.__name__, node_args, {}))
 

@@ -181,7 +181,7 @@ def _clearing(original: Callable[..., Any], parameters: Callable[[Any], Any], cu
             given = tuple(parameters(self))
             with torch._C.DisableTorchFunction():
                 for parameter in given:
-                    recorder.undo.keep_gradient(parameter)
+                    recorder.rollback.undo.keep_gradient(parameter)
             recorder.whole("call_function", fill_gradients, fill_gradients, given, {}, ())
 
     return zero_grad
@@ -239,7 +239,7 @@ def _record(recorder: TorchRecorder, trainer: Any, call: Callable[..., Any], giv
     recorder.trainers.watch(trainer)
     recorder.trainers.check()
     kept = Kept(trainer)
-    recorder.undo.add(kept.put_back)
+    recorder.rollback.undo.add(kept.put_back)
     written = [tensor for tensor, _ in kept.copies]
     result = recorder.whole(
         "call_function",

@@ -102,7 +102,9 @@ def is_followed(value: Any) -> bool:
 
 def guard_kinds(recorder: TorchRecorder, value: Any, node: Node) -> None:
     """What a call gave that nobody looks into: dtype and rank of arrays in it are relied on."""
-    if recorder.follows_arrays and any(isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in leaves(value)):
+    if recorder.numpy_use.follows_arrays and any(
+        isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in leaves(value)
+    ):
         guard_kind(recorder.border(), value, node)
 
 
@@ -142,7 +144,7 @@ class ArrayRecorder(NumpyRecorder):
     def __init__(self, owner: TorchRecorder) -> None:
         self.owner = owner
         self.identity = owner.identity._replace(of_objects=owner.identity.is_asked)
-        self.errors = owner.numpy_errors
+        self.errors = owner.numpy_use.errors
         self.errstates: list[tuple[Any, Node]] = []
         self.listed: list[Any] = []
         self.unwritten: list[tuple[Any, Any]] = []
@@ -232,7 +234,8 @@ class ArrayRecorder(NumpyRecorder):
 
     def looks_into(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a function of another package is entered: if its use of NumPy is followed, or it works on tensors."""
-        if package_of(function) in self.owner.packages.names:
+        packages = self.owner.numpy_use.packages
+        if packages is not None and package_of(function) in packages.names:
             return True
         given = list(leaves((args, kwargs)))
         return any(isinstance(leaf, torch.Tensor) for leaf in given) and not any(map(is_traced, given))
@@ -251,8 +254,8 @@ class ArrayRecorder(NumpyRecorder):
         """
         if function is len and _is_indexing(sys._getframe(2)):
             raise TypeError("an array that is an index is no list of indices")
-        if self.open and self.owner.running and self.owner.packages is not None:
-            self.owner.packages.check_number(sys._getframe(2), is_numpy=True)
+        if self.open and self.owner.running and self.owner.numpy_use.packages is not None:
+            self.owner.numpy_use.packages.check_number(sys._getframe(2), is_numpy=True)
         return super().forced(function, traced)
 
     def can_operate(self, traced: Any, other: Any) -> bool:
@@ -321,10 +324,10 @@ class ArrayRecorder(NumpyRecorder):
     def save(self, array: Any) -> None:
         """An array is about to be written to: what its memory holds is kept, and no longer a constant."""
         self.kept.save(array)
-        for tensor in self.owner.outside():
+        for tensor in self.owner.rollback.watched():
             if overlap(array, tensor):
-                self.owner.before_write(tensor)
-        if any(overlap(array, frozen) for frozen in self.owner.frozen):
+                self.owner.rollback.save(tensor)
+        if any(overlap(array, frozen) for frozen in self.owner.caches.frozen):
             raise cannot_follow("a write to a tensor that a function with a cache has given")
         self._spoil(array)
 
@@ -410,7 +413,7 @@ def _leading_away(original: Callable[..., Any], current: Current) -> Callable[..
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = current()
-        if recorder is None or not recorder.follows_arrays or not args:
+        if recorder is None or not recorder.numpy_use.follows_arrays or not args:
             return original(*args, **kwargs)
         if original in _SAME and len(args) == 1 and not kwargs and type(args[0]) is TracedArray:
             return args[0]
@@ -426,7 +429,7 @@ def _leading_back(original: Callable[..., Any], current: Current) -> Callable[..
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = current() if args and isinstance(args[0], (numpy.ndarray, numpy.generic)) else None
-        if recorder is None or not recorder.follows_arrays or isinstance(args[0], TracedPython):
+        if recorder is None or not recorder.numpy_use.follows_arrays or isinstance(args[0], TracedPython):
             return original(*args, **kwargs)
         if is_traced(args[0]) and args[0].recorder.owner is not recorder:
             return original(*args, **kwargs)

@@ -354,7 +354,7 @@ class Sizes:
         answer = compare(function, left, right)
         if answer is not None or not all(map(self.is_held_symbol, symbols_of(left))):
             return bool(answer)
-        if not function(self.example(left), self.example(right)) or self._recorder._no_return:
+        if not function(self.example(left), self.example(right)) or self._recorder.rollback.no_return:
             return False
         node = self._comparison(function, left, right)
         if node not in self._relied:

@@ -99,12 +99,12 @@ def _hash(original: Callable[[Any], int], current: Current) -> Callable[[Any], i
 
     def __hash__(tensor: Any) -> int:
         recorder = current()
-        if recorder is not None and recorder.running and not recorder.hashed:
+        if recorder is not None and recorder.running and not recorder.relied.hashed:
             frame: Any = sys._getframe(1)
             if frame.f_code.co_name == "__hash__":  # the method itself, which leads here
                 frame = frame.f_back
             home = frame.f_globals.get("__name__", "")
-            recorder.hashed = home.partition(".")[0] not in ("torch", "clew", "weakref")
+            recorder.relied.hashed = home.partition(".")[0] not in ("torch", "clew", "weakref")
         return original(tensor)
 
     return __hash__

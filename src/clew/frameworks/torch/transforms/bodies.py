@@ -88,7 +88,7 @@ class RecordedBody:
             return run_plainly(recorder, self.function, args, kwargs)
         depth, recorder.depth, before = recorder.depth, 0, self._bound
         body, self._bound = recorder.bodies.begin(), []
-        recorder._properties.clear()
+        recorder.properties.read.clear()
         try:
             self._bind(body.graph, args, kwargs)
             result = self.function(*args, **kwargs)
@@ -137,7 +137,7 @@ class RecordedBody:
                 self.recorder.nodes.pop(identity, None)
             else:
                 self.recorder.nodes[identity] = entry
-        self.recorder._properties.clear()
+        self.recorder.properties.read.clear()
 
 
 def _name_of(function: Any, place: int) -> str:

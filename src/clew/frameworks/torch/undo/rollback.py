@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from clew.errors import CaptureError
+from clew.frameworks.torch.calls.tensor_mutation import Undo
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
@@ -40,6 +42,11 @@ class Rollback:
 
     def __init__(self, recorder: TorchRecorder | None = None) -> None:
         self.recorder = recorder
+        self.undo = Undo()
+        self.keepers: list[Callable[[torch.Tensor], None]] = []
+        """Who else keeps what a tensor holds before a write: pieces of the program that will be undone."""
+        self.no_return = ""
+        """What the program has done to an argument that a guard that fails later could not take back."""
         self._watched: list[tuple[torch.Tensor, Any]] = []
         self._storages: dict[int, torch.Tensor] = {}
         self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
@@ -94,9 +101,11 @@ class Rollback:
         with torch._C.DisableTorchFunction():
             owner = self._storages.get(_storage(tensor))
             if owner is not None and self.recorder is not None:
-                self.recorder.undo.keep_facts(tensor)
+                self.undo.keep_facts(tensor)
             if owner is not None and id(owner) not in self._saved:
                 self._saved[id(owner)] = (owner, each_once(owner).clone())
+        for keep in self.keepers:
+            keep(tensor)
 
     def check_unseen(self) -> None:
         """Raise if the program changed something that no node of the graph changes."""
@@ -127,7 +136,7 @@ class Rollback:
     def put_back(self) -> None:
         """Let everything be as it was."""
         if self.recorder is not None:
-            self.recorder.undo.run()
+            self.undo.run()
             self.recorder.carriers.put_back()
         torch.set_rng_state(self._torch_random)
         if torch.is_grad_enabled() is not self._gradients:
