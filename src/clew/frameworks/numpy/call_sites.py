@@ -15,7 +15,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy
 
@@ -30,7 +30,7 @@ from clew.ir.arguments import leaves
 if TYPE_CHECKING:
     from clew.frameworks.numpy.recorder import NumpyRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], NumpyRecorder | None]"
 _LEFT_OUT = ("numpy.random", "numpy.testing", "numpy.ma", "numpy.typing", "numpy.ctypeslib", "numpy.exceptions")
 _PLAIN = frozenset(
     "seterr geterr seterrcall geterrcall setbufsize getbufsize set_printoptions get_printoptions printoptions isscalar "

@@ -12,7 +12,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 
@@ -25,7 +25,7 @@ from clew.ir.types import ObjectType
 if TYPE_CHECKING:
     from clew.frameworks.numpy.recorder import NumpyRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], NumpyRecorder | None]"
 _getstate = random.Random.getstate  # as it is outside of captures
 _LEGACY = [name for name in dir(numpy.random) if callable(getattr(numpy.random, name)) and name[0].islower()]
 _UNSEEN = frozenset(

@@ -12,7 +12,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FrameType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 import torch
@@ -38,7 +38,7 @@ from clew.ir.source import is_hidden
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 Place = tuple[Any, str]
 """Where a cached function is found: a dict of globals, a module or a class, and its name there."""
 _MODES = (torch._C._set_grad_enabled, "__enter__", "__exit__")

@@ -17,7 +17,7 @@ import sysconfig
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -38,7 +38,7 @@ from clew.ir.source import user_frame
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
 def fact(value: Any, place: Node | Pending, recorder: TorchRecorder) -> Any:

@@ -11,7 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -21,7 +21,7 @@ from clew.frameworks.torch.refusals import refusal
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 _LEGACY = "Float Double Half BFloat16 Byte Char Short Int Long Bool"
 

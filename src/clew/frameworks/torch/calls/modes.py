@@ -12,7 +12,7 @@ import functools
 import json
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.autograd import forward_ad
@@ -33,7 +33,7 @@ from clew.ir.source import user_source
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 _MANAGERS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
 
@@ -52,7 +52,7 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
     def __enter__(self: Any) -> Any:
         recorder = current()
         node = None if recorder is None else _manager(recorder, self)
-        if node is None:
+        if recorder is None or node is None:
             return original(self)
         with recorder.paused():
             result = original(self)
@@ -65,8 +65,10 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
 def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def __exit__(self: Any, *error: Any) -> Any:
         recorder = current()
+        if recorder is None:
+            return original(self, *error)
         try:
-            entered = None if recorder is None else _entered(recorder, self)
+            entered = _entered(recorder, self)
         except CaptureError:
             with recorder.paused():  # the block ends all the same
                 original(self, *error)
@@ -117,7 +119,7 @@ def _decorating(original: Callable[..., Any], current: Current) -> Callable[...,
     def __call__(self: Any, function: Any) -> Any:
         recorder = current()
         made = None if recorder is None else _entered(recorder, self)
-        if not made:
+        if recorder is None or not made:
             return original(self, function)
         recorder.create_node("call_method", "__exit__", (made.pop(), None, None, None), {}, never_fails=True)
         with recorder.paused():

@@ -12,7 +12,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -24,7 +24,7 @@ from clew.ir.effects import pure
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
 class Carrier:

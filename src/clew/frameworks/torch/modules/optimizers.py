@@ -11,7 +11,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.optim import Optimizer
@@ -29,7 +29,7 @@ from clew.ir.effects import pure
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 TRAINERS = (Optimizer, LRScheduler)
 """What steps and keeps its own state."""

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 import torch
@@ -85,7 +85,7 @@ def class_for(value: Any) -> Any:
     return TracedNumpyFloat if isinstance(value, numpy.floating) else None
 
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 _AWAY = ("asarray", "array", "ascontiguousarray")
 _SAME = (numpy.asarray,)
 _BACK = ("from_numpy", "as_tensor", "asarray")
@@ -136,10 +136,38 @@ def _is_indexing(frame: FrameType) -> bool:
     return found is not None and found.function in (operator.getitem, operator.setitem)
 
 
+def _of_owner(name: str) -> Any:
+    """An attribute that a recorder of arrays has in common with its owner."""
+    return property(operator.attrgetter(f"owner.{name}"))
+
+
 class ArrayRecorder(NumpyRecorder):
     """Records NumPy's calls for a recorder of torch's, in its graph."""
 
     owner: TorchRecorder
+    # The graph, the run and the program are the owner's.
+    bodies = _of_owner("bodies")
+    nodes = _of_owner("nodes")
+    attributes = _of_owner("attributes")
+    objects = _of_owner("objects")
+    aliases = _of_owner("aliases")
+    carriers = _of_owner("carriers")
+    guarded = _of_owner("guarded")
+    folding = _of_owner("folding")
+    module_stack = _of_owner("module_stack")
+    options = _of_owner("options")
+    code = _of_owner("code")
+    paths = _of_owner("paths")
+    hooks = _of_owner("hooks")
+    error_notes = _of_owner("error_notes")
+    outside_reads = _of_owner("outside_reads")
+    state = _of_owner("state")
+    surroundings = _of_owner("surroundings")
+    territories = _of_owner("territories")
+    open = _of_owner("open")
+    running = _of_owner("running")
+    finishing = _of_owner("finishing")
+    depth = _of_owner("depth")
 
     def __init__(self, owner: TorchRecorder) -> None:
         self.owner = owner
@@ -161,19 +189,6 @@ class ArrayRecorder(NumpyRecorder):
         self._thread = threading.get_ident()
         self._memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         guest("numpy")  # which lets frames of NumPy's be hidden
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.owner, name)
-
-    @property
-    def open(self) -> bool:  # type: ignore[override]
-        """Whether the capture goes on."""
-        return bool(self.owner.open)
-
-    @property
-    def depth(self) -> int:  # type: ignore[override]
-        """How many recorded calls are being made right now."""
-        return int(self.owner.depth)
 
     # ---- what the recorder of torch's calls does -----------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -25,9 +25,13 @@ from clew.frameworks.numpy.number_functions import BUILTINS
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.torch.modules.state import OWN
 from clew.frameworks.torch.number_functions import FOR_PYTHON, builtins_for
-from clew.frameworks.torch.numpy_bridge.arrays import ARRAYS, OF_NUMPY
+from clew.frameworks.torch.numpy_bridge.arrays import ARRAYS, OF_NUMPY, ArrayRecorder
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
+CurrentArrays: TypeAlias = Callable[[], ArrayRecorder | None]
 
 
 def reaches_numpy(functions: Iterable[FunctionType]) -> bool:
@@ -55,7 +59,7 @@ def _is_of_numpy(value: Any) -> bool:
     return isinstance(value, OF_NUMPY) or str(home).partition(".")[0] == "numpy"
 
 
-def install(patches: Patches, current: Current, of_torch: Current, functions: list[FunctionType]) -> None:
+def install(patches: Patches, current: CurrentArrays, of_torch: Current, functions: list[FunctionType]) -> None:
     """Let NumPy report to the recorder of arrays that ``current`` names, if one is recording, whose owner is the one
     that ``of_torch`` names."""
     functions = [*functions, *opaque_calls.functions()]

@@ -12,7 +12,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy.random
 import torch
@@ -31,7 +31,7 @@ from clew.ir.arguments import leaves
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 _NUMPY = (
     "rand randn random random_sample ranf sample uniform normal standard_normal randint beta gamma exponential poisson "
@@ -212,7 +212,7 @@ def _drawing(original: Callable[..., Any], package: str, name: str, current: Cur
         is_scalar = all(map(_is_number, (*args, *kwargs.values()))) and kwargs.get("size") is None
         if recorder is None or not is_scalar or (package == "numpy.random" and _has_size(name, args)):
             arrays = None if recorder is None or package == "random" else recorder.arrays
-            if arrays is None:
+            if recorder is None or arrays is None:
                 return original(*args, **kwargs)
             with recorder.streams.followed():
                 return arrays.call(original, args, kwargs)

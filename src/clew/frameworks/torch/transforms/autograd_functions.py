@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.autograd.function import FunctionCtx, _SingleLevelFunction
@@ -56,7 +56,7 @@ def _entered(recorder: TorchRecorder, cls: Any, args: tuple[Any, ...]) -> Any:
     return result
 
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
 def install(patches: Patches, current: Current) -> None:

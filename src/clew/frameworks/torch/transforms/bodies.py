@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -25,7 +25,7 @@ from clew.ir.graph import Graph
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
 @pure
