@@ -366,7 +366,7 @@ class PieceRecorder:
                 raise CaptureError("it changes the order of a dict")
         except (Exception, Diverged) as error:
             if isinstance(error, Exception) and (is_forced or piece.is_untaken) and self._raises(piece, error):
-                return [self._raising_end(error)]
+                return [self._raising_end(piece, error)]
             if not is_forced:
                 raise Abandon(piece.site, f"it cannot be recorded: {said(error)}") from error
             piece.paths.give_up(error)
@@ -384,14 +384,14 @@ class PieceRecorder:
             return False
         return snapshot.changes_only_locals() and not snapshot.changes_class() and not snapshot.reorders()
 
-    def _raising_end(self, error: Exception) -> End:
+    def _raising_end(self, piece: Piece, error: Exception) -> End:
         recorder = self.recorder
         made = arguments_of(recorder, error)
         assert made is not None, "else it is not the end of a way"
         record_raise(recorder, made)
         end = End(None, list(recorder.bodies.open))
         end.raised = True
-        recorder.paths.end()
+        piece.paths.end()
         return end
 
     def _look_around(self, piece: Piece, end: End) -> None:

@@ -98,9 +98,10 @@ class Branch:
         if turns and isinstance(predicate, Node) and predicate.target is operator.not_:
             predicate, answer, self.is_turned = predicate.args[0], not answer, True
             self.sides.reverse()
-        if isinstance(predicate, Node):
+        around = self.recorder.paths
+        if isinstance(predicate, Node) and around is not None:
             for side, held in zip(self.sides, (True, False), strict=True):
-                side.paths.assume(self.recorder.paths, predicate, held)
+                side.paths.assume(around, predicate, held)
         self.sides[answer].is_untaken = True
         ends = [self.pieces.ends(side) for side in self.sides]
         unused = set(names) - set(live)

@@ -240,9 +240,10 @@ class Regions:
 
     def is_branch_on_mode(self, number: int, test: Any) -> bool:
         """Whether a branch is one of the graph because a mode decides it, and nothing has told which it is."""
-        if not self._is_on() or not self.support.is_of_modes(test):
+        paths = self.recorder.paths
+        if paths is None or not self._is_on() or not self.support.is_of_modes(test):
             return False
-        is_known = self.recorder.paths.knows(self.recorder.argument(test))
+        is_known = paths.knows(self.recorder.argument(test))
         return not is_known and self._site(number) not in self.progress.abandoned
 
     def branch(

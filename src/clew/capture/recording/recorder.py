@@ -12,7 +12,7 @@ import functools
 import operator
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -22,7 +22,7 @@ from types import (
     MethodDescriptorType,
     WrapperDescriptorType,
 )
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clew.capture.bytecode.try_blocks import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
 from clew.capture.bytecode.variable_names import stored_in, variable_for
@@ -47,6 +47,9 @@ from clew.ir.source import (
     user_source,
 )
 from clew.ir.types import ScalarType
+
+if TYPE_CHECKING:
+    from clew.capture.control_flow.paths import Paths
 
 
 class Site:
@@ -345,6 +348,16 @@ class ControlFlowHooks:
         """Raises if what stands for a node must not change in the piece that is being recorded."""
 
 
+class ArrayAttributes(Protocol):
+    """The arrays on which the program has put attributes, where arrays can carry any."""
+
+    def put_on(self, array: Any) -> dict[str, Any]:
+        """The attributes that the program has put on an array of its own."""
+
+    def changed(self) -> Iterable[tuple[Any, dict[str, Any], dict[str, Any]]]:
+        """Arrays that are not the program's own, with what they carried before, and what they carry now."""
+
+
 class RunCode:
     """The code that a run executes: who has asked for the capture, and what has run since."""
 
@@ -369,14 +382,14 @@ class Recorder:
 
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())
-        self.paths: Any = None
+        self.paths: Paths | None = None
         self.options = Options()
         self.identity = IdentityQuestions()
         self.error_notes = ErrorNotes()
         self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes = RootAttributes()
         self.objects: dict[int, tuple[Any, Any]] = {}
-        self.carriers: Any = None  # the arrays on which the program has put attributes, where arrays can carry any
+        self.array_attributes: ArrayAttributes | None = None
         self.open = True
         self.hooks = ControlFlowHooks()
         self.outside_reads = OutsideReads()  # what the program has learnt of the world outside

@@ -23,7 +23,7 @@ from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.types import ObjectType
 
 if TYPE_CHECKING:
-    from clew.frameworks.numpy.recorder import NumpyRecorder
+    from clew.frameworks.numpy.recorder import ArrayRollback, NumpyRecorder
 
 Current: TypeAlias = "Callable[[], NumpyRecorder | None]"
 _getstate = random.Random.getstate  # as it is outside of captures
@@ -40,7 +40,7 @@ DRAWING = tuple(name for name in _LEGACY if name not in _UNSEEN)
 class Streams:
     """The streams during one capture: where they stand after the last recorded draw."""
 
-    def __init__(self, rollback: Any, recorder: NumpyRecorder) -> None:
+    def __init__(self, rollback: ArrayRollback, recorder: NumpyRecorder) -> None:
         self.rollback = rollback
         self.recorder = recorder
         self.expected = self._states()

@@ -6,8 +6,9 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy
 
@@ -37,6 +38,7 @@ from clew.ir.arguments import leaves
 from clew.ir.node import Node
 
 if TYPE_CHECKING:
+    from clew.frameworks.numpy.array_stand_ins import Places
     from clew.frameworks.numpy.random_streams import Streams
 
 FORMS = {
@@ -60,10 +62,28 @@ _MOST_KEPT = 1 << 20
 _asarray = numpy.asarray  # by its own name, because a recorder stands in its place during a capture
 
 
+class ArrayRollback(Protocol):
+    """What puts arrays and generators back after a run."""
+
+    def watch(self, array: Any) -> None:
+        """Remember an array that the program did not make."""
+
+    def watch_stream(self, stream: Any) -> None:
+        """Remember where a generator of random numbers stands."""
+
+    def save(self, array: Any) -> None:
+        """An array is about to be written to: what it holds is kept."""
+
+    def comparing(self) -> AbstractContextManager[None]:
+        """Keep copies of what is written to inside, by whatever means."""
+
+
 class NumpyRecorder(ExampleRecorder):
     """A recorder of NumPy's calls."""
 
     streams: Streams
+    rollback: ArrayRollback
+    places: Places
 
     reliance = Reliance.NOTHING
     """What of the ranks and dtypes of arrays the program may have seen."""
@@ -74,8 +94,6 @@ class NumpyRecorder(ExampleRecorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rollback: Any = None
-        self.places: Any = None
         self.standing: dict[int, tuple[Any, Any]] = {}
         self.errors = numpy.geterr()
         self.errstates: list[tuple[Any, Node]] = []

@@ -184,7 +184,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _carried(self, tensor: torch.Tensor, node: Node) -> None:
         """Attributes that others have put on a tensor matter if the program asks for them."""
-        before = self.recorder.carriers.before(tensor)
+        before = self.recorder.array_attributes.before(tensor)
         names = self._asked_of(before)
         if names is None or names:
             held = before if names is None else {name: before[name] for name in names if name in before}
@@ -207,7 +207,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         anything, by_text, named = self._asking
         if anything:
             return None
-        return sorted(self.recorder.carriers.asked | (held.keys() if by_text else held.keys() & named))
+        return sorted(self.recorder.array_attributes.asked | (held.keys() if by_text else held.keys() & named))
 
     def _gradients(self) -> None:
         """Whether a result requires a gradient depends on the mode as well as on the inputs."""
@@ -325,7 +325,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
     def _carried_around(self) -> None:
         """Tensors around the program carried attributes, or none, and a program that may ask for them has seen that."""
         for name, tensor in self.surroundings.held(is_plain_tensor):
-            before = self.recorder.carriers.before(tensor)
+            before = self.recorder.array_attributes.before(tensor)
             asked = self._asked_of(before)
             if asked is None or asked or vars(tensor) != before:
                 node = self.graph.call_function(attributes_on, (Carrier(tensor),))

@@ -222,6 +222,7 @@ class TorchRecorder(ExampleRecorder):
     tracers: Tracers
     streams: Streams
     rollback: Rollback
+    array_attributes: Carriers
 
     def __init__(self) -> None:
         super().__init__()
@@ -232,7 +233,7 @@ class TorchRecorder(ExampleRecorder):
         self.streams = Streams(self)
         self.generators = Generators()
         self.trainers = Trainers()
-        self.carriers: Any = Carriers(self)
+        self.array_attributes = Carriers(self)
         self.touched: set[int] = set()
         self.managers = Managers()
         self.properties = Properties()

@@ -387,7 +387,7 @@ class Run(ExampleRun):
             settled = partial(plain, self.recorder)
             self.state.settle(settled)
             self.nests.settle(settled)
-            self.recorder.carriers.settle(settled)
+            self.recorder.array_attributes.settle(settled)
             self.recorder.generators.settle()
             return
         self.nests.put_back()
@@ -492,7 +492,7 @@ class Run(ExampleRun):
         for run in runs[1:]:
             self.recorder.relied.facts = run.recorder.relied.facts | self.recorder.relied.facts
             self.recorder.relied.hashed |= run.recorder.relied.hashed
-            self.recorder.carriers.asked |= run.recorder.carriers.asked
+            self.recorder.array_attributes.asked |= run.recorder.array_attributes.asked
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()

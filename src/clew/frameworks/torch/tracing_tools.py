@@ -144,7 +144,7 @@ class Tracers:
         if findings.tracers is LibraryTracers.LEFT or self._asked <= findings.asked_tracers:
             return
         paths = self._recorder.paths
-        if not Asked(paths.bodies, paths.root).depends_on_data(self._recorder.resolve(place)):
+        if paths is None or not Asked(paths.bodies, paths.root).depends_on_data(self._recorder.resolve(place)):
             return
         frame, regions = user_frame(2), current_regions.get()
         if regions is not None and frame is not None and _is_of_library(frame.f_code):

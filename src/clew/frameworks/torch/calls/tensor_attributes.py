@@ -73,10 +73,10 @@ class Carriers:
         known = self._before.get(id(tensor))
         return vars(tensor) if known is None else known[1]
 
-    def put_on(self, tensor: Any) -> dict[str, Any]:
+    def put_on(self, array: Any) -> dict[str, Any]:
         """The attributes that the program has put on a tensor of its own."""
-        known = self._before.get(id(tensor))
-        return dict(vars(tensor)) if known is not None and self._is_own(tensor) else {}
+        known = self._before.get(id(array))
+        return dict(vars(array)) if known is not None and self._is_own(array) else {}
 
     def _is_own(self, tensor: Any) -> bool:
         return self.recorder.known(tensor) is not None and not self.recorder.is_outside(tensor)
@@ -127,7 +127,7 @@ def _missing(original: Callable[..., Any], current: Current) -> Callable[..., An
     def __getattr__(tensor: Any, name: str) -> Any:
         recorder = current()
         if recorder is not None and recorder.running and not _is_of_torch(sys._getframe(1)):
-            recorder.carriers.asked.add(name)
+            recorder.array_attributes.asked.add(name)
         return original(tensor, name)
 
     return __getattr__
@@ -145,6 +145,6 @@ def _is_property(kind: Any, name: str) -> bool:
 
 
 def _note(recorder: TorchRecorder, tensor: Any) -> None:
-    recorder.carriers.add(tensor)
+    recorder.array_attributes.add(tensor)
     if recorder.bodies.open and recorder.is_outside(tensor):
         raise refusal("an attribute put on a tensor of the outside, in a branch or loop,")

@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -151,7 +151,7 @@ class ArrayRecorder(NumpyRecorder):
     attributes = _of_owner("attributes")
     objects = _of_owner("objects")
     aliases = _of_owner("aliases")
-    carriers = _of_owner("carriers")
+    array_attributes = _of_owner("array_attributes")
     guarded = _of_owner("guarded")
     folding = _of_owner("folding")
     module_stack = _of_owner("module_stack")
@@ -345,6 +345,10 @@ class ArrayRecorder(NumpyRecorder):
         if any(overlap(array, frozen) for frozen in self.owner.caches.frozen):
             raise cannot_follow("a write to a tensor that a function with a cache has given")
         self._spoil(array)
+
+    def comparing(self) -> AbstractContextManager[None]:
+        """Keep copies of what is written to inside, by whatever means."""
+        return self.kept.comparing()
 
     def before_write(self, tensor: torch.Tensor) -> None:
         """A tensor is about to be written to: the same for arrays that share its memory."""

@@ -243,7 +243,7 @@ class TorchSupport(Support):
         recorder = self.recorder
         recorder.open, recorder.depth = False, recorder.depth + 1
         try:
-            with PlainNumbers(recorder), nullcontext() if recorder.arrays is None else recorder.arrays.kept.comparing():
+            with PlainNumbers(recorder), nullcontext() if recorder.arrays is None else recorder.arrays.comparing():
                 yield
         finally:
             recorder.open, recorder.depth = True, recorder.depth - 1

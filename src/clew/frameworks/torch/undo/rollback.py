@@ -127,7 +127,7 @@ class Rollback:
             if id(tensor) not in self._saved and not _is_as_marked(tensor, version):
                 raise CaptureError("the program changed a tensor in a way that the capture did not see")
         for tensor, before in self._attributes:
-            if vars(tensor) != before and not recorder.carriers.knows(tensor):
+            if vars(tensor) != before and not recorder.array_attributes.knows(tensor):
                 raise CaptureError(
                     f"the program changes attributes of a tensor: {sorted(before)}",
                     why="it does so by means that the capture does not see",
@@ -137,7 +137,7 @@ class Rollback:
         """Let everything be as it was."""
         if self.recorder is not None:
             self.undo.run()
-            self.recorder.carriers.put_back()
+            self.recorder.array_attributes.put_back()
         torch.set_rng_state(self._torch_random)
         if torch.is_grad_enabled() is not self._gradients:
             torch._C._set_grad_enabled(self._gradients)
