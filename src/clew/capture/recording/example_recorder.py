@@ -8,8 +8,8 @@ whose inside is not recorded again.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clew.capture.recording.folding import Folding
@@ -38,6 +38,21 @@ class RandomStreams(Protocol):
         """Make a draw of Python's and record it."""
 
 
+class Paused:
+    """A block inside of which nothing is recorded."""
+
+    __slots__ = ("recorder",)
+
+    def __init__(self, recorder: ExampleRecorder) -> None:
+        self.recorder = recorder
+
+    def __enter__(self) -> None:
+        self.recorder.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.recorder.depth -= 1
+
+
 class ExampleRecorder(Recorder):
     """Records one run of a program on an example."""
 
@@ -55,14 +70,9 @@ class ExampleRecorder(Recorder):
         self.finishing = False  # whether the program has ended, and its result is being recorded
         self.depth = 0
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> Paused:
         """What happens inside is one recorded call, and is not recorded again."""
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
+        return Paused(self)
 
     def perform(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call on plain values, which is not recorded."""

@@ -235,6 +235,10 @@ class Scalar:
         return self.plain
 
 
+def _no_reason(filename: str, line: int) -> str:
+    return ""
+
+
 def _anywhere(node: Node, why: str) -> None:
     """Outside of a piece that is undone, what stands for any node may change."""
 
@@ -326,6 +330,9 @@ class IdentityQuestions(NamedTuple):
     """Whether it compares objects."""
 
 
+_USUAL_OPTIONS, _NO_QUESTIONS = Options(), IdentityQuestions()
+
+
 class ErrorNotes:
     """What the errors of a program hang on."""
 
@@ -339,13 +346,10 @@ class ErrorNotes:
 class ControlFlowHooks:
     """What the recording of loops and branches tells a recorder."""
 
-    __slots__ = ("check_piece", "reason_at")
-
-    def __init__(self) -> None:
-        self.reason_at: Callable[[str, int], str] = _no_reason
-        """Why the loop or branch in a line of a file is no node; empty where nothing is known."""
-        self.check_piece: Callable[[Node, str], None] = _anywhere
-        """Raises if what stands for a node must not change in the piece that is being recorded."""
+    reason_at: Callable[[str, int], str] = staticmethod(_no_reason)
+    """Why the loop or branch in a line of a file is no node; empty where nothing is known."""
+    check_piece: Callable[[Node, str], None] = staticmethod(_anywhere)
+    """Raises if what stands for a node must not change in the piece that is being recorded."""
 
 
 class ArrayAttributes(Protocol):
@@ -383,8 +387,8 @@ class Recorder:
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())
         self.paths: Paths | None = None
-        self.options = Options()
-        self.identity = IdentityQuestions()
+        self.options = _USUAL_OPTIONS
+        self.identity = _NO_QUESTIONS
         self.error_notes = ErrorNotes()
         self.aliases: dict[int, tuple[Any, Any]] = {}
         self.attributes = RootAttributes()
@@ -706,7 +710,3 @@ class Recorder:
         why = self.paths.declined if self.paths is not None and is_data else ""
         self.guard(node if is_fixed and node.value_type == _BOOL else self.create(bool, (node,)), answer, why)
         return answer
-
-
-def _no_reason(filename: str, line: int) -> str:
-    return ""

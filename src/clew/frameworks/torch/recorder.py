@@ -159,11 +159,8 @@ class ReliedFacts:
 class FactProxies:
     """Whether proxies stand for dtypes and devices, and whether the program has got any."""
 
-    __slots__ = ("are_plain", "were_given")
-
-    def __init__(self) -> None:
-        self.are_plain = False  # given as they are, and guarded where they are read
-        self.were_given = False
+    are_plain = False  # given as they are, and guarded where they are read
+    were_given = False
 
 
 class CacheUse:
@@ -204,13 +201,11 @@ class Properties:
 class NumpyUse:
     """What a torch program may do with NumPy, and which packages do it."""
 
-    __slots__ = ("errors", "follows_arrays", "met", "packages")
-
-    def __init__(self) -> None:
-        self.follows_arrays = False
-        self.packages: Packages | None = None
-        self.met = MetFunctions()
-        self.errors = numpy.geterr()
+    follows_arrays = False
+    packages: Packages | None = None
+    met: MetFunctions
+    errors: Any
+    """NumPy's settings for errors of floating point before the run."""
 
 
 class TorchRecorder(ExampleRecorder):
@@ -238,6 +233,7 @@ class TorchRecorder(ExampleRecorder):
         self.managers = Managers()
         self.properties = Properties()
         self.numpy_use = NumpyUse()
+        self.numpy_use.errors = numpy.geterr()
         self.arrays: ArrayRecorder | None = None
         self.root: torch.nn.Module | None = None
         self.sizes = Sizes(self)

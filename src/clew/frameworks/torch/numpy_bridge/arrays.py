@@ -22,6 +22,7 @@ import torch
 from clew.capture.patches import Patches
 from clew.capture.python.caches import CachedResults
 from clew.capture.python.imported_names import noted
+from clew.capture.recording.example_recorder import Paused
 from clew.capture.recording.operators import operation_at
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.reachable import package_of
@@ -192,11 +193,9 @@ class ArrayRecorder(NumpyRecorder):
 
     # ---- what the recorder of torch's calls does -----------------------------------------------------------------
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> Paused:
         """What happens inside is one recorded call, and is not recorded again."""
-        with self.owner.paused():
-            yield
+        return self.owner.paused()
 
     def create_node(self, *args: Any, **kwargs: Any) -> Node:
         self._latest = node = self.owner.create_node(*args, **kwargs)
