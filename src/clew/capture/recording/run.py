@@ -145,7 +145,8 @@ class ExampleRun:
     def _keep_identities(self, codes: list[CodeType]) -> None:
         """Let a program whose code compares objects meet the objects that it would meet."""
         compares, asks_for_truths = any(map(compares_objects, codes)), any(map(asks_for_identity, codes))
-        self.recorder.identity = IdentityQuestions(asks_for_truths or compares, asks_for_truths, compares)
+        if asks_for_truths or compares:
+            self.recorder.identity = IdentityQuestions(True, asks_for_truths, compares)
         if asks_for_truths:
             self.nests.plain_kinds += (bool,)
         if compares:  # equal numbers may be one object, two stand-ins never are

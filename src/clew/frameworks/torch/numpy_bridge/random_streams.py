@@ -51,6 +51,10 @@ def draw(package: str, name: str, *args: Any, **kwargs: Any) -> Any:
 DRAWS.append(draw)
 
 
+def _is_same(one: Any, other: Any) -> bool:
+    return bool((one == other).all()) if isinstance(one, numpy.ndarray) else one == other
+
+
 class Streams:
     """The streams during one capture: where they stood before it, and where they stand after the last recorded draw.
 
@@ -70,7 +74,7 @@ class Streams:
 
     def now(self) -> tuple[Any, Any, list[Any]]:
         """Where the streams stand; NumPy makes arrays to tell, which are none of the program's."""
-        python, *own = (_getstate(stream) for stream in (_SHARED, *self.own))
+        python, *own = map(_getstate, (_SHARED, *self.own))
         with self.recorder.paused():
             return python, numpy.random.get_state(legacy=True), own
 
@@ -84,9 +88,7 @@ class Streams:
     def moved_unseen(self) -> bool:
         """Whether something else than a recorded draw has moved a stream."""
         left, right = self.now(), self.expected
-        pairs = zip(left[1], right[1], strict=True)
-        same = all(bool((one == other).all()) if hasattr(one, "all") else one == other for one, other in pairs)
-        return not (same and left[0] == right[0] and left[2] == right[2])
+        return left[0] != right[0] or left[2] != right[2] or not all(map(_is_same, left[1], right[1]))
 
     @contextmanager
     def followed(self) -> Iterator[None]:
