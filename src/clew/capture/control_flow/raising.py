@@ -21,6 +21,7 @@ from clew.errors import ClewError
 from clew.ir.effects import pure
 
 if TYPE_CHECKING:
+    from clew.capture.control_flow.body_recorder import Support
     from clew.capture.recording.recorder import Recorder
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
@@ -57,7 +58,7 @@ def escaped(said: str) -> str:
     return said.replace("{", "{{").replace("}", "}}")
 
 
-def text(recorder: Recorder, support: Any, template: str, values: list[Any]) -> str:
+def text(recorder: Recorder, support: Support, template: str, values: list[Any]) -> str:
     """What an error says, made of values of the graph."""
     with support.plainly():
         found = Text(template.format(*map(recorder.concrete, values)))

@@ -16,9 +16,10 @@ from clew.capture.recording.list_proxies import Collected
 from clew.capture.state.snapshot import cells_of
 
 if TYPE_CHECKING:
+    from clew.capture.control_flow.regions import Regions
     from clew.capture.recording.recorder import Recorder
 
-current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_regions", default=None)
+current: contextvars.ContextVar[Regions | None] = contextvars.ContextVar("clew_regions", default=None)
 """The regions of the capture that is recording in this context."""
 
 Names = tuple[str, ...]
@@ -30,7 +31,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def unrolled(regions: Any, number: int, iterable: Any = None) -> Any:
+def unrolled(regions: Regions | None, number: int, iterable: Any = None) -> Any:
     """A block in which Python runs a loop round by round."""
     return contextlib.nullcontext() if regions is None else regions.unrolled(number, iterable)
 

@@ -80,7 +80,6 @@ def let_go(error: BaseException | None) -> None:
 class ExampleRun:
     """One run of a program; a framework adds how it is made."""
 
-    findings: Any
     recorder: ExampleRecorder
     nests: Nests
     state: State
@@ -90,7 +89,9 @@ class ExampleRun:
     result: Any
     module: Any = None
 
-    def __init__(self, fn: Any, settings: Options, findings: Findings, paths: Paths | None, first: Any) -> None:
+    def __init__(
+        self, fn: Any, settings: Options, findings: Findings, paths: Paths | None, first: ExampleRun | None
+    ) -> None:
         self.fn = fn
         self.settings = settings
         self.findings = findings
@@ -263,6 +264,10 @@ class ExampleRun:
         held = self.state.held_by_pins(self.surroundings.names(executed))
         pins = Pins([*self.state.pins(), *methods], held, list(self.surroundings.code(executed)))
         return Captured(self.module, self.recorder.attributes.constants, graph, value, state, pins, several)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
+        raise NotImplementedError
 
     def finish(self, runs: list[Any]) -> None:
         """Complete the graph with what all runs relied on."""

@@ -29,6 +29,7 @@ from clew.frameworks.torch.numpy_bridge.arrays import ARRAYS, OF_NUMPY, ArrayRec
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
+    from clew.frameworks.torch.run import Run
 
 Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 CurrentArrays: TypeAlias = Callable[[], ArrayRecorder | None]
@@ -68,7 +69,7 @@ def install(patches: Patches, current: CurrentArrays, of_torch: Current, functio
     call_sites.install(patches, current, functions, _substitutes(of_torch))
 
 
-def enter_arrays(run: Any, parts: Iterable[Any]) -> None:
+def enter_arrays(run: Run, parts: Iterable[Any]) -> None:
     """Put stand-ins in the place of arrays around a program that uses NumPy too; ``parts`` are its modules and the
     objects behind it. All that is held there, however deep, must be found."""
     recorder, around = run.recorder, run.surroundings
