@@ -251,7 +251,7 @@ def test_a_stream_that_is_captured_asks_for_no_data(library: ModuleType, monkeyp
     _, captured = _made(library, "Masked")
     x, mask = _inputs("full")
     expected = captured(x, mask)
-    monkeypatch.setattr(torch._C, "_has_cuda", True)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     asked: list[str] = []
     monkeypatch.setattr(torch.Tensor, "all", lambda self: asked.append("all"))

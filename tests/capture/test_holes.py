@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +10,6 @@ import torch
 from torch import nn
 
 import clew
-
-
-def test_a_file_is_read_once(tmp_path: Path) -> None:
-    path = tmp_path / "scale.txt"
-    path.write_text("2")
-    captured = clew.trace(lambda x: x * float(path.read_text()), (torch.ones(1),))
-    path.write_text("5")
-    assert captured(torch.ones(1)).item() == 2.0
 
 
 def test_a_variable_found_through_the_interpreter_is_not_looked_at() -> None:

@@ -31,6 +31,7 @@ from clew.capture.guards.notes import MISSING, require
 from clew.capture.recording.list_proxies import Collected, History
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.snapshot import Place, Snapshot, cells_of, in_order, order_of
+from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import Branch, control_of, for_loop, inputs_of, while_loop
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
@@ -559,8 +560,10 @@ def interleaved(*lists: list[Any]) -> list[Any]:
 
 
 def _relied(piece: Piece) -> list[tuple[Any, ...]]:
-    """What a piece relies on: each guard by its value and what is said about it."""
-    return [node.args[1:4] for node in piece.paths.nodes() if node.target is require]
+    """What a piece relies on, in its branches too: each guard by its value and what is said about it."""
+    own = piece.paths.nodes()
+    nodes = [inner for node in own for inner in (node, *(one for body in bodies_of(node) for one in all_nodes(body)))]
+    return [node.args[1:4] for node in nodes if node.target is require]
 
 
 def _like(item: Any, arguments: Iterator[Any]) -> Any:

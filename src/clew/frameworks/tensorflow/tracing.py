@@ -170,7 +170,7 @@ def _install(patches: Patches) -> None:
     autograph.install(patches, _current_notes)
     sizes.install(patches, _unknown_size)
     patches.in_dict(vars(builtins), "print", _refusing_prints)
-    patches.in_dict(vars(autograph), "is_autograph_artifact", _not_converting_own)
+    patches.in_dict(vars(autograph_api), "is_autograph_artifact", _not_converting_own)
     for name in ("int", "float", "sorted", "any", "all"):
         patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, name, _refusing_tensors)
     patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, "print", _refusing_prints)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 _PLAIN = (torch.Tensor, int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size)
 
 
-def apply(recorder: TorchRecorder, cls: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def record_apply(
+    recorder: TorchRecorder, cls: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """A call of ``cls.apply``, which is ``function``, in a program that is being captured."""
     if _is_entered(cls, args) and not kwargs:
         return _entered(recorder, cls, args)
@@ -89,7 +91,7 @@ def _apply(original: Any, current: Current) -> Any:
         function = original.__get__(None, cls)
         if recorder is None:
             return function(*args, **kwargs)
-        return apply(recorder, cls, function, args, kwargs)
+        return record_apply(recorder, cls, function, args, kwargs)
 
     return classmethod(apply)
 
