@@ -69,6 +69,11 @@ class Options(NamedTuple):
         """Whether calls that cannot be looked into are errors."""
         return self.opaque == "error"
 
+    @property
+    def refuses_questions(self) -> bool:
+        """Whether branches on data are errors."""
+        return self.control_flow == "error"
+
     def refuse(self, framework: str, reasons: Mapping[str, str]) -> None:
         """Raise if one of the options in ``reasons``, which mean nothing to a framework, was given."""
         for name, why in reasons.items():

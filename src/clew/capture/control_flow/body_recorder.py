@@ -14,9 +14,10 @@ from clew.capture.control_flow.paths import Paths, said
 from clew.capture.control_flow.raising import arguments_of, is_raised, leaves_program, record_raise
 from clew.capture.control_flow.runtime import Returned
 from clew.capture.guards.notes import MISSING
+from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import History
 from clew.capture.recording.nested_programs import OpenBody
-from clew.capture.recording.recorder import Recorder, Scalar
+from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Diverged, Restart
 from clew.capture.state.snapshot import Place, Snapshot
 from clew.errors import CaptureError
@@ -57,18 +58,18 @@ class Constant:
     __hash__ = None  # type: ignore[assignment]
 
 
-def is_leaf(recorder: Recorder, value: Any) -> bool:
+def is_leaf(recorder: ExampleRecorder, value: Any) -> bool:
     """Whether a value is an array or a number, or of another class that the graph follows."""
     kind = type(value)
     return kind in _NUMBERS or kind in recorder.leaf_kinds or issubclass(kind, Scalar) or recorder.is_array(value)
 
 
-def stays_inside(recorder: Recorder, value: Any) -> bool:
+def stays_inside(recorder: ExampleRecorder, value: Any) -> bool:
     """Whether a value is followed where it was made, and nowhere else: its plain one is no leaf."""
     return issubclass(type(value), Scalar) and not is_leaf(recorder, recorder.concrete(value))
 
 
-def frame_of(recorder: Recorder, value: Any) -> Any:
+def frame_of(recorder: ExampleRecorder, value: Any) -> Any:
     """The frame of a value."""
     if is_leaf(recorder, value):
         return LEAF
@@ -82,7 +83,7 @@ def frame_of(recorder: Recorder, value: Any) -> Any:
     return Constant(value)
 
 
-def leaves_of(recorder: Recorder, value: Any) -> Iterator[Any]:
+def leaves_of(recorder: ExampleRecorder, value: Any) -> Iterator[Any]:
     """The arrays and numbers in a value, from left to right."""
     if is_leaf(recorder, value):
         yield value
@@ -109,7 +110,7 @@ def containers_of(value: Any) -> Iterator[Any]:
             yield from containers_of(item)
 
 
-def with_leaves(recorder: Recorder, value: Any, change: Callable[[Any], Any]) -> Any:
+def with_leaves(recorder: ExampleRecorder, value: Any, change: Callable[[Any], Any]) -> Any:
     """A value like this one, with other leaves; what holds none is the same object."""
     if is_leaf(recorder, value):
         return change(value)
@@ -148,7 +149,7 @@ class Abandon(Restart):
 class Support:
     """What a framework does for the recording of pieces."""
 
-    recorder: Any
+    recorder: ExampleRecorder
     opens_loops = False
     """Whether loops over sizes and arrays become loops of the graph, even if sizes are not asked to be free."""
 
@@ -301,8 +302,8 @@ def _is_traced_key(key: Any) -> bool:
 class PieceRecorder:
     """Records pieces of one run of a program."""
 
-    def __init__(self, recorder: Recorder, support: Support) -> None:
-        self.recorder: Any = recorder
+    def __init__(self, recorder: ExampleRecorder, support: Support) -> None:
+        self.recorder = recorder
         self.support = support
 
     def check_rounds(self, rounds: int) -> None:
@@ -314,14 +315,14 @@ class PieceRecorder:
     def ends(self, piece: Piece, most: int = _MOST_WAYS) -> list[End]:
         """Run a piece for each way that it can go."""
         recorder, paths = self.recorder, piece.paths
-        outer, guarded, levels = recorder.paths, recorder._guarded, len(recorder.bodies.open)
-        check, recorder.check_piece = recorder.check_piece, self._checking(piece.site)
+        outer, guarded, levels = recorder.paths, recorder.guarded, len(recorder.bodies.open)
+        check, recorder.hooks.check_piece = recorder.hooks.check_piece, self._checking(piece.site)
         found: list[End] = []
         answers: tuple[bool, ...] | None = ()
         recorder.paths = paths
         try:
             while answers is not None:
-                recorder._guarded = set(guarded)
+                recorder.guarded = set(guarded)
                 paths.begin(recorder.bodies, answers)
                 ended: list[End] = []
                 try:
@@ -335,7 +336,7 @@ class PieceRecorder:
                     recorder.open = True
                 answers = next(paths.open_ways(), None) if paths.runs < most else None
         finally:
-            recorder.paths, recorder._guarded, recorder.check_piece = outer, guarded, check
+            recorder.paths, recorder.guarded, recorder.hooks.check_piece = outer, guarded, check
         return found
 
     def _checking(self, site: Site) -> Callable[[Node, str], None]:
@@ -352,12 +353,12 @@ class PieceRecorder:
     def _way(self, piece: Piece, is_forced: bool) -> list[End]:
         """One way of a piece; none if it cannot be recorded."""
         recorder = self.recorder
-        failure, recorder.failure = recorder.failure, None
+        failure, recorder.error_notes.failure = recorder.error_notes.failure, None
         try:
             with nullcontext() if piece.is_constant else self.support.rewinding():
                 end = End(piece.function(*piece.bind()), list(recorder.bodies.open))
                 self._look_around(piece, end)
-            if recorder.failure is not None:
+            if recorder.error_notes.failure is not None:
                 raise CaptureError("it catches an error of one of its calls")
             if not piece.is_constant and piece.snapshot.changes_class():
                 raise CaptureError("it sets an attribute of a class or of an array")
@@ -365,30 +366,32 @@ class PieceRecorder:
                 raise CaptureError("it changes the order of a dict")
         except (Exception, Diverged) as error:
             if isinstance(error, Exception) and (is_forced or piece.is_untaken) and self._raises(piece, error):
-                return [self._raising_end(error)]
+                return [self._raising_end(piece, error)]
             if not is_forced:
                 raise Abandon(piece.site, f"it cannot be recorded: {said(error)}") from error
             piece.paths.give_up(error)
             return []
         finally:
-            recorder.failure = failure
+            recorder.error_notes.failure = failure
         piece.paths.end()
         return [end]
 
     def _raises(self, piece: Piece, error: Exception) -> bool:
         """Whether an error is the program's own, and all that is left of this way when it has left the program."""
         snapshot = piece.snapshot
-        is_own = is_raised(error) and self.recorder.failure is None and leaves_program()
+        is_own = is_raised(error) and self.recorder.error_notes.failure is None and leaves_program()
         if not is_own or arguments_of(self.recorder, error) is None:
             return False
         return snapshot.changes_only_locals() and not snapshot.changes_class() and not snapshot.reorders()
 
-    def _raising_end(self, error: Exception) -> End:
+    def _raising_end(self, piece: Piece, error: Exception) -> End:
         recorder = self.recorder
-        record_raise(recorder, arguments_of(recorder, error))
+        made = arguments_of(recorder, error)
+        assert made is not None, "else it is not the end of a way"
+        record_raise(recorder, made)
         end = End(None, list(recorder.bodies.open))
         end.raised = True
-        recorder.paths.end()
+        piece.paths.end()
         return end
 
     def _look_around(self, piece: Piece, end: End) -> None:

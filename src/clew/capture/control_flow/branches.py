@@ -10,7 +10,7 @@ import itertools
 import operator
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.control_flow.body_recorder import End, Piece, PieceRecorder, Site, with_leaves
@@ -22,6 +22,9 @@ from clew.capture.state.snapshot import Place, Snapshot, cells_of, in_order
 from clew.ir.control_flow import choose, cond
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
+
+if TYPE_CHECKING:
+    from clew.capture.recording.example_recorder import ExampleRecorder
 
 _BOOL = ScalarType("bool")
 _NUMBERS = (bool, int, float)
@@ -55,7 +58,7 @@ def _contents(cell: Any) -> Any:
         return MISSING
 
 
-def chosen(recorder: Any, predicate: Node, numbers: tuple[Any, Any], answer: bool) -> Any:
+def chosen(recorder: ExampleRecorder, predicate: Node, numbers: tuple[Any, Any], answer: bool) -> Any:
     """The first number where the predicate, which is ``answer`` now, is true, else the second: what a node gives."""
     if repr(numbers[0]) == repr(numbers[1]):  # a zero has a sign
         return numbers[0]
@@ -67,7 +70,7 @@ def chosen(recorder: Any, predicate: Node, numbers: tuple[Any, Any], answer: boo
     return recorder.result(numbers[not answer], node)
 
 
-def _truth(recorder: Any, predicate: Node, held: bool, answer: bool) -> Any:
+def _truth(recorder: ExampleRecorder, predicate: Node, held: bool, answer: bool) -> Any:
     """What a node gives that is ``held`` where the predicate, which is ``answer`` now, is true."""
     if held and predicate.value_type == _BOOL:
         return recorder.result(answer, predicate)
@@ -95,9 +98,10 @@ class Branch:
         if turns and isinstance(predicate, Node) and predicate.target is operator.not_:
             predicate, answer, self.is_turned = predicate.args[0], not answer, True
             self.sides.reverse()
-        if isinstance(predicate, Node):
+        around = self.recorder.paths
+        if isinstance(predicate, Node) and around is not None:
             for side, held in zip(self.sides, (True, False), strict=True):
-                side.paths.assume(self.recorder.paths, predicate, held)
+                side.paths.assume(around, predicate, held)
         self.sides[answer].is_untaken = True
         ends = [self.pieces.ends(side) for side in self.sides]
         unused = set(names) - set(live)

@@ -17,7 +17,7 @@ from clew.capture.bytecode.statements import look_at_screens, screens
 from clew.capture.captured import Captured
 from clew.capture.control_flow.paths import Paths, Unaligned
 from clew.capture.recording.opaque_calls import CannotFollow
-from clew.capture.recording.run import Findings, LibraryTracers
+from clew.capture.recording.run import ExampleRun, Findings, LibraryTracers
 from clew.capture.restart import Restart
 from clew.errors import CaptureError
 
@@ -86,7 +86,7 @@ def explore_ways(
             run.state.forget()
 
 
-def _run_apart(run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _run_apart(run: ExampleRun, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """One run, in a context of its own: what it sets in context variables is gone after it, unless the run counts."""
     context = contextvars.copy_context()
     context.run(look_at_screens)

@@ -144,13 +144,42 @@ class PathGraph(Graph):
         paths = self.paths
         if paths.bodies.is_used:
             args, kwargs = paths.bodies.localized((args or (), kwargs or {}), self)
-        segment = paths._segment
-        paths._count += 1
+        segment = paths.way.segment
+        paths.way.count += 1
         if segment.is_complete:
             return paths.repeated(op, target, args or (), kwargs or {})
         node = Graph.create_node(self, op, target, args, kwargs, name, type_expr)
         segment.nodes.append(node)
         return node
+
+
+class Way:
+    """The way that one run goes: the answers that it has given, and the segments through which it has come."""
+
+    __slots__ = (
+        *("count", "cursor", "given", "in_libraries", "is_to_align", "known", "latest", "modes", "place", "places"),
+        *("segment", "told", "trail"),
+    )
+
+    def __init__(self, first: Segment, assumed: dict[Node, bool]) -> None:
+        self.segment = first
+        self.cursor = 0
+        """How many nodes of the segment the run has come past."""
+        self.trail = [first]
+        self.latest: tuple[Question, bool] | None = None
+        self.given: list[bool] = []
+        self.known = dict(assumed)
+        self.told: list[tuple[Any, bool, int | None]] = []
+        """Answers to questions of libraries, each with where it was given, if a write after that counts."""
+        self.count = 0
+        self.modes = 0
+        self.in_libraries = 0
+        self.places: Counter[Any] = Counter()
+        """How often the run has asked at each place."""
+        self.place: Any = None
+        """Where the question comes from that is being looked at."""
+        self.is_to_align = False
+        """Whether what follows it is to be written once."""
 
 
 class Paths:
@@ -166,7 +195,6 @@ class Paths:
         self._first = Segment(self.body)
         self.runs = 0
         self._too_long = 0
-        self._in_libraries = 0
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
         self.guarded: set[Any] = set()
@@ -214,25 +242,15 @@ class Paths:
         self.runs += 1
         if self.body is not None:
             bodies.enter(self.body)
-        self._segment = self._first
-        self._latest: tuple[Question, bool] | None = None
-        self._cursor = 0
-        self._given: list[bool] = []
-        self._known = dict(self.assumed)
-        self._places: Counter[Any] = Counter()
-        self._count = 0
-        self._in_libraries = 0
-        self._modes = 0
-        self._trail = [self._first]
-        self._told: list[tuple[Any, bool, int | None]] = []
+        self.way = Way(self._first, self.assumed)
 
     def repeated(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         """The node that an earlier run has made here."""
-        segment = self._segment
-        if self._cursor >= len(segment.nodes):
+        segment = self.way.segment
+        if self.way.cursor >= len(segment.nodes):
             raise Diverged
-        node = segment.nodes[self._cursor]
-        self._cursor += 1
+        node = segment.nodes[self.way.cursor]
+        self.way.cursor += 1
         if node.op != op or not same_argument((node.target, node.args, node.kwargs), (target, args, kwargs)):
             raise Diverged
         return node
@@ -249,10 +267,10 @@ class Paths:
             known = self._implied(node)
         if known is not None:
             return known
-        told = self._told_before(node) if self._told else None
+        told = self._told_before(node) if self.way.told else None
         if told is not None:
             return told
-        segment, regions = self._segment, current.get()
+        segment, regions = self.way.segment, current.get()
         if is_of_modes and not is_of_tracers and regions is not None:
             regions.before_question(is_of_modes)
         if segment.question is None:
@@ -261,10 +279,10 @@ class Paths:
             if not self._is_worth_it(node, is_of_modes, is_of_tracers):
                 return None
             source = None if is_of_tracers else user_source(3)  # the run asks, before the program does
-            if regions is not None and not is_of_modes and not self._is_to_align:
+            if regions is not None and not is_of_modes and not self.way.is_to_align:
                 regions.before_question()
             segment.question = Question(node, answer, source)
-            segment.question.place, segment.question.aligns = self._place, self._is_to_align
+            segment.question.place, segment.question.aligns = self.way.place, self.way.is_to_align
             segment.question.is_of_modes, segment.question.is_of_tracers = is_of_modes, is_of_tracers
             if regions is not None and source is not None:
                 segment.question.why = regions.progress.reason_at(source.filename, source.lineno)
@@ -283,57 +301,57 @@ class Paths:
 
     def _known_answer(self, node: Node) -> bool | None:
         """The answer to a question that the way of this run tells, or tells of its opposite."""
-        if node.target is operator.not_ and node not in self._known:
-            known = self._known.get(node.args[0])  # type: ignore[call-overload]
+        if node.target is operator.not_ and node not in self.way.known:
+            known = self.way.known.get(node.args[0])  # type: ignore[call-overload]
             return None if known is None else not known
-        return self._known.get(node)
+        return self.way.known.get(node)
 
     def is_told(self, node: Node, answer: Any) -> bool:
         """Whether the way that this run goes has this answer to a question."""
-        return type(answer) is bool and self._known.get(node) is answer
+        return type(answer) is bool and self.way.known.get(node) is answer
 
     def _implied(self, node: Node) -> bool | None:
         """The answer to a question about a size that follows from answers to others about it, of whole numbers."""
-        others = [one for one in self._known if one in self.sizes_asked and one._inputs == node._inputs]
+        others = [one for one in self.way.known if one in self.sizes_asked and one._inputs == node._inputs]
         literals = [arg for one in (node, *others) for arg in one.args if type(arg) is int]
         values = {max(literal + step, 0) for literal in literals for step in (-1, 0, 1)} if others else set()
-        possible = [value for value in values if all(_holds(one, value) is self._known[one] for one in others)]
+        possible = [value for value in values if all(_holds(one, value) is self.way.known[one] for one in others)]
         answers = {_holds(node, value) for value in possible}
         return answers.pop() if len(answers) == 1 else None
 
     def assume(self, around: Paths, node: Node, answer: bool) -> None:
         """The piece runs only where a node has this answer, on a way of what is around it."""
-        self.assumed = {**around._known, node: answer}
+        self.assumed = {**around.way.known, node: answer}
 
     def _enter(self, question: Question, node: Node, answer: bool) -> bool:
         """Go on in the body that follows an answer."""
-        place = len(self._given)
+        place = len(self.way.given)
         chosen = self.answers[place] if place < len(self.answers) else answer
-        self._given.append(chosen)
-        self._known[node] = chosen
+        self.way.given.append(chosen)
+        self.way.known[node] = chosen
         side = question.sides.get(chosen)
         if side is None:
             body = OpenBody(self._new_graph(), is_branch=True, is_way=self.body is None and question.aligns)
             side = question.sides[chosen] = Segment(body)
         assert side.body is not None
         self.bodies.enter(side.body)
-        self._segment, self._cursor, self._latest = side, 0, (question, chosen)
-        self._trail.append(side)
+        self.way.segment, self.way.cursor, self.way.latest = side, 0, (question, chosen)
+        self.way.trail.append(side)
         if question.aligns:
             expression = Asked(self.bodies, self.root).expression(node)
-            since = None if question.is_of_tracers else len(self._trail) - 1
-            self._told.append((expression, chosen, since))
+            since = None if question.is_of_tracers else len(self.way.trail) - 1
+            self.way.told.append((expression, chosen, since))
         return chosen
 
     def _told_before(self, node: Node) -> bool | None:
         """The answer to a question of a library that has asked the same before, if nothing was written since."""
         asked = Asked(self.bodies, self.root)
         expression = asked.expression(node)
-        for known, answer, place in self._told:
+        for known, answer, place in self.way.told:
             if known == expression and place is None:  # no write changes who traces the program
                 return answer
             if known == expression:
-                since = [node for segment in self._trail[place:] for node in segment.nodes]
+                since = [node for segment in self.way.trail[place:] for node in segment.nodes]
                 return None if asked.writes(since) else answer
         return None
 
@@ -341,64 +359,64 @@ class Paths:
         """Whether a question of this run is recorded: not too many, and those of libraries only if the program is small
         or if what follows both answers can be written once."""
         if is_of_tracers:
-            self._place, self._is_to_align, self._aligns = None, True, True
+            self.way.place, self.way.is_to_align, self._aligns = None, True, True
             return True
-        self._modes += is_of_modes
+        self.way.modes += is_of_modes
         most = _MOST_MODES if self.looks_into_libraries else 1
-        if is_of_modes and self._modes > most:
+        if is_of_modes and self.way.modes > most:
             self.declined = f"the modes of more than {most} parts decide the way"
             return False
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-        self._place, self._is_to_align = place, False
+        self.way.place, self.way.is_to_align = place, False
         is_own = frame is None or "-packages" not in frame.f_code.co_filename
-        is_small = self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES
+        is_small = self.looks_into_libraries and self.way.count <= _MOST_NODES_IN_LIBRARIES
         is_small = is_small and node not in self.sizes_asked
         if not is_own and not is_small and not self._can_be_aligned(node):
             self.declined = IN_LIBRARY
             return False
-        self._places[place] += 1
-        if len(self._given) >= _MOST_QUESTIONS or self._places[place] > _MOST_AT_ONE_PLACE:
+        self.way.places[place] += 1
+        if len(self.way.given) >= _MOST_QUESTIONS or self.way.places[place] > _MOST_AT_ONE_PLACE:
             if self.answers:
                 raise CaptureError(TOO_MUCH)
             self.declined = f"more than {_MOST_AT_ONE_PLACE} conditions on data are asked in this line"
             return False
-        self._in_libraries += not is_own and is_small
-        self._is_to_align = not is_own and not is_small
-        self._aligns = self._aligns or self._is_to_align
+        self.way.in_libraries += not is_own and is_small
+        self.way.is_to_align = not is_own and not is_small
+        self._aligns = self._aligns or self.way.is_to_align
         return True
 
     def _can_be_aligned(self, node: Node) -> bool:
         """Whether both answers to a question of a library in a large program are tried."""
-        count = sum(since is not None for _, _, since in self._told)
-        can_be = self.body is None and self._place not in self.guarded and count < _MOST_ALIGNED
+        count = sum(since is not None for _, _, since in self.way.told)
+        can_be = self.body is None and self.way.place not in self.guarded and count < _MOST_ALIGNED
         return can_be and (node in self.sizes_asked or Asked(self.bodies, self.root).depends_on_data(node))
 
     @property
     def is_too_much(self) -> bool:
         """Whether libraries ask so often, in a run of so many nodes, that all ways of it would take too long."""
-        return self._in_libraries > _MOST_IN_LIBRARIES and self._count > _MOST_NODES_IN_LIBRARIES
+        return self.way.in_libraries > _MOST_IN_LIBRARIES and self.way.count > _MOST_NODES_IN_LIBRARIES
 
     def end(self) -> None:
         """The run has recorded its way to the end."""
-        self._segment.is_complete = self._segment.ends = True
+        self.way.segment.is_complete = self.way.segment.ends = True
         self._too_long = 0
 
     @property
     def is_ahead(self) -> bool:
         """Whether the run has come past the last question that it was told the answer of."""
-        return len(self._given) >= len(self.answers)
+        return len(self.way.given) >= len(self.answers)
 
     def give_up(self, error: BaseException) -> None:
         """The way of this run cannot be recorded because of an error: it will be guarded against."""
         if not self.is_ahead:
             raise Diverged
         self._too_long = self._too_long + 1 if TOO_MUCH in str(error) else 0
-        if self._latest is not None:
-            question, answer = self._latest
+        if self.way.latest is not None:
+            question, answer = self.way.latest
             question.refused[answer] = f"on the example this way could not be run: {said(error)}"
-        self._segment.is_complete, self._segment.ends = True, False
-        self._segment.question = None
+        self.way.segment.is_complete, self.way.segment.ends = True, False
+        self.way.segment.question = None
 
     # ---- all runs ------------------------------------------------------------------------------------------------
 

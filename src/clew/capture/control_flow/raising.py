@@ -12,13 +12,17 @@ import functools
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.containers import SIMPLE
 from clew.codegen.statements import written_as_raise, written_as_text
 from clew.errors import ClewError
 from clew.ir.effects import pure
+
+if TYPE_CHECKING:
+    from clew.capture.control_flow.body_recorder import Support
+    from clew.capture.recording.recorder import Recorder
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
 ENTRANCE = "_call"
@@ -54,7 +58,7 @@ def escaped(said: str) -> str:
     return said.replace("{", "{{").replace("}", "}}")
 
 
-def text(recorder: Any, support: Any, template: str, values: list[Any]) -> str:
+def text(recorder: Recorder, support: Support, template: str, values: list[Any]) -> str:
     """What an error says, made of values of the graph."""
     with support.plainly():
         found = Text(template.format(*map(recorder.concrete, values)))
@@ -64,21 +68,21 @@ def text(recorder: Any, support: Any, template: str, values: list[Any]) -> str:
     return found
 
 
-def _shown(recorder: Any, value: Any) -> Any:
+def _shown(recorder: Recorder, value: Any) -> Any:
     """A value as the argument of a node that makes text of it: a shape is one, and not a plain tuple."""
     made = recorder.argument(value)
     is_plain = not isinstance(value, tuple) or type(value) is tuple or hasattr(value, "_fields")
     return made if is_plain else recorder.create(value.__class__, (made,))
 
 
-def record_raise(recorder: Any, made: tuple[Any, ...] | None) -> None:
+def record_raise(recorder: Recorder, made: tuple[Any, ...]) -> None:
     """Let the graph raise an error here; numbers in its text that nobody followed are relied on here alone."""
-    for place, number in recorder.told:
+    for place, number in recorder.error_notes.told:
         recorder.guard(place, number)
     recorder.create(raise_error, made)
 
 
-def arguments_of(recorder: Any, error: BaseException) -> tuple[Any, ...] | None:
+def arguments_of(recorder: Recorder, error: BaseException) -> tuple[Any, ...] | None:
     """What an error is made of, as arguments of a node; None if the graph cannot make its like."""
     kind, parts = type(error), error.args
     own = [base for base in kind.__mro__ if base.__module__ != "builtins"]

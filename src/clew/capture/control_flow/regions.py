@@ -17,8 +17,9 @@ from clew.capture.control_flow.raising import escaped, leaves_program, text
 from clew.capture.control_flow.rewrite import Rewrites
 from clew.capture.control_flow.runtime import Outcome
 from clew.capture.guards.notes import MISSING
+from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import Collected, Parts, Walk
-from clew.capture.recording.recorder import Recorder, Scalar
+from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Restart
 from clew.capture.state.reach_cache import names_stored
 from clew.capture.state.snapshot import Reached, Snapshot
@@ -124,12 +125,12 @@ class Regions:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: ExampleRecorder,
         support: Support,
         progress: Progress,
         variables: Callable[[], Iterable[tuple[Any, str]]],
     ) -> None:
-        self.recorder: Any = recorder
+        self.recorder = recorder
         self.support = support
         self.progress = progress
         self.rewrites = progress.rewrites
@@ -142,7 +143,7 @@ class Regions:
         """What the latest snapshot has read around the functions that are running."""
         self.raised: BaseException | None = None
         self.pieces = PieceRecorder(recorder, support)
-        self.recorder.reason_at = progress.reason_at
+        self.recorder.hooks.reason_at = progress.reason_at
 
     def before_question(self, is_of_modes: bool = False) -> None:
         """The program asks for data: the function that asks is rewritten first, if it can be and is not yet."""
@@ -210,7 +211,7 @@ class Regions:
             recorder.paths is not None
             and recorder.open
             and not recorder.depth
-            and not (recorder.bodies.is_in_function or recorder.needs_identity)
+            and not (recorder.bodies.is_in_function or recorder.identity.is_asked)
         )
 
     def _snapshot(self, site: Site) -> Snapshot:
@@ -239,9 +240,10 @@ class Regions:
 
     def is_branch_on_mode(self, number: int, test: Any) -> bool:
         """Whether a branch is one of the graph because a mode decides it, and nothing has told which it is."""
-        if not self._is_on() or not self.support.is_of_modes(test):
+        paths = self.recorder.paths
+        if paths is None or not self._is_on() or not self.support.is_of_modes(test):
             return False
-        is_known = self.recorder.paths.knows(self.recorder.argument(test))
+        is_known = paths.knows(self.recorder.argument(test))
         return not is_known and self._site(number) not in self.progress.abandoned
 
     def branch(
@@ -335,7 +337,7 @@ class Regions:
         if parts is not None and self._is_on() and self._opens(parts[1]):
             target, array, others, items = parts
             place = self.recorder.create(target, (self.recorder.argument(array), *others))
-            plainly = None if self.recorder.dynamic else lambda: function(*args, **kwargs)
+            plainly = None if self.recorder.options.dynamic else lambda: function(*args, **kwargs)
             return Iteration(place, items, None, [array], plainly)
         if kwargs and not all(type(_KEYWORDS.get((function, name))) is type(one) for name, one in kwargs.items()):
             return function(*map(self.walked, args), **kwargs)
@@ -356,7 +358,7 @@ class Regions:
 
     def _is_free(self, args: Iterable[Any]) -> bool:
         """Whether some of what is walked is free by itself, and not only for the sake of the loop."""
-        if self.recorder.dynamic:
+        if self.recorder.options.dynamic:
             return True
         numbers = [value for value in args if issubclass(type(value), Scalar)]
         inner = [value for value in args if isinstance(value, Iteration)]
@@ -410,14 +412,14 @@ class Regions:
     def _is_walked(self, value: Any) -> bool:
         if self.support.is_array(value):
             return self._opens(value)
-        opens = self.recorder.dynamic or self.support.opens_loops
+        opens = self.recorder.options.dynamic or self.support.opens_loops
         is_number = issubclass(type(value), Scalar)
         is_whole = isinstance(value, (Collected, Parts)) and value.is_whole
         return isinstance(value, Iteration) or is_whole or (is_number and (opens or self.support.is_data(value)))
 
     def _opens(self, array: Any) -> bool:
         """Whether a loop over an array is one of the graph."""
-        return bool(self.recorder.dynamic or (self.support.opens_loops and not self.support.is_constant(array)))
+        return bool(self.recorder.options.dynamic or (self.support.opens_loops and not self.support.is_constant(array)))
 
     def _can_be_walked(self, value: Any) -> bool:
         """Whether a node can stand for what is walked."""
@@ -485,7 +487,7 @@ class Regions:
     ) -> Outcome:
         """A ``for`` over what is open ended becomes one node; in sight are lists that may have any length."""
         site = self._site(number)
-        is_own_wish = not self.recorder.dynamic and not (isinstance(items, Iteration) and items.plainly is None)
+        is_own_wish = not self.recorder.options.dynamic and not (isinstance(items, Iteration) and items.plainly is None)
         known = items if type(items) is range else None
         if known is not None:
             items = None if site in self.progress.peeled and len(known) else self._walk_of(known)

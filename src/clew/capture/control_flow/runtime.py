@@ -10,12 +10,16 @@ import contextlib
 import contextvars
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.recording.list_proxies import Collected
 from clew.capture.state.snapshot import cells_of
 
-current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_regions", default=None)
+if TYPE_CHECKING:
+    from clew.capture.control_flow.regions import Regions
+    from clew.capture.recording.recorder import Recorder
+
+current: contextvars.ContextVar[Regions | None] = contextvars.ContextVar("clew_regions", default=None)
 """The regions of the capture that is recording in this context."""
 
 Names = tuple[str, ...]
@@ -27,19 +31,19 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def unrolled(regions: Any, number: int, iterable: Any = None) -> Any:
+def unrolled(regions: Regions | None, number: int, iterable: Any = None) -> Any:
     """A block in which Python runs a loop round by round."""
     return contextlib.nullcontext() if regions is None else regions.unrolled(number, iterable)
 
 
-def before_guard(recorder: Any, is_on_data: bool) -> None:
+def before_guard(recorder: Recorder, is_on_data: bool) -> None:
     """The program relies on a whole number: perhaps a loop does, whose function can be rewritten."""
     regions = current.get()
     if regions is not None and regions.recorder is recorder:
         regions.before_guard(is_on_data)
 
 
-def before_fact(recorder: Any) -> None:
+def before_fact(recorder: Recorder) -> None:
     """The program asks for a dtype: perhaps in a branch, whose function can be rewritten."""
     regions = current.get()
     if regions is not None and regions.recorder is recorder:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import functools
 import operator
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.python.callers import line_of_program
 from clew.capture.recording.recorder import Scalar
 from clew.errors import CaptureError
+
+if TYPE_CHECKING:
+    from clew.capture.recording.example_recorder import ExampleRecorder
 
 DRAWS: list[Any] = []
 """Functions of a graph that give another number at each call: those of random streams and of clocks."""
@@ -52,7 +55,7 @@ class Standing(tuple[Any, ...]):
     """Where a stream stands, as far as a program may see it: it can go back there, and look at no number in it."""
 
     node: Any = None
-    recorder: Any = None
+    recorder: ExampleRecorder
 
     def _look(self) -> None:
         if self.recorder.open and not self.recorder.depth:
@@ -71,27 +74,33 @@ def _is_number(value: Any) -> bool:
     return value is None or type(value) in _NUMBERS or issubclass(type(value), Scalar)
 
 
-def _record(recorder: Any, stream: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+def _record(recorder: ExampleRecorder, stream: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     if stream is None:
-        return recorder.streams.record(recorder, draw, (name, *args), kwargs)
-    return recorder.streams.record(recorder, draw_from, (stream, name, *args), kwargs)
+        return recorder.streams.record(draw, (name, *args), kwargs)
+    return recorder.streams.record(draw_from, (stream, name, *args), kwargs)
 
 
-def _draw(name: str, recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _draw(
+    name: str, recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """A number; a draw by means of anything but numbers is made, and noticed as one that nobody follows."""
     if not all(map(_is_number, (*args, *kwargs.values()))):
         return original(*args, **kwargs)
     return _record(recorder, stream, name, *args, **kwargs)
 
 
-def _choice(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _choice(
+    recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     items = (*args, *kwargs.values())[0]
     if not len(items):
         return original(*args, **kwargs)
     return _picked(recorder, items, _record(recorder, stream, "randrange", len(items)))
 
 
-def _choices(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _choices(
+    recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Several of some items: their places are drawn in the same way."""
     items = args[0] if args else kwargs.get("population", ())
     rest = {name: value for name, value in kwargs.items() if name != "population"}
@@ -102,7 +111,9 @@ def _choices(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], k
     return [_picked(recorder, items, place) for place in places]
 
 
-def _sample(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _sample(
+    recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Some of the items, each at most once."""
     if len(args) != 1 + ("k" not in kwargs) or set(kwargs) - {"k"} or not isinstance(args[0], (list, tuple, range)):
         return original(*args, **kwargs)
@@ -113,18 +124,20 @@ def _sample(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kw
     return [_picked(recorder, items, place) for place in places]
 
 
-def _shuffle(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _shuffle(
+    recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     items = (*args, *kwargs.values())[0]
     if type(items) is not list:
         return original(*args, **kwargs)
     of_numbers = all(map(_is_number, items))
     given = (items if of_numbers else list(range(len(items))), *(() if stream is None else (stream,)))
-    order = recorder.streams.record(recorder, shuffled, given, {})
+    order = recorder.streams.record(shuffled, given, {})
     items[:] = order if of_numbers else [_picked(recorder, list(items), place) for place in order]
     return None
 
 
-def _picked(recorder: Any, items: Any, place: Any) -> Any:
+def _picked(recorder: ExampleRecorder, items: Any, place: Any) -> Any:
     """The item at a place that was drawn: numbers are looked up by the graph, for all else it goes one way each."""
     if type(items) is range:
         return items.start + items.step * place
@@ -138,20 +151,24 @@ def _picked(recorder: Any, items: Any, place: Any) -> Any:
     return items[len(items) - 1]
 
 
-def _getstate(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    standing = Standing(recorder._perform(original, (), {}))
+def _getstate(
+    recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    standing = Standing(recorder.perform(original, (), {}))
     target, given = (draw, ("getstate",)) if stream is None else (draw_from, (recorder.argument(stream), "getstate"))
     standing.node, standing.recorder = recorder.create(target, given), recorder
     return standing
 
 
-def _setstate(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _setstate(
+    recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     state = (*args, *kwargs.values())[0]
     if type(state) is not Standing or state.recorder is not recorder:
         raise _refusal("setstate of a stream of random numbers to a state that is not from this call")
     target, given = (draw, ()) if stream is None else (draw_from, (recorder.argument(stream),))
     with recorder.streams.followed():
-        recorder._perform(original, (tuple.__getitem__(state, slice(None)),), {})
+        recorder.perform(original, (tuple.__getitem__(state, slice(None)),), {})
     recorder.create(target, (*given, "setstate", state.node))
     return None
 

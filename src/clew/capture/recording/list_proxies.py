@@ -10,9 +10,12 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.ir.effects import pure
+
+if TYPE_CHECKING:
+    from clew.capture.recording.example_recorder import ExampleRecorder
 
 
 @pure
@@ -24,7 +27,7 @@ def item_at(values: Any, position: int) -> Any:
 class Walk:
     """An iterator over an array or list of the graph."""
 
-    def __init__(self, recorder: Any, values: Any, rows: list[Any] | None) -> None:
+    def __init__(self, recorder: ExampleRecorder, values: Any, rows: list[Any] | None) -> None:
         self.recorder = recorder
         self.values = values
         self.rows = rows
@@ -88,7 +91,9 @@ class Collected(list[Any]):
 
     __slots__ = ("gives_parts", "in_sight", "is_settled", "number", "place", "recorder")
 
-    def __init__(self, items: list[Any], place: Any, recorder: Any, in_sight: bool = False, number: Any = None) -> None:
+    def __init__(
+        self, items: list[Any], place: Any, recorder: ExampleRecorder, in_sight: bool = False, number: Any = None
+    ) -> None:
         list.__init__(self, items)
         self.number = number
         """The traced number that all items follow from, if they do: those of a range."""
@@ -111,7 +116,7 @@ class Collected(list[Any]):
 
     def _change(self, why: str) -> None:
         """The list is about to change: not inside of a round or a side that is undone, if it was there before."""
-        self.recorder.check_piece(self.recorder.resolve(self.place), why)
+        self.recorder.hooks.check_piece(self.recorder.resolve(self.place), why)
 
     def settle(self) -> None:
         """Rely on the length from now on: each item is one of the node's."""
@@ -211,11 +216,11 @@ class Parts(tuple[Any, ...]):
     ``place``. It may be handed on whole; whoever looks at it in any other way relies on its length."""
 
     place: Any
-    recorder: Any
+    recorder: ExampleRecorder
     settled: tuple[Any, ...] | None
 
     @classmethod
-    def of(cls, items: tuple[Any, ...], place: Any, recorder: Any) -> Parts:
+    def of(cls, items: tuple[Any, ...], place: Any, recorder: ExampleRecorder) -> Parts:
         """The parts of the example, and the node that gives them."""
         made = cls(items)
         made.place, made.recorder, made.settled = place, recorder, None
@@ -240,7 +245,7 @@ class Parts(tuple[Any, ...]):
         if self.is_whole:
             recorder, parts = self.recorder, self.plain
             node = recorder.resolve(self.place)
-            recorder.check_piece(node, "what an array was taken apart to is looked at inside")
+            recorder.hooks.check_piece(node, "what an array was taken apart to is looked at inside")
             recorder.guard(recorder.create(len, (node,)), len(parts))
             items = [recorder.create(operator.getitem, (node, place)) for place in range(len(parts))]
             self.settled = tuple(map(recorder.result, parts, items))

@@ -310,7 +310,7 @@ class Nests:
     def _must_be_same(self, function: Any) -> bool:
         """Whether no other function can stand for this one: the program compares objects, or the function sets
         variables of its own, of which the graph knows those of the example."""
-        return self.recorder.needs_identity or any(id(cell) in self.changing for cell in cells_of(function))
+        return self.recorder.identity.is_asked or any(id(cell) in self.changing for cell in cells_of(function))
 
     def _enters_owner(self, method: MethodType) -> bool:
         return follows(method.__self__) and not self.recorder.is_end(method.__self__)
@@ -318,7 +318,7 @@ class Nests:
     def default(self, value: Any, place: Any, name: str) -> None:
         """A parameter that was left out has its plain default value, and must have it again; a tuple of plain values
         may be an equal one, unless the program compares objects."""
-        if type(value) is tuple and not self.recorder.needs_identity and is_plain(value):
+        if type(value) is tuple and not self.recorder.identity.is_asked and is_plain(value):
             self.checks.append((notes.require_type, place, tuple))
             self.checks.append((notes.require_length, place, len(value)))
             for index, item in enumerate(value):

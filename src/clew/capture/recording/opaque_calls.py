@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.capture.guards.notes import Remembered, Variable, remember, require_untouched
 from clew.capture.recording.recorder import Scalar
@@ -14,6 +14,9 @@ from clew.capture.state.memory import Memory
 from clew.capture.state.reachable import Reach, attribute_names, is_installed, methods_of, package_of, variables
 from clew.errors import CaptureError
 from clew.ir.effects import pure
+
+if TYPE_CHECKING:
+    from clew.capture.recording.example_recorder import ExampleRecorder
 
 
 class CannotFollow(CaptureError):
@@ -139,7 +142,9 @@ def as_given(value: Any) -> Any:
 class WholeCall:
     """One call that stays one node, as it is recorded: its arguments, and the guard on what it shares."""
 
-    def __init__(self, recorder: Any, target: Any, ends: tuple[type, ...], owners: Iterable[Any] = ()) -> None:
+    def __init__(
+        self, recorder: ExampleRecorder, target: Any, ends: tuple[type, ...], owners: Iterable[Any] = ()
+    ) -> None:
         self.recorder = recorder
         self.name = getattr(target, "__qualname__", type(target).__name__)
         self._objects: list[Any] = []
@@ -157,15 +162,15 @@ class WholeCall:
         if kind not in (list, dict) and (not follows(value) or recorder.is_end(value)):
             return recorder.argument(value)
         known = recorder.objects.get(id(value))
-        is_known = known is not None and known[0] is value
-        if is_known and not recorder.state.is_touched([value], ()):
-            return self._noted(value, recorder.resolve(known[1]))
+        place = None if known is None or known[0] is not value else known[1]
+        if place is not None and not recorder.state.is_touched([value], ()):
+            return self._noted(value, recorder.resolve(place))
         if kind is list:
             return self._noted(value, recorder.create(as_given, ([self.argument(item) for item in value],)))
         if kind is dict:
             items = {key: self.argument(item) for key, item in value.items()}
             return self._noted(value, recorder.create(as_given, (items,)))
-        if is_known or _holds_traced(recorder, value):
+        if place is not None or _holds_traced(recorder, value):
             raise self._refusal(f"is given a {kind.__name__} that the program has changed, or made of its values,")
         return self._noted(value, value)
 
@@ -216,7 +221,7 @@ class WholeCall:
         self.recorder.create(require_untouched, (self._node, self.name, text))
 
 
-def _holds_traced(recorder: Any, value: Any) -> bool:
+def _holds_traced(recorder: ExampleRecorder, value: Any) -> bool:
     """Whether an object holds arrays or numbers that this run has computed."""
     held = Memory(recorder.is_end, most=_MOST)
     held.remember(value, _DEPTH)

@@ -347,9 +347,9 @@ class Outputs:
         """The node of an array; attributes that the program has put on it are put on it there."""
         node = self.recorder.argument(value)
         known = self._made.get(id(value))
-        if self.recorder.carriers is not None and (known is None or known[0] is not value):
+        if self.recorder.array_attributes is not None and (known is None or known[0] is not value):
             self._made[id(value)] = (value, node)
-            for name, part in self.recorder.carriers.put_on(value).items():
+            for name, part in self.recorder.array_attributes.put_on(value).items():
                 self.recorder.create(setattr, (node, name, self.of(part)))
         return node
 

@@ -12,7 +12,7 @@ import functools
 import operator
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -22,11 +22,12 @@ from types import (
     MethodDescriptorType,
     WrapperDescriptorType,
 )
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clew.capture.bytecode.try_blocks import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
 from clew.capture.bytecode.variable_names import stored_in, variable_for
 from clew.capture.guards.notes import CHECKS, describe, require
+from clew.capture.options import Options
 from clew.capture.python.outside_reads import OutsideReads
 from clew.capture.recording.list_proxies import Collected, Parts
 from clew.capture.recording.nested_programs import Bodies
@@ -46,6 +47,9 @@ from clew.ir.source import (
     user_source,
 )
 from clew.ir.types import ScalarType
+
+if TYPE_CHECKING:
+    from clew.capture.control_flow.paths import Paths
 
 
 class Site:
@@ -223,7 +227,7 @@ class Scalar:
     __slots__ = ()
     plain: Any
     place: Any
-    recorder: Any
+    recorder: Recorder
 
     def relied_on(self) -> Any:
         """The number itself, on which the capture relies from now on."""
@@ -231,8 +235,8 @@ class Scalar:
         return self.plain
 
 
-def _nothing(frame: FrameType) -> None:
-    """Nobody wants to know of it."""
+def _no_reason(filename: str, line: int) -> str:
+    return ""
 
 
 def _anywhere(node: Node, why: str) -> None:
@@ -254,7 +258,118 @@ class Pending:
         """The node, made where what it is taken from was made."""
         owner, *rest = self.args
         node = recorder.resolve(owner)
-        return recorder._create("call_function", self.target, (node, *rest), {}, node.graph, name=self.name)
+        return recorder.create_node("call_function", self.target, (node, *rest), {}, node.graph, name=self.name)
+
+
+class ModuleStack:
+    """The modules whose calls the program is in, the innermost last; nodes that are made inside note them."""
+
+    __slots__ = ("_calls", "_noted", "gate", "open")
+
+    def __init__(self) -> None:
+        self.open: dict[str, tuple[str, Any]] = {}
+        self.gate: Gate | None = None  # the frames that wait for these calls
+        self._calls: dict[str, int] = {}
+        self._noted: dict[str, tuple[str, Any]] | None = None  # a copy that all nodes made now share
+
+    def note_on(self, node: Node) -> None:
+        """Note on a node the modules inside of which the program is."""
+        if self._noted is None:
+            self._noted = dict(self.open)
+        if node._meta is None:
+            set_meta(node, {"nn_module_stack": self._noted})
+        else:
+            node._meta["nn_module_stack"] = self._noted
+
+    def enter(self, key: str, path: str, kind: type, frame: FrameType) -> str:
+        """What is recorded from now on is inside of a module, called by a frame that waits; the key to leave it."""
+        calls = self._calls[key] = self._calls.get(key, -1) + 1
+        self.open[key := f"{key}@{calls}" if calls else key] = (path, kind)  # as torch.fx tells calls apart
+        self._noted = None
+        self.gate = Gate(frame, self.gate)
+        return key
+
+    def leave(self, key: str) -> None:
+        """The call of the innermost module is over."""
+        del self.open[key]
+        self._noted = None
+        if self.gate is not None:
+            self.gate.frame = None
+            self.gate = self.gate.outer
+
+
+class RootAttributes:
+    """The arrays that the graph reads from its root: attributes of the program's module, and constants.
+
+    Constants and paths are the same for all runs of a program, the nodes that read them are of one run.
+    """
+
+    __slots__ = ("constants", "nodes", "paths")
+
+    def __init__(self, known: RootAttributes | None = None) -> None:
+        self.constants: dict[str, Any] = {} if known is None else known.constants
+        self.paths: dict[int, tuple[str, Any]] = {} if known is None else known.paths
+        self.nodes: dict[str, Node] = {}
+
+    def add_constant(self, value: Any) -> str:
+        """The path of an array that the root gets."""
+        path = f"_constant{len(self.constants)}"
+        self.constants[path] = value
+        self.paths[id(value)] = (path, value)
+        return path
+
+
+class IdentityQuestions(NamedTuple):
+    """What the code of a program asks about objects as such; then no other object may stand for a value."""
+
+    is_asked: bool = False
+    """Whether it asks which object a value is, in one of the ways below."""
+    of_truths: bool = False
+    """Whether it asks for True or False as such, which nothing can stand for."""
+    of_objects: bool = False
+    """Whether it compares objects."""
+
+
+_USUAL_OPTIONS, _NO_QUESTIONS = Options(), IdentityQuestions()
+
+
+class ErrorNotes:
+    """What the errors of a program hang on."""
+
+    __slots__ = ("failure", "told")
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, Any]] = []  # numbers, and their places, in texts that are for errors alone
+        self.failure: tuple[str, str] | None = None  # a call that has failed: the error, and the line
+
+
+class ControlFlowHooks:
+    """What the recording of loops and branches tells a recorder."""
+
+    reason_at: Callable[[str, int], str] = staticmethod(_no_reason)
+    """Why the loop or branch in a line of a file is no node; empty where nothing is known."""
+    check_piece: Callable[[Node, str], None] = staticmethod(_anywhere)
+    """Raises if what stands for a node must not change in the piece that is being recorded."""
+
+
+class ArrayAttributes(Protocol):
+    """The arrays on which the program has put attributes, where arrays can carry any."""
+
+    def put_on(self, array: Any) -> dict[str, Any]:
+        """The attributes that the program has put on an array of its own."""
+
+    def changed(self) -> Iterable[tuple[Any, dict[str, Any], dict[str, Any]]]:
+        """Arrays that are not the program's own, with what they carried before, and what they carry now."""
+
+
+class RunCode:
+    """The code that a run executes: who has asked for the capture, and what has run since."""
+
+    __slots__ = ("caller", "executed")
+
+    def __init__(self) -> None:
+        self.caller = 0  # identifies the frame that has asked for the capture, which is none of the program's
+        self.executed: dict[int, CodeType] = {}
 
 
 class Recorder:
@@ -271,34 +386,22 @@ class Recorder:
 
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())
-        self.paths: Any = None
-        self.refuses_questions = False
-        self.needs_identity = False  # whether the program asks which object a value is: then no other may stand for it
-        self.plain_truths = False  # whether the program asks for True or False as such, which nothing can stand for
-        self.dynamic = False  # whether sizes and numbers given are data too: the graph shall hold for others
-        self.told: list[tuple[Any, Any]] = []  # numbers, and their places, in texts that are for errors alone
-        self.constants: dict[str, Any] = {}
+        self.paths: Paths | None = None
+        self.options = _USUAL_OPTIONS
+        self.identity = _NO_QUESTIONS
+        self.error_notes = ErrorNotes()
         self.aliases: dict[int, tuple[Any, Any]] = {}
-        self.attributes: dict[int, tuple[str, Any]] = {}
+        self.attributes = RootAttributes()
         self.objects: dict[int, tuple[Any, Any]] = {}
-        self.carriers: Any = None  # the arrays on which the program has put attributes, where arrays can carry any
+        self.array_attributes: ArrayAttributes | None = None
         self.open = True
-        self.failure: tuple[str, str] | None = None
-        self.before_hash: Callable[[FrameType], None] = _nothing
-        self.reason_at: Callable[[str, int], str] = _no_reason
-        """Why the loop or branch in a line of a file is no node; empty where nothing is known."""
-        self.caller = 0  # identifies the frame that has asked for the capture, which is none of the program's
-        self.check_piece: Callable[[Node, str], None] = _anywhere
+        self.hooks = ControlFlowHooks()
         self.outside_reads = OutsideReads()  # what the program has learnt of the world outside
         self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
-        self._nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
-        self._attribute_nodes: dict[str, Node] = {}
-        self._guarded: set[tuple[Node, Any]] = set()
-        self.executed: dict[int, CodeType] = {}
-        self.module_stack: dict[str, tuple[str, Any]] = {}
-        self.gate: Gate | None = None
-        self._module_calls: dict[str, int] = {}
-        self._stack_now: dict[str, tuple[str, Any]] | None = None  # a copy of it that all nodes made now share
+        self.nodes: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self.guarded: set[tuple[Node, Any]] = set()
+        self.code = RunCode()
+        self.module_stack = ModuleStack()
 
     @property
     def graph(self) -> Graph:
@@ -309,7 +412,7 @@ class Recorder:
 
     def track(self, value: Any, place: Node | Pending) -> None:
         """From now on ``value`` belongs to this node."""
-        self._nodes[id(value)] = (weakref.ref(value), place)
+        self.nodes[id(value)] = (weakref.ref(value), place)
         if type(place) is Node:
             self.note_type(place, value)
 
@@ -324,12 +427,12 @@ class Recorder:
 
     def known(self, value: Any) -> Node | None:
         """The node of a value that was recorded, or None."""
-        entry = self._nodes.get(id(value))
+        entry = self.nodes.get(id(value))
         if entry is None or entry[0]() is not value:
             return None
         if isinstance(entry[1], Pending):
             node = self.resolve(entry[1])
-            self._nodes[id(value)] = (entry[0], node)
+            self.nodes[id(value)] = (entry[0], node)
             self.note_type(node, value)
             return node
         found: Node = entry[1]
@@ -353,24 +456,21 @@ class Recorder:
         node = self.known(value)
         if node is not None:
             return node
-        known = self.attributes.get(id(value))
+        known = self.attributes.paths.get(id(value))
         path = known[0] if known is not None and known[1] is value else self._new_constant(value)
         return self.attribute_node(path, value)
 
     def attribute_node(self, path: str, value: Any = None) -> Node:
         """The node that reads an attribute of the root; one for all who read it."""
-        node = self._attribute_nodes.get(path)
+        node = self.attributes.nodes.get(path)
         if node is None:
-            node = self._attribute_nodes[path] = self._create("get_attr", path, (), {}, self.bodies.outermost)
+            node = self.attributes.nodes[path] = self.create_node("get_attr", path, (), {}, self.bodies.outermost)
         if value is not None and node.value_type is None:
             self.note_type(node, value)
         return node
 
     def _new_constant(self, value: Any) -> str:
-        path = f"_constant{len(self.constants)}"
-        self.constants[path] = value
-        self.attributes[id(value)] = (path, value)
-        return path
+        return self.attributes.add_constant(value)
 
     # ---- recording -----------------------------------------------------------------------------------------------
 
@@ -383,9 +483,9 @@ class Recorder:
         errors: Errors | None = None,
     ) -> Node:
         """Add a call of a function, which can raise these ``errors``, or any if it is not known."""
-        return self._create("call_function", target, args, kwargs or {}, is_result=is_result, errors=errors)
+        return self.create_node("call_function", target, args, kwargs or {}, is_result=is_result, errors=errors)
 
-    def _create(
+    def create_node(
         self,
         op: str,
         target: Any,
@@ -414,8 +514,13 @@ class Recorder:
         if errors is None and is_call and _is_of_framework(op, target):
             errors = FRAMEWORK
         never_fails = never_fails or _is_fact(target, args)
-        is_own = id(frame) != self.caller
-        if is_call and is_own and is_tried(frame, self.executed, errors, self.gate) and not never_fails:
+        is_own = id(frame) != self.code.caller
+        if (
+            is_call
+            and is_own
+            and is_tried(frame, self.code.executed, errors, self.module_stack.gate)
+            and not never_fails
+        ):
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         graph = self.bodies.current if graph is None else graph
@@ -423,8 +528,8 @@ class Recorder:
             args, kwargs = self.bodies.localized((args, kwargs), graph)
         node = graph.create_node(op, target, args, kwargs, name)
         set_source(node, source)
-        if self.module_stack:
-            self._note_modules(node)
+        if self.module_stack.open:
+            self.module_stack.note_on(node)
         return node
 
     def create_at(
@@ -438,45 +543,20 @@ class Recorder:
         errors: Errors,
     ) -> Node:
         """Add a call that the user's program makes at a known place, whose frame this is; there are no bodies yet."""
-        if id(frame) != self.caller and is_tried(frame, self.executed, errors, self.gate):
+        if id(frame) != self.code.caller and is_tried(frame, self.code.executed, errors, self.module_stack.gate):
             wrapper = attempt if op == "call_function" else attempt_method
             op, target, args = "call_function", wrapper, (target, *args)
         node = self.bodies.outermost.create_node(op, target, args, kwargs, site.variable)
         set_source(node, site.source)
-        if self.module_stack:
-            self._note_modules(node)
+        if self.module_stack.open:
+            self.module_stack.note_on(node)
         return node
 
     def note_place(self, node: Node, site: Site) -> None:
         """Note on a node where the program stands."""
         set_source(node, site.source)
-        if self.module_stack:
-            self._note_modules(node)
-
-    def _note_modules(self, node: Node) -> None:
-        """Note on a node the modules inside of which the program is."""
-        if self._stack_now is None:
-            self._stack_now = dict(self.module_stack)
-        if node._meta is None:
-            set_meta(node, {"nn_module_stack": self._stack_now})
-        else:
-            node._meta["nn_module_stack"] = self._stack_now
-
-    def enter_module(self, key: str, path: str, kind: type, frame: FrameType) -> str:
-        """What is recorded from now on is inside of a module, called by a frame that waits; the key to leave it."""
-        calls = self._module_calls[key] = self._module_calls.get(key, -1) + 1
-        self.module_stack[key := f"{key}@{calls}" if calls else key] = (path, kind)  # as torch.fx tells calls apart
-        self._stack_now = None
-        self.gate = Gate(frame, self.gate)
-        return key
-
-    def leave_module(self, key: str) -> None:
-        """The call of the innermost module is over."""
-        del self.module_stack[key]
-        self._stack_now = None
-        if self.gate is not None:
-            self.gate.frame = None
-            self.gate = self.gate.outer
+        if self.module_stack.open:
+            self.module_stack.note_on(node)
 
     def argument(self, value: Any) -> Any:
         """What a node holds for a value: nodes for arrays and traced numbers, all else as it is."""
@@ -484,7 +564,7 @@ class Recorder:
         if kind in PLAIN:
             return value
         if kind in self.array_kinds:
-            entry = self._nodes.get(id(value))
+            entry = self.nodes.get(id(value))
             if entry is not None and type(entry[1]) is Node and entry[0]() is value:
                 return entry[1]
             return self.node_of(value)
@@ -564,13 +644,19 @@ class Recorder:
         """A call has failed: that is the program's own error. One that catches it is captured if the ``call``, which
         does nothing but compute, can be made again on these arguments of nodes; else it cannot be."""
         frame = user_frame(1)
-        if call is not None and self.open and is_tried(frame, self.executed, (type(error),), self.gate):
+        if (
+            call is not None
+            and self.open
+            and is_tried(frame, self.code.executed, (type(error),), self.module_stack.gate)
+        ):
             with_text = may_see_error(frame)
-            node = self._create("call_function", failure_of, (call, with_text, *args), kwargs or {}, never_fails=True)
+            node = self.create_node(
+                "call_function", failure_of, (call, with_text, *args), kwargs or {}, never_fails=True
+            )
             self.guard(node, described(error, with_text))
-        elif self.failure is None and self.open:
+        elif self.error_notes.failure is None and self.open:
             source = user_source()
-            self.failure = (type(error).__name__, "" if source is None else source.describe())
+            self.error_notes.failure = (type(error).__name__, "" if source is None else source.describe())
 
     # ---- guards --------------------------------------------------------------------------------------------------
 
@@ -581,15 +667,15 @@ class Recorder:
         """
         node = self.resolve(place)
         key = (node, (type(answer), answer))
-        if key in self._guarded or not self.open:
+        if key in self.guarded or not self.open:
             return
-        self._guarded.add(key)
+        self.guarded.add(key)
         source = user_source() if self.running else None
         expression = describe(node, answer)
         where = "" if source is None else source.describe()
-        why = why or ("" if source is None else self.reason_at(source.filename, source.lineno))
+        why = why or ("" if source is None else self.hooks.reason_at(source.filename, source.lineno))
         args = (node, answer, expression, where, *((why,) if why else ()))
-        self._create("call_function", require, args, {}, self.bodies.home_of_guard(node.graph))
+        self.create_node("call_function", require, args, {}, self.bodies.home_of_guard(node.graph))
 
     def is_of_modes(self, place: Node | Pending) -> bool:
         """Whether a value depends on modes, of training say, and on nothing else."""
@@ -604,7 +690,7 @@ class Recorder:
 
         A value that ``is_fixed`` has one answer, however often it is asked; ``is_data`` if it comes out of arrays.
         """
-        if is_data and self.refuses_questions:
+        if is_data and self.options.refuses_questions:
             source = user_source()
             raise CaptureError(
                 "the program asks for the truth of its data",
@@ -614,7 +700,7 @@ class Recorder:
             )
         if self.paths is not None and is_data and self.open and not self.bodies.is_in_function:
             frame = user_frame(2)
-            if not is_fixed and id(frame) != self.caller and is_tried(frame, self.executed):  # that fails too
+            if not is_fixed and id(frame) != self.code.caller and is_tried(frame, self.code.executed):  # that fails too
                 place = self.create(bool, (self.resolve(place),))
             kind = self.is_of_modes(place), self.is_of_tracers(place)
             chosen = self.paths.ask(self.resolve(place), answer, is_fixed, *kind)
@@ -624,7 +710,3 @@ class Recorder:
         why = self.paths.declined if self.paths is not None and is_data else ""
         self.guard(node if is_fixed and node.value_type == _BOOL else self.create(bool, (node,)), answer, why)
         return answer
-
-
-def _no_reason(filename: str, line: int) -> str:
-    return ""

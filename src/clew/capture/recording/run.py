@@ -26,10 +26,12 @@ from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.python.loggers import STANDARD, all_keepers, functions_in, is_logger
 from clew.capture.python.open_files import Acts, check_held
+from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.folding import Folding
 from clew.capture.recording.nested_programs import Bodies
 from clew.capture.recording.nested_values import Identities, Nests
 from clew.capture.recording.outputs import plain
+from clew.capture.recording.recorder import IdentityQuestions, RootAttributes
 from clew.capture.restart import Restart
 from clew.capture.state.containers import ACTING, contents, same_contents
 from clew.capture.state.first_call import Settling, settling
@@ -78,8 +80,7 @@ def let_go(error: BaseException | None) -> None:
 class ExampleRun:
     """One run of a program; a framework adds how it is made."""
 
-    findings: Any
-    recorder: Any
+    recorder: ExampleRecorder
     nests: Nests
     state: State
     surroundings: Surroundings
@@ -88,7 +89,9 @@ class ExampleRun:
     result: Any
     module: Any = None
 
-    def __init__(self, fn: Any, settings: Options, findings: Findings, paths: Paths | None, first: Any) -> None:
+    def __init__(
+        self, fn: Any, settings: Options, findings: Findings, paths: Paths | None, first: ExampleRun | None
+    ) -> None:
         self.fn = fn
         self.settings = settings
         self.findings = findings
@@ -101,20 +104,17 @@ class ExampleRun:
         self.found: list[Slot] = []
         self.reads = Reads()
 
-    def _connect(self, recorder: Any, answers: tuple[bool, ...]) -> None:
+    def _connect(self, recorder: ExampleRecorder, answers: tuple[bool, ...]) -> None:
         """Let a recorder write what all runs of the program write, going the way of these answers."""
         asked = self.settings
         recorder.folding = Folding(caches=asked.array_caching, bakes=not asked.include_generators)
-        recorder.refuses_opaque = asked.refuses_opaque
-        recorder.refuses_questions = asked.control_flow == "error"
-        recorder.dynamic = asked.dynamic
+        recorder.options = asked
         recorder.paths = self.ways
         if self.ways is not None:
             recorder.bodies = Bodies(self.ways.graph)
             self.ways.begin(recorder.bodies, answers)
         if self.first is not None:  # the same constants bear the same names
-            recorder.constants = self.first.recorder.constants
-            recorder.attributes = self.first.recorder.attributes
+            recorder.attributes = RootAttributes(self.first.recorder.attributes)
 
     def _look_around(self, programs: list[Any], functions: list[FunctionType]) -> None:
         """Find what the program, these objects and their functions, can reach and change besides its arguments."""
@@ -143,17 +143,16 @@ class ExampleRun:
         functions = [part for part in own if isinstance(part, FunctionType)]
         progress.rewrites.functions = list(dict.fromkeys([*functions, *self.functions, *around.functions]))
 
-    def _keep_identities(self, codes: list[CodeType]) -> bool:
-        """Let a program whose code compares objects meet the objects that it would meet; whether it compares any."""
-        recorder, compares = self.recorder, any(map(compares_objects, codes))
-        recorder.plain_truths = any(map(asks_for_identity, codes))
-        recorder.needs_identity = recorder.plain_truths or compares
-        if recorder.plain_truths:
+    def _keep_identities(self, codes: list[CodeType]) -> None:
+        """Let a program whose code compares objects meet the objects that it would meet."""
+        compares, asks_for_truths = any(map(compares_objects, codes)), any(map(asks_for_identity, codes))
+        if asks_for_truths or compares:
+            self.recorder.identity = IdentityQuestions(True, asks_for_truths, compares)
+        if asks_for_truths:
             self.nests.plain_kinds += (bool,)
         if compares:  # equal numbers may be one object, two stand-ins never are
             self.nests.plain_kinds += (bool, int, float)
             self.nests.identities = Identities(self.surroundings.found)
-        return compares
 
     def _variables(self) -> Iterator[tuple[Any, str]]:
         """The variables around the program, and the classes that it names."""
@@ -195,8 +194,8 @@ class ExampleRun:
 
     def _check_failure(self) -> None:
         """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
-        if self.recorder.failure is not None:
-            kind, where = self.recorder.failure
+        if self.recorder.error_notes.failure is not None:
+            kind, where = self.recorder.error_notes.failure
             raise CaptureError(
                 f"the program catches a {kind} that one of its calls raised",
                 where=where,
@@ -207,7 +206,7 @@ class ExampleRun:
     def _ends_raising(self, error: Exception) -> bool:
         """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
         recorder = self.recorder
-        is_own = self.first is not None and self.raised and recorder.failure is None
+        is_own = self.first is not None and self.raised and recorder.error_notes.failure is None
         is_own = is_own and (is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
         made = arguments_of(recorder, error) if is_own else None
         if made is None or self.ways is None or not self.ways.is_ahead:
@@ -260,11 +259,15 @@ class ExampleRun:
         value = plain(self.recorder, self.result) if self.settings.keep and not several else None
         state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
         graph = self.recorder.bodies.outermost
-        executed = self.recorder.executed.values()
+        executed = self.recorder.code.executed.values()
         methods = [(vars(one.holder), one.name, one.expected) for one in self.surroundings.methods(executed)]
         held = self.state.held_by_pins(self.surroundings.names(executed))
         pins = Pins([*self.state.pins(), *methods], held, list(self.surroundings.code(executed)))
-        return Captured(self.module, self.recorder.constants, graph, value, state, pins, several)
+        return Captured(self.module, self.recorder.attributes.constants, graph, value, state, pins, several)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
+        raise NotImplementedError
 
     def finish(self, runs: list[Any]) -> None:
         """Complete the graph with what all runs relied on."""
@@ -275,7 +278,7 @@ class ExampleRun:
         if self.ways is not None:
             self.ways.finish()
         for run in runs[1:]:
-            self.recorder.executed |= run.recorder.executed
+            self.recorder.code.executed |= run.recorder.code.executed
             self.recorder.outside_reads.add(run.recorder.outside_reads)
             self.state.learn_from(run.state)
 

@@ -49,7 +49,7 @@ class Writes:
         changed = [(held, now) for held, now in changed if not same_contents(now, held.entered)]
         left = list(self.state.left())
         recorder = self.state.nests.recorder
-        carried = [] if recorder.carriers is None else list(recorder.carriers.changed())
+        carried = [] if recorder.array_attributes is None else list(recorder.array_attributes.changed())
         self._distinct({type(held.value) for held, _ in changed})
         outputs = Outputs(self.state.nests.recorder)
         for value in (result, *(part for _, now in changed for part in now.values()), *(value for _, value in left)):

@@ -346,7 +346,7 @@ class _Capture:
         graph = self.recorder.graph
         lift_guards(graph)
         used = {*(node.target for node in graph.find_nodes(op="get_attr")), *attribute_paths(graph.guards.entry)}
-        constants = {path: value for path, value in self.recorder.constants.items() if path in used}
+        constants = {path: value for path, value in self.recorder.attributes.constants.items() if path in used}
         return Captured(None, constants, graph)
 
 

@@ -10,7 +10,7 @@ import random
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy
@@ -21,6 +21,9 @@ from clew.capture.bytecode.try_blocks import is_tried
 from clew.capture.patches import Patches
 from clew.errors import CaptureError, ClewError
 from clew.ir.source import SourceLine, is_hidden, user_frame, user_source
+
+if TYPE_CHECKING:
+    from clew.frameworks.jax.recorder import JaxRecorder
 
 _ERRORS = (
     jax.errors.ConcretizationTypeError,
@@ -113,7 +116,7 @@ def explained(error: Exception) -> Exception:
     )
 
 
-def check_numbers(jaxpr: Any, variables: Sequence[Any], serials: Sequence[int], recorder: Any) -> None:
+def check_numbers(jaxpr: Any, variables: Sequence[Any], serials: Sequence[int], recorder: JaxRecorder) -> None:
     """A number that becomes a narrower array would be rounded twice: such a program gets plain numbers."""
     taken = {
         variable: recorder.taken[serial]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,9 @@ from jax._src import core, dtypes
 from clew.capture.recording.recorder import Scalar
 from clew.errors import CaptureError
 from clew.ir.source import user_source
+
+if TYPE_CHECKING:
+    from clew.frameworks.jax.recorder import JaxRecorder
 
 _BINARY = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor"
 _COMPARING = "lt le gt ge eq ne"
@@ -31,7 +34,7 @@ class Standing:
 
     __slots__ = ()
     place: Any
-    recorder: Any
+    recorder: JaxRecorder
     serial: int
     plain: Any
 
@@ -39,18 +42,18 @@ class Standing:
         return self.recorder.tracer_of(self)
 
 
-def number(value: Any, place: Any, recorder: Any) -> Any:
+def number(value: Any, place: Any, recorder: JaxRecorder) -> Any:
     """The stand-in of a number; other results of arithmetic are themselves."""
     cls = _NUMBERS.get(type(value))
     return value if cls is None else _made(cls, value, place, recorder)
 
 
-def host_array(value: Any, place: Any, recorder: Any) -> Any:
+def host_array(value: Any, place: Any, recorder: JaxRecorder) -> Any:
     """The stand-in of an array of NumPy."""
     return _made(HostArray, value, place, recorder)
 
 
-def _made(cls: type, value: Any, place: Any, recorder: Any) -> Any:
+def _made(cls: type, value: Any, place: Any, recorder: JaxRecorder) -> Any:
     made: Any = object.__new__(cls)
     made.plain, made.place, made.recorder, made.serial = value, place, recorder, recorder.next_serial()
     recorder.standing.append(made)
@@ -61,7 +64,7 @@ def _plain(value: Any) -> Any:
     return value.plain if issubclass(type(value), Scalar) else value
 
 
-def _compute(recorder: Any, function: Callable[..., Any], *values: Any) -> Any:
+def _compute(recorder: JaxRecorder, function: Callable[..., Any], *values: Any) -> Any:
     result = function(*map(_plain, values))
     if not recorder.open:
         return result

@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from clew.capture.bytecode.statements import is_only_shown
 from clew.capture.recording.recorder import Scalar
 from clew.ir.source import user_frame
+
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.recorder import NumpyRecorder
 
 _BINARY = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
 _COMPARING = "lt le gt ge eq ne".split()
@@ -28,6 +31,7 @@ class Traced(Scalar):
     """What all stand-ins have in common."""
 
     __slots__ = ("__weakref__", "place", "plain", "recorder")
+    recorder: NumpyRecorder
     __class__ = property(lambda self: type(self.plain))  # type: ignore[assignment]
     __array_priority__ = 1e6
 
@@ -239,19 +243,19 @@ TracedBool, TracedInt, TracedFloat, TracedComplex = (
 _CLASSES = {bool: TracedBool, int: TracedInt, float: TracedFloat, complex: TracedComplex}
 
 
-def stand_in(plain: Any, place: Any, recorder: Any, own: Any = None) -> Any:
+def stand_in(plain: Any, place: Any, recorder: NumpyRecorder, own: Any = None) -> Any:
     """The stand-in of an array or number, of the class ``own`` if the recorder has one for it."""
     kind = type(plain)
     own = own or _CLASSES.get(kind) or (TracedGeneric if issubclass(kind, numpy.generic) else TracedArray)
     return _made(own, plain, place, recorder)
 
 
-def whole_list(plain: list[Any], place: Any, recorder: Any) -> Any:
+def whole_list(plain: list[Any], place: Any, recorder: NumpyRecorder) -> Any:
     """The stand-in of a whole list."""
     return _made(TracedList, plain, place, recorder)
 
 
-def _made(own: Any, plain: Any, place: Any, recorder: Any) -> Any:
+def _made(own: Any, plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
     made: Any = object.__new__(own)
     put = object.__setattr__
     put(made, "plain", plain)

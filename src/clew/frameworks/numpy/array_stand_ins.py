@@ -11,13 +11,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from clew.capture.guards.notes import MISSING, Variable
 from clew.capture.state.containers import CODE, SIMPLE, contents, follows, refill
 from clew.frameworks.numpy.array_proxy import is_traced
+
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.recorder import NumpyRecorder
 
 _DEPTH = 5
 """How many containers and objects deep arrays are looked for."""
@@ -26,7 +29,7 @@ _DEPTH = 5
 class Places:
     """The places of one run in which stand-ins are."""
 
-    def __init__(self, recorder: Any, depth: int = _DEPTH) -> None:
+    def __init__(self, recorder: NumpyRecorder, depth: int = _DEPTH) -> None:
         self.recorder = recorder
         self.depth = depth
         self._seen: dict[int, Any] = {}

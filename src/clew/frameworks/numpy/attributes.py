@@ -11,7 +11,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -21,6 +21,9 @@ from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.numpy.ranks_and_dtypes import Reliance
 from clew.ir.arguments import leaves
 from clew.ir.effects import pure
+
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.recorder import NumpyRecorder
 
 _SIZES = frozenset("shape size nbytes strides".split())
 _VIEWS = frozenset("T mT real imag".split())
@@ -48,7 +51,7 @@ def check_followed(value: Any) -> None:
         )
 
 
-def check_arguments(recorder: Any, nest: Any, written: Iterable[Any]) -> None:
+def check_arguments(recorder: NumpyRecorder, nest: Any, written: Iterable[Any]) -> None:
     """Raise if a call is given what a node cannot hold, or writes where nobody looks."""
     for array in written:
         if type(array) is not TracedArray or array.recorder is not recorder:
@@ -70,7 +73,7 @@ def check_method(name: str) -> None:
         raise cannot_follow(f"the method {name} of an array")
 
 
-def attribute(recorder: Any, traced: Any, name: str) -> Any:
+def attribute(recorder: NumpyRecorder, traced: Any, name: str) -> Any:
     """An attribute of what a stand-in stands for."""
     plain = traced.plain
     if not recorder.open:  # it was left somewhere, and is what it was
@@ -104,7 +107,7 @@ def _call_method(traced: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     return traced.recorder.method(traced, name, args, kwargs)
 
 
-def set_attribute(recorder: Any, array: Any, name: str, value: Any) -> None:
+def set_attribute(recorder: NumpyRecorder, array: Any, name: str, value: Any) -> None:
     """Writing through a view is a write; another shape or dtype for an array itself is refused."""
     recorder.check_used()
     recorder.rely(Reliance.DTYPE)
@@ -112,7 +115,7 @@ def set_attribute(recorder: Any, array: Any, name: str, value: Any) -> None:
         if not hasattr(array.plain, name):
             setattr(array.plain, name, recorder.concrete(value))  # which raises the error that the program would get
         raise cannot_follow(f"setting {name} of an array")
-    recorder._record("call_function", setattr, setattr, (array, name, value), {}, written=(array,))
+    recorder.record("call_function", setattr, (array, name, value), {}, written=(array,))
 
 
 class Flags:
@@ -160,11 +163,11 @@ class Flat:
         self._array = array
 
     def __getitem__(self, key: Any) -> Any:
-        return self._array.recorder._record("call_function", flat_item, flat_item, (self._array, key), {})
+        return self._array.recorder.record("call_function", flat_item, (self._array, key), {})
 
     def __setitem__(self, key: Any, value: Any) -> None:
         arguments = (self._array, key, value)
-        self._array.recorder._record("call_function", set_flat_item, set_flat_item, arguments, {}, (self._array,))
+        self._array.recorder.record("call_function", set_flat_item, arguments, {}, (self._array,))
 
     def __len__(self) -> int:
         return operator.index(self._array.size)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -23,6 +23,9 @@ from clew.ir.arguments import leaves
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect
 
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.recorder import NumpyRecorder
+
 
 def install(patches: Patches, current: Callable[[], Any], functions: Iterable[Any], kinds: Iterable[type]) -> None:
     """Let cached functions that the program names be called past their caches."""
@@ -34,7 +37,7 @@ def install(patches: Patches, current: Callable[[], Any], functions: Iterable[An
     cached.install(patches, how, functions, kinds)
 
 
-def past(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def past(recorder: NumpyRecorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function past its cache."""
     hash(recorder.concrete((args, tuple(kwargs.values()))))  # an array among them is an error of the program's own
     last = recorder.graph._root._prev

@@ -15,7 +15,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy
 
@@ -27,7 +27,10 @@ from clew.frameworks.numpy.number_functions import BUILTINS
 from clew.frameworks.numpy.opaque_calls import is_one_call
 from clew.ir.arguments import leaves
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.recorder import NumpyRecorder
+
+Current: TypeAlias = "Callable[[], NumpyRecorder | None]"
 _LEFT_OUT = ("numpy.random", "numpy.testing", "numpy.ma", "numpy.typing", "numpy.ctypeslib", "numpy.exceptions")
 _PLAIN = frozenset(
     "seterr geterr seterrcall geterrcall setbufsize getbufsize set_printoptions get_printoptions printoptions isscalar "
@@ -201,7 +204,7 @@ def _recording(original: Any, current: Current) -> Callable[..., Any]:
     return site
 
 
-def _whole(recorder: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _whole(recorder: NumpyRecorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of another package: one call, if arrays go in or come out and nobody looks into that package."""
     if recorder.looks_into(function, args, kwargs):
         return function(*args, **kwargs)

@@ -56,6 +56,8 @@ _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_nump
 class Run(ExampleRun):
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
+    recorder: NumpyRecorder
+
     def __init__(
         self,
         fn: Any,
@@ -77,7 +79,7 @@ class Run(ExampleRun):
         recorder.rollback, recorder.places, recorder.streams = self.rollback, self.places, self.streams
         self._follow_control_flow(NumpySupport(recorder), programs)
         codes = [function.__code__ for function in self.surroundings.functions]
-        recorder.compares_objects = self._keep_identities(codes)
+        self._keep_identities(codes)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
@@ -176,7 +178,7 @@ class Run(ExampleRun):
     def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
         self.recorder.running = True
-        self.recorder.caller = id(user_frame(1))
+        self.recorder.code.caller = id(user_frame(1))
         try:
             args = [constructors.standing(value) for value in given[0]]
             return self.fn(*args, **{name: constructors.standing(value) for name, value in given[1].items()})
@@ -244,7 +246,7 @@ class Run(ExampleRun):
     def _reliance(self, runs: list[Run]) -> Reliance:
         """What the program could see of the dtypes and ranks of arrays."""
         recorders = [run.recorder for run in runs]
-        executed = self.recorder.executed.values()
+        executed = self.recorder.code.executed.values()
         codes = {*executed, *(function.__code__ for function in self.surroundings.ran(executed))}
         has_numbers = any(recorder.made_numbers for recorder in recorders)
         sees_all = any(may_catch(code) or (has_numbers and may_see_classes(code)) for code in codes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 
@@ -21,7 +21,10 @@ from clew.ir.arguments import leaves
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.recorder import NumpyRecorder
+
+Current: TypeAlias = "Callable[[], NumpyRecorder | None]"
 _NAMES = {
     numpy: "arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray bartlett blackman "
     "broadcast_shapes diag_indices empty eye frombuffer fromfile fromfunction fromiter fromregex fromstring full "
@@ -172,9 +175,9 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
         recorder = current()
         if recorder is not None:
             options = recorder.argument(_options(self))
-            node = recorder._create("call_function", numpy.errstate, (), options, never_fails=True)
+            node = recorder.create_node("call_function", numpy.errstate, (), options, never_fails=True)
             recorder.errstates.append((self, node))
-            recorder._create("call_method", "__enter__", (node,), {}, never_fails=True)
+            recorder.create_node("call_method", "__enter__", (node,), {}, never_fails=True)
         result = original(self)
         if recorder is not None:
             recorder.errors = numpy.geterr()
@@ -187,9 +190,9 @@ def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., An
     def __exit__(self: Any, *error: Any) -> Any:
         recorder = current()
         entered: list[tuple[Any, Node]] = [] if recorder is None else recorder.errstates
-        if entered and entered[-1][0] is self:
+        if recorder is not None and entered and entered[-1][0] is self:
             node = entered.pop()[1]
-            recorder._create("call_method", "__exit__", (node, None, None, None), {}, never_fails=True)
+            recorder.create_node("call_method", "__exit__", (node, None, None, None), {}, never_fails=True)
         result = original(self, *error)
         if recorder is not None:
             recorder.errors = numpy.geterr()

@@ -51,16 +51,16 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
     def write(self, after: Node, owners: list[Any], reliance: Reliance) -> None:
         """Put the guards behind the node ``after``; ``owners`` are the objects behind the program, ``reliance`` is what
         it has seen of ranks and dtypes."""
-        ran = self.surroundings.ran(self.recorder.executed.values())
+        ran = self.surroundings.ran(self.recorder.code.executed.values())
         with self.graph.inserting_before(after._next):
             for value, place in self.nests.arrays:
                 array_guards(self.graph, value, self.recorder.resolve(place), reliance)
             self.recorder.outside_reads.write(self.graph)
             self._same_objects()
-            if self.recorder.compares_objects:
+            if self.recorder.identity.of_objects:
                 self._different_objects()
             if self.watches_variables:
-                self.variables.write(self.recorder.executed.values())
+                self.variables.write(self.recorder.code.executed.values())
                 self._classes(ran)
                 self._owners(owners, ran)
 

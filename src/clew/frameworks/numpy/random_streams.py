@@ -8,12 +8,11 @@ used where it is. A draw by any other means moves a stream without a node: it is
 from __future__ import annotations
 
 import functools
-import operator
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 
@@ -23,7 +22,10 @@ from clew.frameworks.numpy.array_proxy import Traced
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.types import ObjectType
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.recorder import ArrayRollback, NumpyRecorder
+
+Current: TypeAlias = "Callable[[], NumpyRecorder | None]"
 _getstate = random.Random.getstate  # as it is outside of captures
 _LEGACY = [name for name in dir(numpy.random) if callable(getattr(numpy.random, name)) and name[0].islower()]
 _UNSEEN = frozenset(
@@ -38,7 +40,7 @@ DRAWING = tuple(name for name in _LEGACY if name not in _UNSEEN)
 class Streams:
     """The streams during one capture: where they stand after the last recorded draw."""
 
-    def __init__(self, rollback: Any, recorder: Any) -> None:
+    def __init__(self, rollback: ArrayRollback, recorder: NumpyRecorder) -> None:
         self.rollback = rollback
         self.recorder = recorder
         self.expected = self._states()
@@ -66,12 +68,12 @@ class Streams:
         if known:
             self.expected = self._states()
 
-    def record(self, recorder: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a draw of Python's and record it."""
         with self.followed():
-            return recorder.call(target, args, kwargs)
+            return self.recorder.call(target, args, kwargs)
 
-    def stand_in(self, recorder: Any, stream: Any, place: Any) -> Any:
+    def stand_in(self, recorder: NumpyRecorder, stream: Any, place: Any) -> Any:
         """The stand-in of a generator from outside."""
         self.rollback.watch_stream(stream)
         self.followed_ones.append(stream)
@@ -94,7 +96,7 @@ class TracedStream(Traced):
         recorder = self.recorder
         recorder.check_used()
         written = args[:1] if name == "shuffle" else ()
-        return recorder._record("call_method", name, operator.methodcaller, (self, *args), kwargs, written)
+        return recorder.record("call_method", name, (self, *args), kwargs, written)
 
     def __hash__(self) -> int:
         return id(self)
@@ -109,7 +111,7 @@ class TracedStream(Traced):
         return True
 
 
-def _stand_in(stream: Any, place: Any, recorder: Any) -> TracedStream:
+def _stand_in(stream: Any, place: Any, recorder: NumpyRecorder) -> TracedStream:
     made: Any = object.__new__(TracedStream)
     made.plain, made.place, made.recorder = stream, place, recorder
     return made
@@ -176,7 +178,7 @@ class _Maker:
         return isinstance(value, self._original)
 
 
-def make_stream(recorder: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def make_stream(recorder: NumpyRecorder, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A generator that the program makes of a seed, by this class or function."""
     given = [value for value in (*args, *kwargs.values()) if value is not None]
     if not given:
@@ -186,7 +188,7 @@ def make_stream(recorder: Any, original: Any, args: tuple[Any, ...], kwargs: dic
     node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
     if isinstance(given[0], (numpy.random.BitGenerator, numpy.random.SeedSequence)):
         raise cannot_follow("a generator over a bit generator that the program made")
-    value = recorder._perform(original, original, args, kwargs)
+    value = recorder.perform(original, args, kwargs)
     node = recorder.create(original, node_args, node_kwargs, is_result=True)
     object.__setattr__(node, "value_type", ObjectType(f"numpy.random.{type(value).__name__}"))
     recorder.streams.known.append(value)

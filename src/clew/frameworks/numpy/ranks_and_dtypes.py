@@ -10,7 +10,7 @@ import enum
 import operator
 from collections.abc import Callable
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -21,6 +21,9 @@ from clew.ir.arguments import bodies_of, leaves
 from clew.ir.effects import pure
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
+
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.recorder import NumpyRecorder
 
 VARYING_KINDS = frozenset(
     "eig eigvals roots poly real_if_close apply_along_axis apply_over_axes piecewise fromfunction load loadtxt "
@@ -69,7 +72,7 @@ def varies(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return not isinstance(target, str) and callable(target) and target in _COMPLEX_WHERE_NEEDED
 
 
-def is_data(node: Node, recorder: Any) -> bool:
+def is_data(node: Node, recorder: NumpyRecorder) -> bool:
     """Whether a value comes from what arrays hold, or changes in a loop, not from shapes, dtypes and numbers given."""
     waiting, seen = [node], set()
     while waiting:
@@ -115,7 +118,7 @@ _SELECTING = frozenset(
 _OF_SHAPES = frozenset({"shape", "size", "nbytes", "strides", "flags"})
 
 
-def guard_kind(recorder: Any, value: Any, place: Any) -> None:
+def guard_kind(recorder: NumpyRecorder, value: Any, place: Any) -> None:
     """Guard what kind of value a call gave, and of what its parts are."""
     if isinstance(value, tuple):
         recorder.guard(recorder.create(len, (recorder.resolve(place),)), len(value))

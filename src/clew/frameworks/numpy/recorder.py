@@ -5,18 +5,18 @@ from __future__ import annotations
 import operator
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy
 
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.python.caches import CachedResults, refusal
-from clew.capture.recording.folding import Folding
+from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import Collected
-from clew.capture.recording.opaque_calls import CannotFollow, Territory, WholeCall, changed_one, copies_of
+from clew.capture.recording.opaque_calls import CannotFollow, WholeCall, changed_one, copies_of
 from clew.capture.recording.operators import Form
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.errors import CaptureError
@@ -36,6 +36,10 @@ from clew.frameworks.numpy.ranks_and_dtypes import DATA_BOOLS, Reliance, guard_k
 from clew.frameworks.numpy.types import array_type
 from clew.ir.arguments import leaves
 from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.array_stand_ins import Places
+    from clew.frameworks.numpy.random_streams import Streams
 
 FORMS = {
     "add": Form(operator.add), "subtract": Form(operator.sub), "multiply": Form(operator.mul),
@@ -58,8 +62,28 @@ _MOST_KEPT = 1 << 20
 _asarray = numpy.asarray  # by its own name, because a recorder stands in its place during a capture
 
 
-class NumpyRecorder(Recorder):
+class ArrayRollback(Protocol):
+    """What puts arrays and generators back after a run."""
+
+    def watch(self, array: Any) -> None:
+        """Remember an array that the program did not make."""
+
+    def watch_stream(self, stream: Any) -> None:
+        """Remember where a generator of random numbers stands."""
+
+    def save(self, array: Any) -> None:
+        """An array is about to be written to: what it holds is kept."""
+
+    def comparing(self) -> AbstractContextManager[None]:
+        """Keep copies of what is written to inside, by whatever means."""
+
+
+class NumpyRecorder(ExampleRecorder):
     """A recorder of NumPy's calls."""
+
+    streams: Streams
+    rollback: ArrayRollback
+    places: Places
 
     reliance = Reliance.NOTHING
     """What of the ranks and dtypes of arrays the program may have seen."""
@@ -70,19 +94,7 @@ class NumpyRecorder(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folding = Folding(caches=True, bakes=False)
-        self.surroundings: Any = None
-        self.state: Any = None
-        self.rollback: Any = None
-        self.places: Any = None
-        self.streams: Any = None
-        self.compares_objects = False
-        self.finishing = False
-        self.refuses_opaque = False
-        self.depth = 0
-        self.territories: dict[Any, Territory] = {}
         self.standing: dict[int, tuple[Any, Any]] = {}
-        self.raised: Exception | None = None
         self.errors = numpy.geterr()
         self.errstates: list[tuple[Any, Node]] = []
         self._thread = threading.get_ident()
@@ -191,7 +203,7 @@ class NumpyRecorder(Recorder):
             self._memory[id(owner)] = owner
         self.made_numbers = self.made_numbers or isinstance(value, numpy.generic)
         number = stand_in(value, place, self, self.class_for(value))
-        return bool(number) if type(value) is bool and self.plain_truths and self.open else number
+        return bool(number) if type(value) is bool and self.identity.of_truths and self.open else number
 
     def class_for(self, value: Any) -> Any:
         """The class of the stand-in of a value; None for the usual one."""
@@ -215,24 +227,24 @@ class NumpyRecorder(Recorder):
     def operate(self, function: Callable[..., Any], *values: Any) -> Any:
         """Apply an operator and record it."""
         self.check_used()
-        return self._record("call_function", function, function, values, {})
+        return self.record("call_function", function, values, {})
 
     def update(self, function: Callable[..., Any], array: TracedArray, other: Any) -> Any:
         """An operator that writes to its left operand, which it gives back."""
         self.check_used()
-        self._record("call_function", function, function, (array, other), {}, written=(array,))
+        self.record("call_function", function, (array, other), {}, written=(array,))
         return array
 
     def item(self, array: Any, key: Any) -> Any:
         """An item or a view of an array."""
         self.check_used()
         self.takes_by_arrays = self.takes_by_arrays or type(key) is TracedArray
-        return self._record("call_function", operator.getitem, operator.getitem, (array, key), {})
+        return self.record("call_function", operator.getitem, (array, key), {})
 
     def set_item(self, array: Any, key: Any, value: Any) -> None:
         """Write to items of an array."""
         self.check_used()
-        self._record("call_function", operator.setitem, operator.setitem, (array, key, value), {}, written=(array,))
+        self.record("call_function", operator.setitem, (array, key, value), {}, written=(array,))
 
     # ---- calls ---------------------------------------------------------------------------------------------------
 
@@ -245,7 +257,7 @@ class NumpyRecorder(Recorder):
         function = ufunc if method == "__call__" else getattr(ufunc, method)
         written = inputs[:1] if method == "at" else ()
         form = FORMS.get(ufunc.__name__) if method == "__call__" and not kwargs else None
-        return self._record("call_function", function, function, inputs, kwargs, written, form)
+        return self.record("call_function", function, inputs, kwargs, written, form)
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function of NumPy's."""
@@ -260,7 +272,7 @@ class NumpyRecorder(Recorder):
             args, kwargs = self._settled(args), self._settled(kwargs)
         place = FIRST_WRITTEN.get(name)
         written = args[:1] if place is not None and place(kwargs) else ()
-        return self._record("call_function", function, function, args, kwargs, written)
+        return self.record("call_function", function, args, kwargs, written)
 
     def site(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that stands in the program itself: of constants alone it is recorded if it makes an array."""
@@ -289,7 +301,7 @@ class NumpyRecorder(Recorder):
         args, kwargs = self._settled(args), self._settled(kwargs)
         place = WRITING_METHODS.get(name)
         written = (array,) if place is not None and place(kwargs) else ()
-        return self._record("call_method", name, operator.methodcaller, (array, *args), kwargs, written)
+        return self.record("call_method", name, (array, *args), kwargs, written)
 
     def _settled(self, nest: Any) -> Any:
         """Flags decide what a call gives, so a traced one is relied on."""
@@ -297,18 +309,17 @@ class NumpyRecorder(Recorder):
             return {key: bool(value) if type(value) is TracedBool else value for key, value in nest.items()}
         return tuple(bool(value) if type(value) is TracedBool else value for value in nest)
 
-    def _record(
+    def record(
         self,
         op: str,
         target: Any,
-        call: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         written: Iterable[Any] = (),
         form: Form | None = None,
     ) -> Any:
         if not self.open:
-            return self._perform(target, call, args, kwargs)
+            return self.perform(target, args, kwargs)
         outs = kwargs.get("out")
         written = [*written, *(part for part in (outs if isinstance(outs, tuple) else (outs,)) if part is not None)]
         attributes.check_arguments(self, (args, kwargs), written)
@@ -321,8 +332,8 @@ class NumpyRecorder(Recorder):
             self.rollback.save(array.plain)
             self.folding.spoil(self.resolve(array.place))
         only_computes = not written and border is None and computes(target, args, kwargs)
-        value = self._perform(target, call, args, kwargs, (node_args, node_kwargs) if only_computes else None)
-        node = self._create(op, target, node_args, node_kwargs, is_result=True, form=form)
+        value = self.perform(target, args, kwargs, (node_args, node_kwargs) if only_computes else None)
+        node = self.create_node(op, target, node_args, node_kwargs, is_result=True, form=form)
         if border is not None:
             border.end()
         if not written and not self.bodies.open and self.folding.is_constant(node):
@@ -360,7 +371,7 @@ class NumpyRecorder(Recorder):
             for array in written:
                 if array.plain is value:
                     return array
-            for array in args if self.compares_objects else ():
+            for array in args if self.identity.of_objects else ():
                 if is_traced(array) and isinstance(array.plain, numpy.ndarray):
                     same = self.create(operator.is_, (node, self.argument(array)))
                     self.guard(same, array.plain is value)
@@ -385,40 +396,33 @@ class NumpyRecorder(Recorder):
         plain_args, plain_kwargs = self.concrete((args, kwargs))
         containers = copies_of((plain_args, plain_kwargs))
         with self.streams.followed(), self.places.suspended():
-            value = self._perform(target, target, plain_args, plain_kwargs)
+            value = self.perform(target, plain_args, plain_kwargs)
         changed = changed_one(containers)
         if changed:
             raise cannot_follow(f"a {changed} that {target.__qualname__}, one call of the graph, is given and changes,")
-        node = self._create("call_function", target, node_args, node_kwargs, is_result=True)
+        node = self.create_node("call_function", target, node_args, node_kwargs, is_result=True)
         border.end()
         node.meta["opaque"] = opaque
         guard_kind(self, value, node)
         return self._given_back(value, node, args, [])
 
-    def _perform(
-        self, target: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], nodes: Any = None
+    def perform(
+        self, target: Callable[..., Any] | str, args: tuple[Any, ...], kwargs: dict[str, Any], nodes: Any = None
     ) -> Any:
-        """Make the call on plain values; an error is the user's. A program that catches it can be captured if the call,
-        whose arguments are these ``nodes``, only computes."""
+        """Make the call of a function, or of the method of this name, on plain values; an error is the user's. A
+        program that catches it can be captured if the call, whose arguments are these ``nodes``, only computes."""
         args, kwargs = self.concrete(args), self.concrete(kwargs) if kwargs else {}
         with self.paused():
             try:
-                return getattr(args[0], target)(*args[1:], **kwargs) if call is _METHOD else call(*args, **kwargs)
+                if isinstance(target, str):
+                    return getattr(args[0], target)(*args[1:], **kwargs)
+                return target(*args, **kwargs)
             except CannotFollow:
                 raise
             except Exception as error:
                 self.note_failure(error, None if nodes is None else target, *(nodes or ()))
                 self.raised = error
                 raise
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """What happens inside is one recorded call, and is not recorded again."""
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
 
     # ---- where values leave --------------------------------------------------------------------------------------
 
@@ -458,7 +462,7 @@ class NumpyRecorder(Recorder):
         if isinstance(traced, TracedPython):
             self.guard(traced.place, traced.plain)
         else:
-            self.guard(self._create("call_method", "item", (self.argument(traced),), {}), traced.plain.item())
+            self.guard(self.create_node("call_method", "item", (self.argument(traced),), {}), traced.plain.item())
 
     def forced(self, function: Callable[..., Any], traced: Any) -> Any:
         """Python wants a plain number: the capture relies on it from now on."""
@@ -467,7 +471,7 @@ class NumpyRecorder(Recorder):
         self.check_used()
         if not isinstance(traced, (TracedPython, TracedArray)):
             self.rely(Reliance.DTYPE)
-        value = self._perform(function, function, (traced,), {})
+        value = self.perform(function, (traced,), {})
         is_it = isinstance(traced, TracedPython) and type(value) is type(traced.plain)
         self.guard(traced.place if is_it else self.create(function, (self.argument(traced),)), value)
         return value
@@ -477,27 +481,17 @@ class NumpyRecorder(Recorder):
         if not self.open:
             return bool(traced.plain)
         self.check_used()
-        answer = self._perform(bool, bool, (traced,), {})
-        asks_data = self.dynamic or is_data(self.resolve(traced.place), self)
+        answer = self.perform(bool, (traced,), {})
+        asks_data = self.options.dynamic or is_data(self.resolve(traced.place), self)
         return self.truth(traced.place, answer, asks_data, not isinstance(traced, TracedArray))
 
     def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value; if a loop does on a whole number, it may become one of the graph."""
         node = self.resolve(place)
-        known = (node, (type(answer), answer)) in self._guarded
+        known = (node, (type(answer), answer)) in self.guarded
         if type(answer) is int and not known and self.paths is not None and self.open:
-            before_guard(self, self.dynamic or is_data(node, self))
+            before_guard(self, self.options.dynamic or is_data(node, self))
         super().guard(node, answer, why)
-
-    def check_opaque(self, target: Any, why: str) -> None:
-        """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""
-        if self.refuses_opaque:
-            name = getattr(target, "__qualname__", None) or str(target)
-            fixes = ('let it be a call of the graph: opaque="call"',)
-            raise CaptureError(f"{name} would stay one call of the graph", where=where(), why=why, fixes=fixes)
-
-
-_METHOD = operator.methodcaller
 
 
 class _Lazy:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -18,6 +18,9 @@ from clew.errors import CaptureError
 from clew.frameworks.numpy import number_functions
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
 from clew.frameworks.numpy.ranks_and_dtypes import is_data
+
+if TYPE_CHECKING:
+    from clew.frameworks.numpy.recorder import NumpyRecorder
 
 
 def _fingerprint(array: Any) -> int:
@@ -106,7 +109,7 @@ def set_position(stream: Any, state: Any) -> None:
 class Rewinding:
     """Arrays, generators and settings as they are before a piece of the program runs."""
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: NumpyRecorder) -> None:
         self.recorder = recorder
         self._errors, self._errstates = recorder.errors, list(recorder.errstates)
         with recorder.paused():
@@ -129,7 +132,9 @@ class Rewinding:
 class NumpySupport(Support):
     """The support for one run."""
 
-    def __init__(self, recorder: Any) -> None:
+    recorder: NumpyRecorder
+
+    def __init__(self, recorder: NumpyRecorder) -> None:
         self.recorder = recorder
 
     def is_array(self, value: Any) -> bool:
@@ -150,7 +155,9 @@ class NumpySupport(Support):
         if not is_traced(value):
             return isinstance(value, (numpy.ndarray, numpy.generic))
         recorder = self.recorder
-        return value.recorder is recorder and (recorder.dynamic or is_data(recorder.resolve(value.place), recorder))
+        return value.recorder is recorder and (
+            recorder.options.dynamic or is_data(recorder.resolve(value.place), recorder)
+        )
 
     def is_node_of_data(self, node: Any) -> bool:
         """Whether the value of a node depends on what arrays hold, or changes from round to round."""
@@ -170,7 +177,7 @@ class NumpySupport(Support):
 
     def truth(self, value: Any) -> bool:
         """The truth of an array or number in the example; where there is none, the error is the program's."""
-        return bool(self.recorder._perform(bool, bool, (value,), {}))
+        return bool(self.recorder.perform(bool, (value,), {}))
 
     @contextmanager
     def rewinding(self) -> Iterator[None]:

@@ -62,7 +62,7 @@ class TensorRecorder(Recorder):
 
     def variable(self, variable: Any) -> Resource:
         """A variable: the argument that it is, or an attribute of the root."""
-        known = self._nodes.get(id(variable))
+        known = self.nodes.get(id(variable))
         if known is not None and known[0]() is variable:
             return Resource(self.resolve(known[1]), variable)
         return Resource(self.importer.root.path_of(variable, self._name(variable)), variable)

@@ -12,7 +12,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 import torch
@@ -35,7 +35,10 @@ from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.ir.source import is_hidden
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 Place = tuple[Any, str]
 """Where a cached function is found: a dict of globals, a module or a class, and its name there."""
 _MODES = (torch._C._set_grad_enabled, "__enter__", "__exit__")
@@ -192,12 +195,12 @@ def _refusing(cached: Any, original: Callable[..., Any], current: Current) -> Ca
     return ask
 
 
-def _call(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call(recorder: TorchRecorder, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     for holder, name in recorder.surroundings.add(cached.__wrapped__):
         recorder.state.watch_variable(Variable(holder, name))
     info = cached.cache_info()
     if not (info.hits or info.misses or info.currsize):  # single results cannot be taken out of a cache
-        recorder.filled.append(cached)
+        recorder.caches.filled.append(cached)
     if recorder.arrays is not None and _gives_arrays(recorder, cached, args, kwargs):
         return past(recorder.arrays, cached, args, kwargs)
     given = list(_leaves((args, kwargs)))
@@ -231,16 +234,16 @@ def _asked(cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return result
 
 
-def _gives_arrays(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _gives_arrays(recorder: TorchRecorder, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a cached function gives arrays for these arguments."""
     if any(isinstance(leaf, torch.Tensor) for leaf in _leaves((args, kwargs))):
         return False
-    with recorder.paused(), recorder.arrays.places.suspended():
+    with recorder.paused(), recorder.border().places.suspended():
         known = cached(*recorder.concrete(args), **recorder.concrete(kwargs))
     return any(isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in _leaves(known))
 
 
-def _of_numbers(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
+def _of_numbers(recorder: TorchRecorder, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
     """A call that calculates with traced numbers: recorded again, or guarded on the numbers that the cache asks for.
 
     The cache itself never sees a traced number, which would outlive the capture there. The numbers are read before the
@@ -261,13 +264,15 @@ def _of_numbers(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[
     return result
 
 
-def _of_tensors(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]) -> Any:
+def _of_tensors(
+    recorder: TorchRecorder, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[Any]
+) -> Any:
     """A call with tensors among its arguments, which the cache knows by identity, whatever they hold by now."""
     last = recorder.graph._root._prev
     if all(_is_made_here(recorder.known(tensor)) for tensor in tensors):
         result = cached.__wrapped__(*args, **kwargs)
         _check_constant(recorder, cached, last)
-        recorder.frozen += tensors  # asked again after a write, the cache would give what it gave before
+        recorder.caches.frozen += tensors  # asked again after a write, the cache would give what it gave before
     else:
         with recorder.streams.followed():
             why = "its cache remembers tensors by identity"
@@ -283,7 +288,7 @@ def _is_made_here(node: Node | None) -> bool:
     return node.target in (_ALWAYS_NEW if node.op == "call_method" else _NEW_OPERATORS)
 
 
-def _again(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
+def _again(recorder: TorchRecorder, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any], known: Any) -> Any:
     """Run the body of a function whose result the cache has."""
     last = recorder.graph._root._prev
     around = state_behind(cached, (args, kwargs), (torch.Tensor, torch.nn.Module))
@@ -300,12 +305,12 @@ def _again(recorder: Any, cached: Any, args: tuple[Any, ...], kwargs: dict[str, 
     return result
 
 
-def _freeze(recorder: Any, result: Any) -> None:
+def _freeze(recorder: TorchRecorder, result: Any) -> None:
     """A write to what a cache gives would be seen by the next one who asks the cache."""
-    recorder.frozen += [leaf for leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
+    recorder.caches.frozen += [leaf for leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
 
 
-def _check_constant(recorder: Any, cached: Any, last: Any) -> None:
+def _check_constant(recorder: TorchRecorder, cached: Any, last: Any) -> None:
     """What was recorded since the node ``last`` must give the same for the same arguments, always."""
     made: set[Any] = set()
     node = last._next

@@ -121,10 +121,10 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         with self.graph.inserting_before(after._next):
             self._inputs()
             self._gradients()
-            ran = self.surroundings.ran(self.recorder.executed.values())
-            names = self.surroundings.names(self.recorder.executed.values())
+            ran = self.surroundings.ran(self.recorder.code.executed.values())
+            names = self.surroundings.names(self.recorder.code.executed.values())
             if self.watches_variables:
-                self.variables.write(self.recorder.executed.values())
+                self.variables.write(self.recorder.code.executed.values())
                 self._classes(ran, names)
                 self._owners(names)
             self._levels()
@@ -133,7 +133,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             self._trainers(names)
             self._carried_around()
             self._same_objects()
-            if self.recorder.hashed or any(compares_objects(function.__code__) for function in ran):
+            if self.recorder.relied.hashed or any(compares_objects(function.__code__) for function in ran):
                 self._different_objects()
             self._parameters()
             self._arrays_of_modules()
@@ -143,7 +143,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
     def _modes(self, ran: Iterable[FunctionType], entered: Iterable[tuple[str, torch.nn.Module]]) -> None:
         """The parts that the program may have asked for their mode, and whose mode is no data, must be in it."""
         callers = {frame.f_code for frame, _ in traceback.walk_stack(None)}
-        codes = {*self.recorder.executed.values()} - callers | {function.__code__ for function in ran}
+        codes = {*self.recorder.code.executed.values()} - callers | {function.__code__ for function in ran}
         lifted = {entry.slot.key for entry in self.state.entries}
         modes = self.recorder.modes
         fixed = [(path, part) for path, part in entered if (id(vars(part)), MODE) not in lifted and not modes.has(part)]
@@ -153,12 +153,12 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _require(self, node: Node, expected: Any, text: str, fact: str = "") -> None:
         """Guard a value; ``fact`` is what the program asked for: the guard names the line that asked first."""
-        source = self.recorder.relied.get(fact)
+        source = self.recorder.relied.facts.get(fact)
         place = () if source is None else (source.describe(),)
         self.graph.call_function(notes.require, (node, expected, text, *place)).source = source
 
     def _inputs(self) -> None:
-        indices = used_as_indices(self.graph) if "rank" in self.recorder.relied else set()
+        indices = used_as_indices(self.graph) if "rank" in self.recorder.relied.facts else set()
         for tensor, place in self.nests.arrays:
             node = self.recorder.resolve(place)
             if not isinstance(tensor, torch.Tensor) and self.recorder.arrays is not None:
@@ -171,8 +171,8 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             if is_plain:
                 self._carried(tensor, node)
             # A class of its own, such as that of fake tensors, answers for its device without asking torch.
-            relied = {*self.recorder.relied, *(() if type(tensor) in PLAIN_TENSORS else ("device",))}
-            before = self.recorder.undo.facts.get(id(tensor), {})
+            relied = {*self.recorder.relied.facts, *(() if type(tensor) in PLAIN_TENSORS else ("device",))}
+            before = self.recorder.rollback.undo.facts.get(id(tensor), {})
             for fact, name in _FACTS.items():
                 if fact in relied:
                     self._attribute(node, name, before.get(name, getattr(tensor, name)), fact)
@@ -184,7 +184,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _carried(self, tensor: torch.Tensor, node: Node) -> None:
         """Attributes that others have put on a tensor matter if the program asks for them."""
-        before = self.recorder.carriers.before(tensor)
+        before = self.recorder.array_attributes.before(tensor)
         names = self._asked_of(before)
         if names is None or names:
             held = before if names is None else {name: before[name] for name in names if name in before}
@@ -197,8 +197,8 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         """Which of the attributes that a tensor carries, or might, the program asks for; None if it may be any."""
         if self._asking is None:
             codes = {
-                *self.recorder.executed.values(),
-                *map(_code, self.surroundings.ran(self.recorder.executed.values())),
+                *self.recorder.code.executed.values(),
+                *map(_code, self.surroundings.ran(self.recorder.code.executed.values())),
             }
             own = [code for code in codes if "-packages" not in code.co_filename]
             by_text = any(not _BY_TEXT.isdisjoint(code.co_names) for code in own)
@@ -207,19 +207,19 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         anything, by_text, named = self._asking
         if anything:
             return None
-        return sorted(self.recorder.carriers.asked | (held.keys() if by_text else held.keys() & named))
+        return sorted(self.recorder.array_attributes.asked | (held.keys() if by_text else held.keys() & named))
 
     def _gradients(self) -> None:
         """Whether a result requires a gradient depends on the mode as well as on the inputs."""
-        fact = next((fact for fact in ("requires_grad", "is_leaf") if fact in self.recorder.relied), None)
+        fact = next((fact for fact in ("requires_grad", "is_leaf") if fact in self.recorder.relied.facts), None)
         if fact is not None:
-            mode = self.recorder.gradients
+            mode = self.recorder.relied.gradients
             asked = self.graph.call_function(torch.is_grad_enabled)
             self._require(asked, mode, f"torch.is_grad_enabled() is {mode}", fact)
 
     def _levels(self) -> None:
         """What is logged has no node, but a program may ask whether anything would be."""
-        own = [code for code in self.recorder.executed.values() if "-packages" not in code.co_filename]
+        own = [code for code in self.recorder.code.executed.values() if "-packages" not in code.co_filename]
         if all(_ASKING.isdisjoint(code.co_names) for code in own):
             return
         for _, name, logger in self.surroundings.variables(own):
@@ -235,7 +235,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         """Constants that were computed in the capture hold while what they came from is the same."""
         with self.graph.inserting_before(after._next):
             for path in sorted(sources):
-                held = self.recorder.constants[path]
+                held = self.recorder.attributes.constants[path]
                 (self._same_values if isinstance(held, torch.Tensor) else self._same_items)(path, held)
             self._require(self.graph.call_function(defaults), defaults(), "the defaults of torch are what they were")
 
@@ -285,7 +285,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
     def _modules_around(self, names: frozenset[str]) -> None:
         """A program may use modules that are no parts of it: their mode, their settings, and the parameters that it
         read must still be theirs."""
-        around = self.surroundings.used(_is_module, self.recorder.executed.values())
+        around = self.surroundings.used(_is_module, self.recorder.code.executed.values())
         hidden = [module for module in self.state.hidden_ends() if isinstance(module, torch.nn.Module)]
         if not around and not hidden:
             return
@@ -325,7 +325,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
     def _carried_around(self) -> None:
         """Tensors around the program carried attributes, or none, and a program that may ask for them has seen that."""
         for name, tensor in self.surroundings.held(is_plain_tensor):
-            before = self.recorder.carriers.before(tensor)
+            before = self.recorder.array_attributes.before(tensor)
             asked = self._asked_of(before)
             if asked is None or asked or vars(tensor) != before:
                 node = self.graph.call_function(attributes_on, (Carrier(tensor),))
@@ -350,7 +350,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             for path, part in module.named_modules()
             for key, value in tensors_in(part)
         }
-        for constant, value in self.recorder.constants.items():
+        for constant, value in self.recorder.attributes.constants.items():
             path = held.get(id(value))
             if path is not None:
                 now = self.graph.call_function(attribute_at, (module, path))
@@ -369,7 +369,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _parameters(self) -> None:
         """Where dtypes or devices were asked for, those of the module count too: one of each kind stands for all."""
-        wanted = [name for name in ("dtype", "device", "number_kind") if name in self.recorder.relied]
+        wanted = [name for name in ("dtype", "device", "number_kind") if name in self.recorder.relied.facts]
         seen: set[tuple[Any, Any]] = set()
         for path, part in all_places(self.module) if self.module is not None and wanted else ():
             for key, parameter in part._parameters.items():
@@ -391,7 +391,11 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _arrays_of_modules(self) -> None:
         """Arrays that modules of the program hold, and that it used, must still be theirs."""
-        used = {id(value): value for value in self.recorder.constants.values() if isinstance(value, numpy.ndarray)}
+        used = {
+            id(value): value
+            for value in self.recorder.attributes.constants.values()
+            if isinstance(value, numpy.ndarray)
+        }
         for path, part in all_places(self.module) if used and self.module is not None else ():
             for name, value in vars(part).items():
                 if name not in OWN and used.get(id(value), used) is value:

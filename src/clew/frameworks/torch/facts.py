@@ -17,7 +17,7 @@ import sysconfig
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -26,7 +26,7 @@ from clew.capture.bytecode.statements import is_for_errors, is_only_shown
 from clew.capture.bytecode.try_blocks import ARITHMETIC
 from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
-from clew.capture.recording.recorder import Pending, Recorder, Scalar
+from clew.capture.recording.recorder import Pending, Scalar
 from clew.capture.state.reachable import compares_objects
 from clew.frameworks.torch.scalars import traced
 from clew.ir.arguments import all_nodes, bodies_of, leaves
@@ -35,29 +35,33 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import user_frame
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
-def fact(value: Any, place: Node | Pending, recorder: Any) -> Any:
+def fact(value: Any, place: Node | Pending, recorder: TorchRecorder) -> Any:
     """What the program gets for a dtype, device, layout or text that a node gives: a stand-in if there is one for its
     class. What follows from literals alone is the same at each call, and is given as it is."""
     if isinstance(place, Node) and not place._inputs:
         return value
     kind = KINDS.get(type(value))
-    if kind is None or recorder.plain_facts:
+    if kind is None or recorder.fact_proxies.are_plain:
         recorder.guard(place, value)
         return value
-    recorder.gave_facts = True
+    recorder.fact_proxies.were_given = True
     return kind(value, place, recorder)
 
 
 class Fact(Scalar):
     """A plain value that stands for a node: ``plain`` is its value in the example."""
 
+    recorder: TorchRecorder
     spoofed: type
     __class__ = property(lambda self: self.spoofed)  # type: ignore[assignment, misc]
 
-    def __init__(self, plain: Any, place: Node | Pending, recorder: Recorder) -> None:
+    def __init__(self, plain: Any, place: Node | Pending, recorder: TorchRecorder) -> None:
         self.plain, self.place, self.recorder = plain, place, recorder
 
     @classmethod
@@ -79,7 +83,7 @@ class Fact(Scalar):
 
     def __hash__(self) -> int:
         if self.recorder.running:
-            self.recorder.before_hash(sys._getframe(1))
+            self.recorder.caches.before_hash(sys._getframe(1))
         return hash(self.plain if self.recorder.finishing else self.force())
 
     def __repr__(self) -> str:
@@ -182,7 +186,7 @@ def _relied(value: Any) -> Any:
     return found[0].recorder.concrete(value) if found else value
 
 
-def _of(recorder: Any, value: Any, place: Node) -> Any:
+def _of(recorder: TorchRecorder, value: Any, place: Node) -> Any:
     """What the program gets for a part of a fact."""
     if type(value) in (bool, int, float):
         return traced(value, place, recorder)
@@ -197,7 +201,7 @@ def _call_method(owner: Fact, name: str, *args: Any, **kwargs: Any) -> Any:
         owner.force()
         return value
     given = (recorder.resolve(owner.place), *recorder.argument(args))
-    return _of(recorder, value, recorder._create("call_method", name, given, recorder.argument(kwargs)))
+    return _of(recorder, value, recorder.create_node("call_method", name, given, recorder.argument(kwargs)))
 
 
 def _compared(function: Callable[[Any, Any], Any], one: Fact, other: Any) -> Any:
@@ -208,7 +212,7 @@ def _compared(function: Callable[[Any, Any], Any], one: Fact, other: Any) -> Any
     return _computed(one.recorder, function, one, other)
 
 
-def _computed(recorder: Any, function: Callable[..., Any], *values: Any) -> Any:
+def _computed(recorder: TorchRecorder, function: Callable[..., Any], *values: Any) -> Any:
     result = function(*recorder.concrete(values))
     if not recorder.open:
         return result
@@ -221,7 +225,7 @@ def _is_told(one: Fact) -> None:
     if is_only_shown(frame, recorder.paths is None):
         return
     if is_for_errors(frame):
-        recorder.told.append((one.place, one.plain))
+        recorder.error_notes.told.append((one.place, one.plain))
     else:
         one.force()
 
@@ -229,7 +233,7 @@ def _is_told(one: Fact) -> None:
 # ---- what the program asks of a tensor -------------------------------------------------------------------------------
 
 
-def read(recorder: Any, tensor: Any, name: str, func: Any) -> Any:
+def read(recorder: TorchRecorder, tensor: Any, name: str, func: Any) -> Any:
     """A property of a tensor that programs branch on: read by a node, and guarded if the program relies on it."""
     return recorder.once(tensor, name, lambda place: _of(recorder, func(tensor), recorder.resolve(place)))
 

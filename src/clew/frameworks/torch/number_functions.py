@@ -15,7 +15,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -30,7 +30,10 @@ from clew.frameworks.numpy.array_proxy import Traced
 from clew.frameworks.torch.numpy_bridge.packages import called_at
 from clew.frameworks.torch.scalars import TracedBool, TracedFloat, TracedInt, compute, traced
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 _NAMES = (
     "sqrt exp log log2 log10 log1p expm1 pow sin cos tan asin acos atan atan2 sinh cosh tanh fmod fabs copysign hypot "
@@ -274,7 +277,7 @@ def _truth(current: Current) -> Callable[..., Any]:
 
     def truth(*args: Any) -> Any:
         recorder = current()
-        if len(args) != 1 or recorder is None or recorder.paths is None or recorder.needs_identity:
+        if len(args) != 1 or recorder is None or recorder.paths is None or recorder.identity.is_asked:
             return bool(*args)
         value = args[0]
         if isinstance(value, torch.Tensor):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 import numpy
@@ -20,11 +20,10 @@ from torch.overrides import TorchFunctionMode
 from clew.capture.control_flow.body_recorder import Abandon
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.guards.sizes import Size, compare
-from clew.capture.recording.folding import Folding
+from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import Collected, Parts
-from clew.capture.recording.opaque_calls import CannotFollow, Territory, Unseen
-from clew.capture.recording.recorder import Pending, Recorder, Scalar
-from clew.errors import CaptureError
+from clew.capture.recording.opaque_calls import CannotFollow, Unseen
+from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.numpy.array_proxy import Traced
 from clew.frameworks.torch import facts
 from clew.frameworks.torch.calls import fast_path, iterators, tensor_mutation
@@ -50,6 +49,8 @@ from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.modules.optimizers import Trainers
 from clew.frameworks.torch.modules.training_mode import Modes
 from clew.frameworks.torch.numpy_bridge.arrays import OF_NUMPY, ArrayRecorder, is_followed
+from clew.frameworks.torch.numpy_bridge.library_builtins import MetFunctions
+from clew.frameworks.torch.numpy_bridge.packages import Packages
 from clew.frameworks.torch.numpy_bridge.random_streams import Generators, Streams
 from clew.frameworks.torch.refusals import not_followed, refusal, where
 from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, is_of_modes, traced
@@ -57,6 +58,7 @@ from clew.frameworks.torch.sizes.rank_free import is_only_repeated, names_each_d
 from clew.frameworks.torch.sizes.sizes import Sizes
 from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.types import tensor_type
+from clew.frameworks.torch.undo.rollback import Rollback
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
@@ -70,7 +72,7 @@ MAY_GIVE_BACK = frozenset(
 """Functions that give back the very tensor that they are given, if nothing is left to be done to it."""
 
 
-def given_back(recorder: Any, value: torch.Tensor, node: Any, args: tuple[Any, ...]) -> Any:
+def given_back(recorder: TorchRecorder, value: torch.Tensor, node: Any, args: tuple[Any, ...]) -> Any:
     """In a program that asks which object a tensor is: the argument that a call gave back, guarded as such; None
     if it gave back none."""
     name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
@@ -82,7 +84,7 @@ def given_back(recorder: Any, value: torch.Tensor, node: Any, args: tuple[Any, .
     return found
 
 
-def ask_history(recorder: Any, tensor: Any, name: str, func: Any) -> Any:
+def ask_history(recorder: TorchRecorder, tensor: Any, name: str, func: Any) -> Any:
     """Whether a tensor has a gradient follows from the inputs, unless parameters have a part in it."""
     recorder.rely("requires_grad")
     answer = func(tensor)
@@ -91,7 +93,7 @@ def ask_history(recorder: Any, tensor: Any, name: str, func: Any) -> Any:
     return answer
 
 
-def _is_of_parameters(recorder: Any, tensor: Any) -> bool:
+def _is_of_parameters(recorder: TorchRecorder, tensor: Any) -> bool:
     """Whether a tensor is one of the program's surroundings, or was computed from such."""
     waiting, seen = [recorder.node_of(tensor)], set()
     while waiting:
@@ -134,77 +136,113 @@ def is_small(tensor: Any) -> bool:
 _MOST_COMPARED = 1 << 14
 
 
+def _nothing(frame: FrameType) -> None:
+    """Nobody wants to know of it."""
+
+
 def share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Whether a write to one tensor may be seen in the other."""
     return bool(torch._C._is_alias_of(left, right))  # type: ignore[attr-defined]
 
 
-class TorchRecorder(Recorder):
+class ReliedFacts:
+    """What of the inputs, and of the mode of gradients, the program has seen: it is checked where a call enters."""
+
+    __slots__ = ("facts", "gradients", "hashed")
+
+    def __init__(self) -> None:
+        self.facts: dict[str, SourceLine | None] = {}
+        self.gradients = torch.is_grad_enabled()
+        self.hashed = False  # whether tensors were keys
+
+
+class FactProxies:
+    """Whether proxies stand for dtypes and devices, and whether the program has got any."""
+
+    are_plain = False  # given as they are, and guarded where they are read
+    were_given = False
+
+
+class CacheUse:
+    """Functions with a cache that the program calls."""
+
+    __slots__ = ("before_hash", "filled", "frozen")
+
+    def __init__(self) -> None:
+        self.filled: list[Any] = []  # caches that were empty before the program called them
+        self.frozen: list[torch.Tensor] = []  # tensors that caches hold, which must not be written to
+        self.before_hash: Callable[[FrameType], None] = _nothing
+
+
+class Managers:
+    """Context managers of torch, by their identity."""
+
+    __slots__ = ("entered", "made")
+
+    def __init__(self) -> None:
+        self.entered: dict[int, tuple[Any, list[Node]]] = {}
+        self.made: dict[int, tuple[Any, tuple[Any, Any]]] = {}  # with what the graph gives to those made of proxies
+
+
+class Properties:
+    """What the program has read of tensors, each property made once."""
+
+    __slots__ = ("mixed_at", "read", "reshapes_inside", "shapes")
+
+    def __init__(self) -> None:
+        self.read: dict[tuple[int, str, str], tuple[Any, Any]] = {}
+        self.shapes: list[tuple[Node, Any]] = []
+        self.reshapes_inside = False
+        """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
+        self.mixed_at: Any = None
+        """The branch after which it depends on the way whether a tensor requires a gradient."""
+
+
+class NumpyUse:
+    """What a torch program may do with NumPy, and which packages do it."""
+
+    follows_arrays = False
+    packages: Packages | None = None
+    met: MetFunctions
+    errors: Any
+    """NumPy's settings for errors of floating point before the run."""
+
+
+class TorchRecorder(ExampleRecorder):
     """A recorder of torch's calls."""
 
     array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
     leaf_kinds = frozenset({torch.dtype, torch.device})
     hand_out = staticmethod(iterators.hand_out)
     tracers: Tracers
+    streams: Streams
+    rollback: Rollback
+    array_attributes: Carriers
 
     def __init__(self) -> None:
         super().__init__()
-        self.depth = 0
         self.modes = Modes(self)
-        self.relied: dict[str, SourceLine | None] = {}
-        self.plain_facts = False  # whether dtypes and devices are given as they are, and guarded where they are read
-        self.gave_facts = False  # whether the program got something that stands for one
-        self.gradients = torch.is_grad_enabled()
-        self.before_write: Any = None
-        self.filled: list[Any] = []  # caches that were empty before the program called them
-        self.watch_constant: Any = None
-        self.save_generator: Any = None
-        self.folding = Folding(caches=True, bakes=False)
-        self.surroundings: Any = None
-        self.state: Any = None
-        self.finishing = False
+        self.relied = ReliedFacts()
+        self.fact_proxies = FactProxies()
+        self.caches = CacheUse()
         self.streams = Streams(self)
         self.generators = Generators()
         self.trainers = Trainers()
-        self.carriers: Any = Carriers(self)
+        self.array_attributes = Carriers(self)
         self.touched: set[int] = set()
-        self.hashed = False
-        self.frozen: list[torch.Tensor] = []
-        self.territories: dict[Any, Territory] = {}
-        self.managers: dict[int, tuple[Any, list[Node]]] = {}
-        self.made_managers: dict[int, tuple[Any, tuple[Any, Any]]] = {}
-        self.undo = tensor_mutation.Undo()
-        self._no_return = ""
-        self._asked: list[tuple[Any, Any]] = []
-        self.outside: Any = None
-        self.refuses_opaque = False
-        self.mixed_at: Any = None
-        self._properties: dict[tuple[int, str, str], tuple[Any, Any]] = {}
-        self.follows_arrays = False
+        self.managers = Managers()
+        self.properties = Properties()
+        self.numpy_use = NumpyUse()
+        self.numpy_use.errors = numpy.geterr()
         self.arrays: ArrayRecorder | None = None
-        self.packages: Any = None
-        self.met: Any = None
-        self.numpy_errors = numpy.geterr()
-        self.raised: Exception | None = None
         self.root: torch.nn.Module | None = None
         self.sizes = Sizes(self)
-        self._reshapes_inside = False
-        """Whether a shape was changed in place inside of a branch: what is asked then is asked there."""
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """What happens inside is one recorded call, and is not recorded again."""
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
 
     def is_array(self, value: Any) -> bool:
         """True for a tensor, a generator that the program has made, and values of NumPy's where these are followed."""
         if isinstance(value, torch.Tensor) or issubclass(type(value), MadeGenerator):  # the latter without torch's code
             return True
-        return self.follows_arrays and isinstance(value, OF_NUMPY) and is_followed(value)
+        return self.numpy_use.follows_arrays and isinstance(value, OF_NUMPY) and is_followed(value)
 
     def is_end(self, value: Any) -> bool:
         """True for tensors, arrays, modules and optimizers: what is in them is followed by other means."""
@@ -230,7 +268,7 @@ class TorchRecorder(Recorder):
 
     def _new_constant(self, value: Any) -> str:
         """A constant is only what the program's surroundings hold: anything else was made by means nobody saw."""
-        held = self.surroundings is None or self.surroundings.holds(value) or self.state.want(value)
+        held = self.surroundings.holds(value) or self.state.want(value)
         held = held or self.state.is_in_module(value) or self.state.had(value)
         if self.finishing:  # by now the program may have put there what a call made that nobody looks into
             held = self.state.had(value)
@@ -240,7 +278,7 @@ class TorchRecorder(Recorder):
                 "it may depend on the inputs (torch.func, torch.from_numpy, a constructor of torch's C library)",
                 Unseen,
             )
-        self.watch_constant(value)
+        self.rollback.watch_tensor(value)
         return super()._new_constant(value)
 
     def node_of(self, value: Any) -> Any:
@@ -248,9 +286,9 @@ class TorchRecorder(Recorder):
         that is no stand-in is what it is."""
         if isinstance(value, OF_NUMPY):
             return value if isinstance(value, numpy.generic) else self.border().node_of(value)
-        known = len(self.constants)
+        known = len(self.attributes.constants)
         node = super().node_of(value)
-        if len(self.constants) > known and not value.requires_grad and is_small(value):
+        if len(self.attributes.constants) > known and not value.requires_grad and is_small(value):
             self.folding.add_source(node)
         return node
 
@@ -278,7 +316,7 @@ class TorchRecorder(Recorder):
             return value
         if isinstance(value, (torch.dtype, torch.device, torch.layout, str)):
             return facts.fact(value, place, self)
-        if self.follows_arrays and isinstance(value, OF_NUMPY):
+        if self.numpy_use.follows_arrays and isinstance(value, OF_NUMPY):
             return self.border().result(value, place)
         raise CannotFollow(
             f"a call gave a {kind.__name__}, which cannot be followed",
@@ -292,7 +330,7 @@ class TorchRecorder(Recorder):
         """Make a call for real and record it."""
         name = getattr(func, "__name__", "")
         if name not in UNUSUAL:
-            return self._record(func, name, args, kwargs)
+            return self.record(func, name, args, kwargs)
         if name == "__get__":
             return self._get(func.__self__.__name__, func, args[0])
         if name == "__set__":
@@ -302,13 +340,13 @@ class TorchRecorder(Recorder):
         handler = HANDLERS.get(name)
         if handler is not None:
             return handler(self, func, args, kwargs)
-        if name == "numpy" and self.follows_arrays and len(args) == 1:
+        if name == "numpy" and self.numpy_use.follows_arrays and len(args) == 1:
             return self.border().taken(args[0], kwargs)
         if name in ESCAPES:
             raise not_followed(f"a tensor's data left torch through {name}", "numbers that leave would be frozen")
         if name in REFUSED:
             raise not_followed(f"{name} inside the captured program")
-        return self._record(func, name, args, kwargs)
+        return self.record(func, name, args, kwargs)
 
     def note_failure(self, error: Exception, call: Any = None, args: tuple[Any, ...] = (), kwargs: Any = None) -> None:
         """A call has failed, on plain values, and so by itself."""
@@ -320,7 +358,7 @@ class TorchRecorder(Recorder):
         self.arrays = self.arrays or ArrayRecorder(self)
         return self.arrays
 
-    def _record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
         if kwargs.get("generator") is not None:
             self._use_generator(kwargs["generator"])
@@ -336,16 +374,16 @@ class TorchRecorder(Recorder):
                 tensor_mutation.before_reshaping(self, name, args[0])
             for tensor in leaves((args, kwargs)):
                 if isinstance(tensor, torch.Tensor):
-                    self._is_written(tensor)
-            self._check_frozen((args[:1], kwargs.get("out")))
+                    self.is_written(tensor)
+            self.check_frozen((args[:1], kwargs.get("out")))
         value = tensor_mutation.perform(self, traits, writes, func, (args, kwargs), (node_args, node_kwargs))
         if kwargs.get("generator") is not None:
             self.generators.drawn(kwargs["generator"])
         if traits.is_method:
             form = traits.form if not kwargs and traits.form and takes_operands(traits.form, args) else None
-            node = self._create("call_method", name, node_args, node_kwargs, is_result=True, form=form)
+            node = self.create_node("call_method", name, node_args, node_kwargs, is_result=True, form=form)
         else:
-            node = self._create("call_function", func, node_args, node_kwargs, is_result=True)
+            node = self.create_node("call_function", func, node_args, node_kwargs, is_result=True)
         if writes:
             self._forget_shapes()
             if kwargs.get("out") is not None or "resize" in name:  # which may have got another shape by that
@@ -375,19 +413,19 @@ class TorchRecorder(Recorder):
         """A call on constants alone was made."""
         self.folding.add(node, value if can_be_kept(value) else None)
 
-    def _is_written(self, tensor: torch.Tensor) -> None:
+    def is_written(self, tensor: torch.Tensor) -> None:
         """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""
         if self.arrays is not None:
             self.arrays.before_write(tensor)
-        self.before_write(tensor)
+        self.rollback.save(tensor)
         node = self.known(tensor)
         if node is not None:
             self.folding.spoil(node)
 
-    def _check_frozen(self, written: Any) -> None:
+    def check_frozen(self, written: Any) -> None:
         """The tensors that caches give must not be written to: the next one who asks the cache would see it."""
-        for value in leaves(written) if self.frozen else ():
-            if isinstance(value, torch.Tensor) and any(share_memory(value, frozen) for frozen in self.frozen):
+        for value in leaves(written) if self.caches.frozen else ():
+            if isinstance(value, torch.Tensor) and any(share_memory(value, frozen) for frozen in self.caches.frozen):
                 raise not_followed("a write to a tensor that a function with a cache has given")
 
     def twin_of(self, value: Any) -> Any:
@@ -398,11 +436,11 @@ class TorchRecorder(Recorder):
         """A generator must be one that the program's surroundings hold: one made inside would be frozen."""
         if self.known(generator) is not None:
             return
-        if self.surroundings is not None and not self.surroundings.holds(generator):
+        if not self.surroundings.holds(generator):
             raise not_followed(
                 "a torch.Generator that is made inside the program", "the graph would use one for all calls"
             )
-        self.save_generator(generator)
+        self.rollback.save_generator(generator)
         if self.generators.moved_unseen():
             raise not_followed(
                 "a torch.Generator that is seeded, or drawn from, by means that the capture does not see"
@@ -410,7 +448,7 @@ class TorchRecorder(Recorder):
 
     def _guard_rank(self, name: str, node: Node, value: torch.Tensor) -> None:
         """The rank of what a call gave; where the sizes are known that decide it, these are relied on instead."""
-        sizes = self.sizes.squeezed(node) if name == "squeeze" and "rank" in self.relied else None
+        sizes = self.sizes.squeezed(node) if name == "squeeze" and "rank" in self.relied.facts else None
         if sizes is None:
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
         elif sizes and self.sizes.example(sizes[0]) != 1 and is_only_repeated(node):
@@ -420,7 +458,7 @@ class TorchRecorder(Recorder):
 
     def _guard_count(self, node: Node, count: int) -> None:
         """The number of tensors that a call gave; where the size is known that decides it, that is relied on."""
-        size = self.sizes.count(node) if "rank" in self.relied else None
+        size = self.sizes.count(node) if "rank" in self.relied.facts else None
         if size is None:
             self.guard(self.create(len, (node,)), count)
         elif compare(operator.eq, size, count) is None:
@@ -445,7 +483,7 @@ class TorchRecorder(Recorder):
         ``x.contiguous()`` is ``x`` for some inputs and a copy for others, so the two must not share a node. A call
         that writes gives its argument back always, and that stays tied to where it was.
         """
-        if self.needs_identity and not writes and isinstance(value, torch.Tensor):
+        if self.identity.is_asked and not writes and isinstance(value, torch.Tensor):
             same = given_back(self, value, node, args)
             if same is not None:
                 return same
@@ -480,7 +518,7 @@ class TorchRecorder(Recorder):
         """
         return make_whole(self, op, target, call, args, kwargs, written, opaque, inside)
 
-    def _perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_plain: bool = False) -> Any:
+    def perform(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_plain: bool = False) -> Any:
         """Make the call on plain values; an error is the user's, but a program that catches it cannot be captured."""
         self.depth += 1
         try:
@@ -495,12 +533,12 @@ class TorchRecorder(Recorder):
 
     def _get(self, name: str, func: Any, tensor: Any) -> Any:
         """A property of a tensor."""
-        if self.mixed_at is not None and name in ("requires_grad", "is_leaf", "grad_fn"):
-            raise Abandon(self.mixed_at, "whether a tensor requires a gradient depends on the way")
+        if self.properties.mixed_at is not None and name in ("requires_grad", "is_leaf", "grad_fn"):
+            raise Abandon(self.properties.mixed_at, "whether a tensor requires a gradient depends on the way")
         if name == "shape":
             return self.shape(tensor)
         if name == "ndim":
-            return self._rank(tensor)
+            return self.rank(tensor)
         if name in FACTS:
             return facts.read(self, tensor, name, func)
         if name == "requires_grad":
@@ -508,7 +546,7 @@ class TorchRecorder(Recorder):
         if name in tensor_mutation.READ:
             node, value = self.create(getattr, (self.node_of(tensor), name)), func(tensor)
             if name == "grad":
-                self.undo.keep_gradient(tensor)
+                self.rollback.undo.keep_gradient(tensor)
                 self.guard(self.create(operator.is_, (node, None)), value is None)
             return self.result(value, node)
         if name in ("is_leaf", "grad_fn"):
@@ -521,21 +559,21 @@ class TorchRecorder(Recorder):
         return self.once(tensor, "shape", lambda place: self._shape(tensor, place))
 
     def _shape(self, tensor: Any, place: Any) -> Any:
-        self._rank(tensor)
+        self.rank(tensor)
         owner = self.node_of(tensor)
         if self.sizes.covers(owner, tensor):
             size = self._expressed(self.sizes.ask(owner), tensor, place)
         else:
             size = self.result(tensor.shape, place)
-        self._asked.append((owner, size))
+        self.properties.shapes.append((owner, size))
         return size
 
     def count(self, func: Any, tensor: Any) -> Any:
         """How many numbers a tensor holds."""
         owner, name = self.node_of(tensor), func.__name__
-        is_known = self.sizes.covers(owner, tensor) and "rank" in self.relied
+        is_known = self.sizes.covers(owner, tensor) and "rank" in self.relied.facts
         place = self.sizes.number_of_items(owner, name) if is_known else None
-        return self._record(func, name, (tensor,), {}) if place is None else traced(tensor.numel(), place, self)
+        return self.record(func, name, (tensor,), {}) if place is None else traced(tensor.numel(), place, self)
 
     def _expressed(self, sizes: tuple[Size, ...], tensor: Any, place: Any) -> Any:
         """The sizes of a tensor, each in terms of those that came in, or read from itself."""
@@ -549,20 +587,20 @@ class TorchRecorder(Recorder):
     def once(self, tensor: Any, name: str, make: Callable[[Any], Any]) -> Any:
         """A property of a tensor as the program shall see it, made of its place; kept until something is written. Each
         module reads dtypes and devices for itself, so that equal layers are recorded alike."""
-        reader = "" if name == "shape" else next(reversed(self.module_stack), "")
-        known = self._properties.get((id(tensor), name, reader))
+        reader = "" if name == "shape" else next(reversed(self.module_stack.open), "")
+        known = self.properties.read.get((id(tensor), name, reader))
         if known is not None and known[0]() is tensor:
             return known[1]
         owner = self.node_of(tensor)
         place = Pending(getattr, (owner, name), None if name == "shape" else name)
-        made = make(self.create(getattr, (owner, name)) if self._reshapes_inside else place)
-        self._properties[id(tensor), name, reader] = (weakref.ref(tensor), made)
+        made = make(self.create(getattr, (owner, name)) if self.properties.reshapes_inside else place)
+        self.properties.read[id(tensor), name, reader] = (weakref.ref(tensor), made)
         return made
 
     def _forget_shapes(self) -> None:
         """Something was written to: dtypes and devices stay what they were read to be."""
-        for key in [key for key in self._properties if key[1] not in ("dtype", "device")]:
-            del self._properties[key]
+        for key in [key for key in self.properties.read if key[1] not in ("dtype", "device")]:
+            del self.properties.read[key]
 
     def _traced_size(self, size: Size, plain: int) -> Any:
         return plain if isinstance(size, int) else traced(plain, self.sizes.place(size), self)
@@ -575,7 +613,7 @@ class TorchRecorder(Recorder):
         """The part of the captured module at a path."""
         return None if self.root is None else self.root.get_submodule(path)
 
-    def _rank(self, tensor: Any) -> int:
+    def rank(self, tensor: Any) -> int:
         """The rank of a tensor: a fact that the capture relies on."""
         self.rely("rank")
         return int(tensor.ndim)
@@ -586,29 +624,29 @@ class TorchRecorder(Recorder):
 
     def settle_shapes(self) -> None:
         """Shapes are about to change: sizes that were asked for until now are read from the tensors now."""
-        for owner, size in self._asked:
+        for owner, size in self.properties.shapes:
             if self.bodies.is_open(owner.graph):
                 for item in size:
                     self.argument(item)
         self.sizes.stop()
-        self._asked.clear()
-        self._properties.clear()
-        self._reshapes_inside = self._reshapes_inside or bool(self.bodies.open)
+        self.properties.shapes.clear()
+        self.properties.read.clear()
+        self.properties.reshapes_inside = self.properties.reshapes_inside or bool(self.bodies.open)
 
     def pass_no_return(self, tensor: Any, done: str) -> None:
         """The program does to a tensor of the outside what a guard that fails later could not take back."""
         if self.is_outside(tensor):
-            self._no_return = done
+            self.rollback.no_return = done
 
     def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value; not after a step that a failing guard could not take back."""
         if self.open and (is_decided(self, place) or self._is_told(place, answer)):
             return
-        known = (self.resolve(place), (type(answer), answer)) in self._guarded
+        known = (self.resolve(place), (type(answer), answer)) in self.guarded
         if self.paths is not None and self.open and not known and type(answer) is int:
             before_guard(self, is_free(self.resolve(place), self))
-        if self._no_return and not known:
-            raise not_followed(f"a program that {self._no_return} an argument, and then asks for a value,")
+        if self.rollback.no_return and not known:
+            raise not_followed(f"a program that {self.rollback.no_return} an argument, and then asks for a value,")
         super().guard(place, answer, why)
 
     def _is_told(self, place: Any, answer: Any) -> bool:
@@ -625,7 +663,7 @@ class TorchRecorder(Recorder):
 
     def asked_tracer(self, function: Any) -> Node:
         """The node that asks whether a tool traces the program, which never fails."""
-        return self._create("call_function", function, (), {}, never_fails=True)
+        return self.create_node("call_function", function, (), {}, never_fails=True)
 
     def truth(self, place: Any, answer: bool, is_data: bool, is_fixed: bool = False) -> bool:
         """The program asks whether a value is true: the way that the run goes on, recorded or guarded."""
@@ -635,26 +673,19 @@ class TorchRecorder(Recorder):
 
     def asks_for_batch(self, node: Node) -> bool:
         """Whether a question is about nothing but how many examples there are; both of its answers are tried then."""
-        if self.paths is None or self.refuses_questions or not self.sizes.is_about_batch(node):
+        if self.paths is None or self.options.refuses_questions or not self.sizes.is_about_batch(node):
             return False
         self.paths.sizes_asked.add(node)
         return True
 
     def is_outside(self, tensor: Any) -> bool:
         """Whether a tensor was there before the program ran."""
-        return any(tensor is known for known in self.outside())
-
-    def check_opaque(self, target: Any, why: str) -> None:
-        """A call is about to be kept whose inside the graph does not hold: refused if the user wants none of these."""
-        if self.refuses_opaque:
-            name = getattr(target, "__qualname__", None) or getattr(target, "__name__", str(target))
-            fixes = ('let it be a call of the graph: opaque="call"',)
-            raise CaptureError(f"{name} would stay one call of the graph", where=where(), why=why, fixes=fixes)
+        return any(tensor is known for known in self.rollback.watched())
 
     def rely(self, fact: str) -> None:
         """Note that the program asked for a fact that follows from the inputs: it will be guarded on them."""
-        if fact not in self.relied:
-            self.relied[fact] = user_source()
+        if fact not in self.relied.facts:
+            self.relied.facts[fact] = user_source()
 
 
 def _has_number(arguments: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clew.capture.patches import Patches, Stock
 from clew.capture.python import imported_names, replacements
@@ -20,7 +20,10 @@ from clew.frameworks.torch.modules import optimizers, training_mode
 from clew.frameworks.torch.numpy_bridge import arrays, random_streams
 from clew.frameworks.torch.transforms import autograd_functions, control_flow, interception
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
 def install(patches: Patches, current: Current) -> None:

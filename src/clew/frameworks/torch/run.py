@@ -115,6 +115,8 @@ _MOST_PARTS = 8
 class Run(ExampleRun):
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
+    recorder: TorchRecorder
+
     def __init__(
         self,
         fn: Any,
@@ -136,7 +138,7 @@ class Run(ExampleRun):
         self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.nests.plain_kinds += findings.plain_kinds
         self.nests.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
-        self.rollback = Rollback(self.recorder)
+        self.rollback = self.recorder.rollback = Rollback(self.recorder)
         self.places = [] if self.module is None else all_places(self.module)
         self.paths = findings.paths = {}
         for path, part in self.places:
@@ -159,8 +161,8 @@ class Run(ExampleRun):
         reached = [one.__code__ for one in self.surroundings.functions]
         codes = [code for code in reached if "-packages" not in code.co_filename]
         self._keep_identities(codes)
-        self.recorder.plain_facts = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
-        self.recorder.follows_arrays = findings.follows_arrays
+        self.recorder.fact_proxies.are_plain = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
+        self.recorder.numpy_use.follows_arrays = findings.follows_arrays
         reaches_numpy = self.surroundings.derived(interception.reaches_numpy)
         if findings.follows_arrays and (findings.packages.names or reaches_numpy):
             self.recorder.border()
@@ -178,19 +180,19 @@ class Run(ExampleRun):
 
     def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
         recorder = TorchRecorder()
-        recorder.filled = self.findings.filled
-        recorder.met = self.findings.met
+        recorder.caches.filled = self.findings.filled
+        recorder.numpy_use.met = self.findings.met
         recorder.tracers = Tracers(recorder, self.findings)
-        recorder.packages = self.findings.packages if self.findings.follows_arrays else None
+        recorder.numpy_use.packages = self.findings.packages if self.findings.follows_arrays else None
         self._connect(recorder, answers)
         return recorder
 
     def _learn_paths(self, held: dict[torch.nn.Module, list[tuple[str, torch.Tensor]]]) -> None:
         for part, path in self.paths.items():
             for name, value in held[part]:
-                if id(value) not in self.recorder.attributes:
+                if id(value) not in self.recorder.attributes.paths:
                     full = f"{path}.{name}" if path else name
-                    self.recorder.attributes[id(value)] = (full, value)
+                    self.recorder.attributes.paths[id(value)] = (full, value)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
@@ -260,7 +262,8 @@ class Run(ExampleRun):
 
     def _may_refuse_facts(self, error: Exception) -> bool:
         """Whether an error may come from what stands for a dtype or device, and no call has failed by itself."""
-        return self.recorder.gave_facts and self.recorder.raised is not error and not isinstance(error, ClewError)
+        is_own = self.recorder.raised is error or isinstance(error, ClewError)
+        return self.recorder.fact_proxies.were_given and not is_own
 
     def _plain_instead(self, message: str) -> tuple[type, ...]:
         """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
@@ -284,7 +287,7 @@ class Run(ExampleRun):
         for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
             self.rollback.save_generator(stream)
             self.recorder.generators.watch(stream)
-        known = self.recorder.constants.values()  # those that another run has met
+        known = self.recorder.attributes.constants.values()  # those that another run has met
         self.rollback.watch([*([] if self.modules is None else self.modules.tensors), *known])
         for _, value in self.surroundings.held(is_plain_tensor):
             self.rollback.watch_attributes(value)
@@ -318,7 +321,7 @@ class Run(ExampleRun):
         """Let the modes of parts be data, unless code that the program may run needs the plain ones."""
         rewrites = self.findings.progress.rewrites
         asked = asking(rewrites.functions)
-        if not (asked.needs_plain or self.recorder.plain_truths or bool in self.findings.plain_kinds):
+        if not (asked.needs_plain or self.recorder.identity.of_truths or bool in self.findings.plain_kinds):
             self.recorder.modes.take(self.paths, {slot.key for slot in lifted})
             self.state.data = frozenset((id(vars(part)), MODE) for part in self.parts if self.recorder.modes.has(part))
             if self.ways is not None:
@@ -342,7 +345,7 @@ class Run(ExampleRun):
     def _check(self) -> None:
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
-        if self.recorder.gave_facts and facts.may_compare_unseen(self.recorder.executed.values()):
+        if self.recorder.fact_proxies.were_given and facts.may_compare_unseen(self.recorder.code.executed.values()):
             self.findings.plain_kinds = (*self.nests.plain_kinds, torch.dtype)
             raise Restart
         if count_of_global_hooks() != self._global_hooks:
@@ -384,7 +387,7 @@ class Run(ExampleRun):
             settled = partial(plain, self.recorder)
             self.state.settle(settled)
             self.nests.settle(settled)
-            self.recorder.carriers.settle(settled)
+            self.recorder.array_attributes.settle(settled)
             self.recorder.generators.settle()
             return
         self.nests.put_back()
@@ -402,7 +405,7 @@ class Run(ExampleRun):
         """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
         self.recorder.tracers.begin()
         self.recorder.running = True
-        self.recorder.caller = id(user_frame(1))
+        self.recorder.code.caller = id(user_frame(1))
         try:
             return iterators.drain(self, self.fn(*given[0], **given[1]))
         except ClewError:
@@ -425,11 +428,7 @@ class Run(ExampleRun):
     def _recording(self) -> Iterator[None]:
         token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
         reached, met = self.surroundings.functions, self.findings.caches
-        self.recorder.before_write = self.rollback.save
-        self.recorder.outside = self.rollback.watched
-        self.recorder.watch_constant = self.rollback.watch_tensor
-        self.recorder.save_generator = self.rollback.save_generator
-        self.recorder.before_hash = partial(caches.check_hash, met)
+        self.recorder.caches.before_hash = partial(caches.check_hash, met)
         try:
             with Patches() as patches:
                 self.findings.progress.rewrites.install(patches)
@@ -491,9 +490,9 @@ class Run(ExampleRun):
         graph = self.recorder.bodies.outermost
         self._join(runs)
         for run in runs[1:]:
-            self.recorder.relied = run.recorder.relied | self.recorder.relied
-            self.recorder.hashed |= run.recorder.hashed
-            self.recorder.carriers.asked |= run.recorder.carriers.asked
+            self.recorder.relied.facts = run.recorder.relied.facts | self.recorder.relied.facts
+            self.recorder.relied.hashed |= run.recorder.relied.hashed
+            self.recorder.array_attributes.asked |= run.recorder.array_attributes.asked
         self.accesses.loosen(self.nests, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()

@@ -11,7 +11,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
@@ -29,6 +29,9 @@ from clew.ir.node import Node
 from clew.ir.source import user_frame
 from clew.ir.types import ArrayType, ScalarType
 
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
 _TYPES = {kind: ScalarType(kind.__name__) for kind in (bool, int, float)}
 _BINARY = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor"
 _COMPARING = "lt le gt ge eq ne"
@@ -45,7 +48,7 @@ def traced(value: Any, place: Any, recorder: Recorder) -> Any:
         object.__setattr__(place, "value_type", _TYPES[kind])
     number: Any = object.__new__(cls)
     number.plain, number.place, number.recorder = value, place, recorder
-    return bool(number) if kind is bool and recorder.plain_truths and recorder.open else number
+    return bool(number) if kind is bool and recorder.identity.of_truths and recorder.open else number
 
 
 def _plain(value: Any) -> Any:
@@ -131,7 +134,7 @@ def _is_told(number: Any) -> None:
     if is_only_shown(frame, recorder.paths is None):
         return
     if is_for_errors(frame):
-        recorder.told.append((number.place, number.plain))
+        recorder.error_notes.told.append((number.place, number.plain))
     else:
         recorder.guard(number.place, number.plain)
 
@@ -148,7 +151,7 @@ def _truth(self: Any) -> bool:
         before_fact(recorder)
         return bool(recorder.truth(self.place, answer, False, is_fixed=True))
     asks_data = is_free(node, recorder)
-    if asks_data and recorder.refuses_questions and is_of_modes(node, recorder):  # which are no data of the user's
+    if asks_data and recorder.options.refuses_questions and is_of_modes(node, recorder):  # no data of the user's
         asks_data = False
     if not asks_data and _INSTALLED in sys._getframe(1).f_code.co_filename and recorder.asks_for_batch(node):
         asks_data = True
@@ -161,7 +164,7 @@ def _truth(self: Any) -> bool:
 _INSTALLED = "-packages"
 
 
-def is_decided(recorder: Any, place: Any) -> bool:
+def is_decided(recorder: TorchRecorder, place: Any) -> bool:
     """Whether a value follows from literals of the program alone, and is therefore the same at each call."""
     around = recorder.bodies.outermost if recorder.bodies.is_used else None
     node = recorder.resolve(place)
@@ -251,10 +254,10 @@ def is_data(node: Node, recorder: Recorder) -> bool:
     return False
 
 
-def is_free(node: Node, recorder: Any) -> bool:
+def is_free(node: Node, recorder: TorchRecorder) -> bool:
     """Whether the graph shall hold for other values of a number: it comes from data; or any may be free, and this one
     follows from more than the dtypes and devices of tensors."""
-    return is_data(node, recorder) or bool(recorder.dynamic and not _is_of_facts(node))
+    return is_data(node, recorder) or bool(recorder.options.dynamic and not _is_of_facts(node))
 
 
 def _is_of_facts(node: Node) -> bool:
@@ -326,7 +329,7 @@ def _is_sized_by_data(value: Any) -> bool:
 def _hash(self: Any) -> int:
     """A cache that nobody watches would keep the number beyond the capture; else the value is forced."""
     if self.recorder.running:
-        self.recorder.before_hash(sys._getframe(1))
+        self.recorder.caches.before_hash(sys._getframe(1))
     if self.recorder.finishing:  # a key that the program has used: it was relied on then
         return hash(self.plain)
     return int(_forced(hash)(self))
@@ -345,10 +348,10 @@ def _forced(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _leave(number: Any, is_numpy: bool = False) -> None:
     """The value of a number is relied on; if it is NumPy in a package that wants it, its calls may be recorded."""
     recorder = number.recorder
-    if recorder.running and recorder.packages is not None:
-        recorder.packages.check_number(sys._getframe(2), is_numpy)
+    if recorder.running and recorder.numpy_use.packages is not None:
+        recorder.numpy_use.packages.check_number(sys._getframe(2), is_numpy)
     if recorder.running:
-        recorder.met.note(sys._getframe(2))
+        recorder.numpy_use.met.note(sys._getframe(2))
     recorder.guard(number.place, number.plain)
 
 

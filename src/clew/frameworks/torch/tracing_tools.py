@@ -10,7 +10,7 @@ import functools
 import sys
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import _symbolic_trace
@@ -22,6 +22,9 @@ from clew.capture.recording.run import Findings, LibraryTracers
 from clew.ir.effects import pure
 from clew.ir.node import Node
 from clew.ir.source import is_hidden, user_frame
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
 
@@ -106,7 +109,7 @@ class Tracers:
     that.
     """
 
-    def __init__(self, recorder: Any, findings: Findings) -> None:
+    def __init__(self, recorder: TorchRecorder, findings: Findings) -> None:
         self._recorder = recorder
         self._findings = findings
         self._asked: set[FunctionType] = set()
@@ -141,7 +144,7 @@ class Tracers:
         if findings.tracers is LibraryTracers.LEFT or self._asked <= findings.asked_tracers:
             return
         paths = self._recorder.paths
-        if not Asked(paths.bodies, paths.root).depends_on_data(self._recorder.resolve(place)):
+        if paths is None or not Asked(paths.bodies, paths.root).depends_on_data(self._recorder.resolve(place)):
             return
         frame, regions = user_frame(2), current_regions.get()
         if regions is not None and frame is not None and _is_of_library(frame.f_code):

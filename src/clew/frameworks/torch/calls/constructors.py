@@ -11,14 +11,17 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from clew.capture.patches import Patches
 from clew.frameworks.torch.refusals import refusal
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 _LEGACY = "Float Double Half BFloat16 Byte Char Short Int Long Bool"
 
@@ -69,7 +72,7 @@ def _tensor(original: Any, current: Current) -> Any:
         if recorder is None or not is_plain:
             return make(cls, *args, **kwargs)
         node_args = recorder.argument(args)
-        value = recorder._perform(functools.partial(make, cls), args, {})
+        value = recorder.perform(functools.partial(make, cls), args, {})
         return recorder.result(value, recorder.create(torch.Tensor, node_args))
 
     return staticmethod(__new__)
@@ -84,7 +87,7 @@ def _recorded(original: Callable[..., Any], current: Current) -> Callable[..., A
         if recorder is None:
             return original(*args, **kwargs)
         node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
-        value = recorder._perform(original, args, kwargs)
+        value = recorder.perform(original, args, kwargs)
         node = recorder.create(original, node_args, node_kwargs)
         return value if isinstance(value, torch._C.Generator) else recorder.result(value, node)
 
@@ -112,7 +115,7 @@ def _parameter(original: Any, current: Current) -> Any:
         if recorder is None or rest or cls is not torch.nn.Parameter or data is None:
             return make(cls, data, requires_grad, **rest)
         node_args = (recorder.argument(data), recorder.argument(requires_grad))
-        value = recorder._perform(functools.partial(make, cls), (data, requires_grad), {})
+        value = recorder.perform(functools.partial(make, cls), (data, requires_grad), {})
         return recorder.result(value, recorder.create(torch.nn.Parameter, node_args))
 
     return staticmethod(__new__)
@@ -127,8 +130,10 @@ def _as_subclass(original: Any, current: Current) -> Any:
         if recorder is None:
             return original(tensor, cls)
         node = recorder.node_of(tensor)
-        value = recorder._perform(original, (tensor, cls), {})
-        return recorder.result(value, recorder._create("call_method", "as_subclass", (node, cls), {}, is_result=True))
+        value = recorder.perform(original, (tensor, cls), {})
+        return recorder.result(
+            value, recorder.create_node("call_method", "as_subclass", (node, cls), {}, is_result=True)
+        )
 
     return as_subclass
 
@@ -156,15 +161,15 @@ class _LegacyType:
 class MadeGenerator(torch._C.Generator):
     """A generator that the program has made; what the program does with it is recorded."""
 
-    recorder: Any = None
+    recorder: TorchRecorder
 
     def _call(self, name: str, *args: Any) -> Any:
         recorder, function = self.recorder, getattr(torch._C.Generator, name)
         if recorder.depth or not recorder.open:
             return function(self, *recorder.concrete(args))
         node_args = recorder.argument((self, *args))
-        value = recorder._perform(function, (self, *args), {})
-        node = recorder._create("call_method", name, node_args, {})
+        value = recorder.perform(function, (self, *args), {})
+        node = recorder.create_node("call_method", name, node_args, {})
         return self if value is self else recorder.result(value, node)
 
     def manual_seed(self, seed: Any) -> Any:  # type: ignore[override]
@@ -192,7 +197,7 @@ class MadeGenerator(torch._C.Generator):
         raise refusal("clone_state of a generator")
 
 
-def twin_of(generator: Any, recorder: Any) -> MadeGenerator:
+def twin_of(generator: Any, recorder: TorchRecorder) -> MadeGenerator:
     """A generator that stands where another one stands, and reports."""
     made = MadeGenerator(generator.device)
     made.recorder = recorder

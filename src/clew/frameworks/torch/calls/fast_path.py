@@ -40,7 +40,7 @@ def record(
         return UNUSUAL
     if kwargs and not LEADING.isdisjoint(kwargs):
         return UNUSUAL
-    nodes, found, are_plain = recorder._nodes, [], not kwargs
+    nodes, found, are_plain = recorder.nodes, [], not kwargs
     for value in args:
         kind = type(value)
         if kind is torch.Tensor or kind is torch.nn.Parameter:
@@ -118,7 +118,7 @@ def _result(recorder: TorchRecorder, node: Node, value: Any, args: tuple[Any, ..
     """The result as the program shall see it: almost always a new tensor, tied to its node and no more."""
     if recorder.folding.is_constant(node):
         recorder.fold_later(node, value)
-    if type(value) is not torch.Tensor or recorder.needs_identity:
+    if type(value) is not torch.Tensor or recorder.identity.is_asked:
         return recorder.settle(node, value, args)
     for one in args:
         if one is value:
@@ -128,7 +128,7 @@ def _result(recorder: TorchRecorder, node: Node, value: Any, args: tuple[Any, ..
 
 def _tied(recorder: TorchRecorder, node: Node, value: torch.Tensor) -> torch.Tensor:
     """A tensor that belongs to a node from now on."""
-    recorder._nodes[id(value)] = (weakref.ref(value), node)
+    recorder.nodes[id(value)] = (weakref.ref(value), node)
     known = ordinary_type(value)
     if known is None:
         recorder.note_type(node, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import operator
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.capture.bytecode.statements import is_only_shown
 from clew.frameworks.torch.calls import tensor_mutation
@@ -17,50 +17,53 @@ from clew.frameworks.torch.modules import optimizers
 from clew.frameworks.torch.scalars import is_decided
 from clew.ir.source import user_frame
 
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
-def _size(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+
+def _size(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
     shape = recorder.shape(args[0])
     return shape if dim is None else shape[operator.index(recorder.concrete(dim))]
 
 
-def _count(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _count(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """How many numbers a tensor holds: the product of its sizes where these are known."""
     return recorder.count(func, args[0])
 
 
-def _length(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    recorder.met.note(sys._getframe(1))
+def _length(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    recorder.numpy_use.met.note(sys._getframe(1))
     return operator.index(recorder.shape(args[0])[0])  # Python's len() takes plain ints only
 
 
-def _dim(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return recorder._rank(args[0])
+def _dim(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return recorder.rank(args[0])
 
 
 def _asked(function: Any) -> Any:
     """Python forces a tensor into a plain value: the value is recorded and guarded."""
 
-    def handler(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if recorder.packages is not None:
-            recorder.packages.check_tensor(sys._getframe(1))
-        recorder.met.note(sys._getframe(1))
-        value = recorder._perform(func, args, {})
+    def handler(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if recorder.numpy_use.packages is not None:
+            recorder.numpy_use.packages.check_tensor(sys._getframe(1))
+        recorder.numpy_use.met.note(sys._getframe(1))
+        value = recorder.perform(func, args, {})
         recorder.guard(recorder.create(function, (recorder.node_of(args[0]),)), value)
         return value
 
     return handler
 
 
-def _truth(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _truth(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Python asks whether a tensor is true: a way that the program goes."""
-    answer = recorder._perform(func, args, {})
+    answer = recorder.perform(func, args, {})
     if is_decided(recorder, recorder.node_of(args[0])):
         return answer
     return recorder.truth(recorder.node_of(args[0]), answer, is_data=True)
 
 
-def _text(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _text(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A tensor becomes text: guarded unless it is only shown to people."""
     with recorder.paused():
         text = func(*recorder.concrete(args), **recorder.concrete(kwargs))
@@ -70,17 +73,17 @@ def _text(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     return text
 
 
-def _hash(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _hash(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return func(*args)
 
 
-def _copy(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _copy(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     with recorder.paused():
         value = copy.deepcopy(args[0])
     return recorder.result(value, recorder.create(copy.deepcopy, (recorder.node_of(args[0]),)))
 
 
-def _profile(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _profile(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A stretch of the program gets a name for the profiler, or ends: nothing that a call of the graph would give."""
     if args:
         optimizers.check_profile(recorder, args[0])

@@ -5,13 +5,16 @@ See ``clew.capture.recording.outputs``. The modes of torch in which the values w
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from clew.capture.recording import outputs
 from clew.capture.recording.outputs import Drained
 from clew.errors import CaptureError
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.run import Run
 
 
 def hand_out(kind: str, items: list[Any], value: Any, watched: list[Any]) -> Any:
@@ -25,7 +28,7 @@ def modes() -> tuple[Any, ...]:
     return torch._C.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(), autocast
 
 
-def drain(run: Any, result: Any) -> Any:
+def drain(run: Run, result: Any) -> Any:
     """The result of a program, an iterator walked to its end; raise if that does more than compute."""
     if type(result) not in outputs.KINDS.values():
         return result
@@ -40,7 +43,7 @@ def drain(run: Any, result: Any) -> Any:
         draws = not before.equal(torch.get_rng_state()) or recorder.streams.expected is not stream
     if draws or run.rollback.has_saved() or run.state.entries or run.state.changed():
         raise _refused(found)
-    found.watched = [*recorder.outside(), *(held.value for held in run.nests.held)]
+    found.watched = [*recorder.rollback.watched(), *(held.value for held in run.nests.held)]
     return found
 
 

@@ -12,7 +12,7 @@ import functools
 import json
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.autograd import forward_ad
@@ -30,7 +30,10 @@ from clew.frameworks.torch.scalars import TracedSize
 from clew.ir.node import Node
 from clew.ir.source import user_source
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 _MANAGERS = (torch.no_grad, torch.enable_grad, torch.set_grad_enabled, torch.inference_mode, torch.autocast)
 
@@ -49,11 +52,11 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
     def __enter__(self: Any) -> Any:
         recorder = current()
         node = None if recorder is None else _manager(recorder, self)
-        if node is None:
+        if recorder is None or node is None:
             return original(self)
         with recorder.paused():
             result = original(self)
-        recorder._create("call_method", "__enter__", (node,), {}, never_fails=True)
+        recorder.create_node("call_method", "__enter__", (node,), {}, never_fails=True)
         return result
 
     return __enter__
@@ -62,15 +65,17 @@ def _entering(original: Callable[..., Any], current: Current) -> Callable[..., A
 def _leaving(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def __exit__(self: Any, *error: Any) -> Any:
         recorder = current()
+        if recorder is None:
+            return original(self, *error)
         try:
-            entered = None if recorder is None else _entered(recorder, self)
+            entered = _entered(recorder, self)
         except CaptureError:
             with recorder.paused():  # the block ends all the same
                 original(self, *error)
             raise
         if not entered:
             return original(self, *error)
-        recorder._create("call_method", "__exit__", (entered.pop(), None, None, None), {}, never_fails=True)
+        recorder.create_node("call_method", "__exit__", (entered.pop(), None, None, None), {}, never_fails=True)
         with recorder.paused():
             return original(self, *error)
 
@@ -88,7 +93,7 @@ def _making(original: Callable[..., Any], current: Current) -> Callable[..., Any
         with recorder.paused():
             original(self, *plain_args, **plain_kwargs)
         if any(issubclass(type(value), Scalar) for value in (*args, *kwargs.values())):
-            recorder.made_managers[id(self)] = (self, (recorder.argument(args), recorder.argument(kwargs)))
+            recorder.managers.made[id(self)] = (self, (recorder.argument(args), recorder.argument(kwargs)))
 
     return __init__
 
@@ -100,10 +105,10 @@ def _switching_for_a_while(original: Callable[..., Any], current: Current) -> Ca
         recorder = current()
         if recorder is None:
             return original(self, mode)
-        node = recorder._create("call_function", type(self), (recorder.argument(mode),), {}, never_fails=True)
+        node = recorder.create_node("call_function", type(self), (recorder.argument(mode),), {}, never_fails=True)
         with recorder.paused():
             original(self, recorder.concrete(mode))
-        recorder.managers[id(self)] = (self, [node])
+        recorder.managers.entered[id(self)] = (self, [node])
 
     return __init__
 
@@ -114,38 +119,38 @@ def _decorating(original: Callable[..., Any], current: Current) -> Callable[...,
     def __call__(self: Any, function: Any) -> Any:
         recorder = current()
         made = None if recorder is None else _entered(recorder, self)
-        if not made:
+        if recorder is None or not made:
             return original(self, function)
-        recorder._create("call_method", "__exit__", (made.pop(), None, None, None), {}, never_fails=True)
+        recorder.create_node("call_method", "__exit__", (made.pop(), None, None, None), {}, never_fails=True)
         with recorder.paused():
             return original(self, function)
 
     return __call__
 
 
-def _entered(recorder: Any, manager: Any) -> list[Node]:
+def _entered(recorder: TorchRecorder, manager: Any) -> list[Node]:
     """The nodes under which this run has made or entered a manager, the last one last.
 
     A block may be entered before a branch and left inside it: what the branch leaves is a value from outside of it.
     """
-    _, found = recorder.managers.get(id(manager), (manager, []))
+    _, found = recorder.managers.entered.get(id(manager), (manager, []))
     if found and not recorder.bodies.is_open(found[-1].graph):
         raise refusal("a block that begins in one part of the program and ends in another", kind=CannotFollow)
     return found
 
 
-def _manager(recorder: Any, manager: Any) -> Node | None:
+def _manager(recorder: TorchRecorder, manager: Any) -> Node | None:
     """The node of a manager that is about to be entered; None if only its single switches can be recorded."""
     entered = _entered(recorder, manager)
     if isinstance(manager, torch.set_grad_enabled):
         # One made outside of the program leaves to the mode of that time, which no new one would.
         return entered[-1] if entered else None
     if not entered:
-        _, (args, kwargs) = recorder.made_managers.get(id(manager)) or (manager, _arguments(manager))
-        node = recorder._create("call_function", type(manager), args, kwargs, never_fails=True)
+        _, (args, kwargs) = recorder.managers.made.get(id(manager)) or (manager, _arguments(manager))
+        node = recorder.create_node("call_function", type(manager), args, kwargs, never_fails=True)
     else:
         node = entered[-1]  # entered again before it was left, which is the same object
-    recorder.managers[id(manager)] = (manager, [*entered, node])
+    recorder.managers.entered[id(manager)] = (manager, [*entered, node])
     return node
 
 
@@ -310,7 +315,7 @@ def _of_shapes(original: Callable[..., Any], current: Current) -> Callable[..., 
         if recorder is None:
             return original(*args)
         node_args = recorder.argument(args)
-        value = recorder._perform(original, args, {})
+        value = recorder.perform(original, args, {})
         return recorder.result(value, recorder.create(original, node_args))
 
     return compute

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Container, Iterable
 from contextlib import nullcontext
 from types import FrameType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
@@ -25,6 +25,9 @@ from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.scalars import TracedBool
 from clew.ir.arguments import leaves
 from clew.ir.source import is_hidden
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 
 def find_island(error: BaseException, root: Any, parts: Container[Any], known: Container[Any]) -> Any:
@@ -76,7 +79,7 @@ ENDS = (torch.Tensor, torch.nn.Module, numpy.dtype, *TRAINERS)
 
 
 def make_whole(
-    recorder: Any,
+    recorder: TorchRecorder,
     op: str,
     target: Any,
     call: Any,
@@ -96,20 +99,20 @@ def make_whole(
         node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
         border.begin()
     written = [value for value in written if isinstance(value, torch.Tensor)]
-    recorder._check_frozen(written)
+    recorder.check_frozen(written)
     for value in written:
-        recorder._is_written(value)
+        recorder.is_written(value)
     if recorder.arrays is not None:
         recorder.arrays.will_write((args, kwargs))
     plain_args, plain_kwargs = recorder.concrete((args, kwargs))
     containers = copies_of((*plain_args, *plain_kwargs.values()))
     with nullcontext() if recorder.arrays is None else recorder.arrays.places.suspended():
-        value = recorder._perform(call, plain_args, plain_kwargs, is_plain=True)
+        value = recorder.perform(call, plain_args, plain_kwargs, is_plain=True)
     changed = changed_one(containers)
     if changed:
         name = getattr(target, "__qualname__", str(target))
         raise refusal(f"{name}, one call of the graph, changes a {changed} that it is given, which", kind=CannotFollow)
-    node = recorder._create(op, target, node_args, node_kwargs, is_result=True)
+    node = recorder.create_node(op, target, node_args, node_kwargs, is_result=True)
     if border is not None:
         border.end()
     if opaque:
@@ -122,7 +125,7 @@ def make_whole(
     return recorder.result(value, node) if works_in_place else recorder.given_back(value, node, args)
 
 
-def guard_switches(recorder: Any, given: Any) -> None:
+def guard_switches(recorder: TorchRecorder, given: Any) -> None:
     """A call gave no single tensor: what it gives, weights of attention or None say, may hang on the flags it got."""
     for leaf in leaves(given):
         flag: Any = leaf

@@ -12,7 +12,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -21,7 +21,10 @@ from clew.capture.state.containers import SIMPLE
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.effects import pure
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
 class Carrier:
@@ -51,7 +54,7 @@ def attributes_on(carrier: Carrier) -> tuple[tuple[str, str, Any], ...]:
 class Carriers:
     """The tensors on which the program has put attributes, with those that they carried before."""
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: TorchRecorder) -> None:
         self.recorder = recorder
         self._before: dict[int, tuple[Any, dict[str, Any]]] = {}
         self.asked: set[str] = set()
@@ -70,10 +73,10 @@ class Carriers:
         known = self._before.get(id(tensor))
         return vars(tensor) if known is None else known[1]
 
-    def put_on(self, tensor: Any) -> dict[str, Any]:
+    def put_on(self, array: Any) -> dict[str, Any]:
         """The attributes that the program has put on a tensor of its own."""
-        known = self._before.get(id(tensor))
-        return dict(vars(tensor)) if known is not None and self._is_own(tensor) else {}
+        known = self._before.get(id(array))
+        return dict(vars(array)) if known is not None and self._is_own(array) else {}
 
     def _is_own(self, tensor: Any) -> bool:
         return self.recorder.known(tensor) is not None and not self.recorder.is_outside(tensor)
@@ -124,7 +127,7 @@ def _missing(original: Callable[..., Any], current: Current) -> Callable[..., An
     def __getattr__(tensor: Any, name: str) -> Any:
         recorder = current()
         if recorder is not None and recorder.running and not _is_of_torch(sys._getframe(1)):
-            recorder.carriers.asked.add(name)
+            recorder.array_attributes.asked.add(name)
         return original(tensor, name)
 
     return __getattr__
@@ -141,7 +144,7 @@ def _is_property(kind: Any, name: str) -> bool:
     return hasattr(type(held), "__set__")
 
 
-def _note(recorder: Any, tensor: Any) -> None:
-    recorder.carriers.add(tensor)
+def _note(recorder: TorchRecorder, tensor: Any) -> None:
+    recorder.array_attributes.add(tensor)
     if recorder.bodies.open and recorder.is_outside(tensor):
         raise refusal("an attribute put on a tensor of the outside, in a branch or loop,")

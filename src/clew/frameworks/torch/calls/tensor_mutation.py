@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -21,6 +21,9 @@ from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.transforms.bodies import RecordedBody, run_plainly
 from clew.ir.guests import Effect
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 _PLAIN = (int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size)
 _CODE = (type, ModuleType, BuiltinFunctionType, torch.nn.Module)
@@ -86,19 +89,19 @@ def _restore_gradient(tensor: torch.Tensor, gradient: Any, values: Any) -> None:
         gradient.copy_(values)
 
 
-def perform(recorder: Any, traits: Any, writes: bool, func: Any, given: Any, nodes: Any) -> Any:
+def perform(recorder: TorchRecorder, traits: Any, writes: bool, func: Any, given: Any, nodes: Any) -> Any:
     """Make a call; if it fails, and does nothing but compute, the program may catch the error."""
-    known = recorder.failure
+    known = recorder.error_notes.failure
     try:
-        return recorder._perform(func, *given)
+        return recorder.perform(func, *given)
     except Exception as error:
         if known is None and not writes and function_effect(func, *given) is Effect.NONE:
-            recorder.failure = None
+            recorder.error_notes.failure = None
             recorder.note_failure(error, traits.target, *nodes)
         raise
 
 
-def set_property(recorder: Any, func: Any, args: tuple[Any, ...]) -> None:
+def set_property(recorder: TorchRecorder, func: Any, args: tuple[Any, ...]) -> None:
     """``x.data = y``, ``x.requires_grad = True``, ``p.grad = None``."""
     tensor, value = args
     name = func.__self__.__name__
@@ -109,20 +112,20 @@ def set_property(recorder: Any, func: Any, args: tuple[Any, ...]) -> None:
         recorder.settle_shapes()
     with torch._C.DisableTorchFunction():
         if recorder.is_outside(tensor):
-            recorder.undo.keep_facts(tensor)
+            recorder.rollback.undo.keep_facts(tensor)
         if name == "data":
             recorder.pass_no_return(tensor, "sets the data of")
-            recorder.undo.add(functools.partial(setattr, tensor, "data", tensor.data))
+            recorder.rollback.undo.add(functools.partial(setattr, tensor, "data", tensor.data))
         elif name == "grad":
-            recorder.undo.keep_gradient(tensor)
+            recorder.rollback.undo.keep_gradient(tensor)
         elif tensor.is_leaf:
             recorder.pass_no_return(tensor, "sets requires_grad of")
-            recorder.undo.add(functools.partial(setattr, tensor, "requires_grad", tensor.requires_grad))
-    recorder._perform(func, args, {})
+            recorder.rollback.undo.add(functools.partial(setattr, tensor, "requires_grad", tensor.requires_grad))
+    recorder.perform(func, args, {})
     recorder.create(setattr, node_args)
 
 
-def before_reshaping(recorder: Any, name: str, tensor: torch.Tensor) -> None:
+def before_reshaping(recorder: TorchRecorder, name: str, tensor: torch.Tensor) -> None:
     """A shape changes in place: sizes that the program asked for before are those before the change."""
     if name in ("apply_", "map_"):
         raise refusal(f"{name}, which calls a function for each number,")
@@ -133,17 +136,17 @@ def before_reshaping(recorder: Any, name: str, tensor: torch.Tensor) -> None:
         raise refusal(f"{name} on a tensor that is not the program's own")
     recorder.pass_no_return(tensor, "changes the shape of")
     with torch._C.DisableTorchFunction():
-        recorder.undo.keep_facts(tensor)
+        recorder.rollback.undo.keep_facts(tensor)
         size, stride, offset = tensor.size(), tensor.stride(), tensor.storage_offset()
-        recorder.undo.add(lambda: tensor.set_(tensor.untyped_storage(), offset, size, stride))
+        recorder.rollback.undo.add(lambda: tensor.set_(tensor.untyped_storage(), offset, size, stride))
 
 
-def backward(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def backward(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``loss.backward()``: the gradients of all tensors outside are noted, since any of them may be a leaf of it."""
-    for tensor in recorder.outside():
+    for tensor in recorder.rollback.watched():
         _check_hooks_on(tensor)
-        recorder.undo.keep_gradient(tensor)
-    return recorder._record(func, func.__name__, args, kwargs)
+        recorder.rollback.undo.keep_gradient(tensor)
+    return recorder.record(func, func.__name__, args, kwargs)
 
 
 def _check_hooks_on(tensor: torch.Tensor) -> None:
@@ -158,17 +161,17 @@ def _check_hooks_on(tensor: torch.Tensor) -> None:
                 raise refusal(f"backward() with a hook on a gradient that uses a {type(value).__name__}")
 
 
-def retain_grad(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def retain_grad(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A tensor shall keep its gradient."""
     if recorder.is_outside(args[0]) and not args[0].is_leaf:
         raise refusal("retain_grad on an argument, which could not be taken back,")
-    return recorder._record(func, func.__name__, args, kwargs)
+    return recorder.record(func, func.__name__, args, kwargs)
 
 
 class Handle:
     """The handle of a hook: removing it is recorded too."""
 
-    def __init__(self, recorder: Any, handle: Any, node: Any) -> None:
+    def __init__(self, recorder: TorchRecorder, handle: Any, node: Any) -> None:
         self._recorder, self._handle, self._node = recorder, handle, node
         self.id = handle.id
 
@@ -176,20 +179,20 @@ class Handle:
         """Take the hook away."""
         self._handle.remove()
         if self._recorder.open and not self._recorder.depth:
-            self._recorder._create("call_method", "remove", (self._node,), {})
+            self._recorder.create_node("call_method", "remove", (self._node,), {})
 
 
-def register_hook(recorder: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def register_hook(recorder: TorchRecorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that sees the gradient: as it is if it uses nothing of this run, as a captured body otherwise."""
     tensor, hook = args
     node_args = (recorder.node_of(tensor), _hook_argument(recorder, hook, tensor))
-    handle = recorder._perform(func, (tensor, lambda *given: run_plainly(recorder, hook, given, {})), {})
-    recorder.undo.add(handle.remove)
+    handle = recorder.perform(func, (tensor, lambda *given: run_plainly(recorder, hook, given, {})), {})
+    recorder.rollback.undo.add(handle.remove)
     recorder.pass_no_return(tensor, "puts a hook on")
-    return Handle(recorder, handle, recorder._create("call_method", func.__name__, node_args, {}))
+    return Handle(recorder, handle, recorder.create_node("call_method", func.__name__, node_args, {}))
 
 
-def _hook_argument(recorder: Any, hook: Any, tensor: torch.Tensor) -> Any:
+def _hook_argument(recorder: TorchRecorder, hook: Any, tensor: torch.Tensor) -> Any:
     traced = False
     for value in _reached(hook):
         if issubclass(type(value), Scalar) or isinstance(value, torch.Tensor):

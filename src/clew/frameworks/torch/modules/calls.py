@@ -136,8 +136,8 @@ class ModuleCalls:
     def _enter_module(self, original: Any, module: Any, path: str | None, args: Any, kwargs: Any) -> Any:
         check_hooks(module)
         name = path if path is not None else f"<{type(module).__name__}>"
-        key = self.recorder.enter_module(name, path or "", type(module), sys._getframe())
+        key = self.recorder.module_stack.enter(name, path or "", type(module), sys._getframe())
         try:
             return original(module, *args, **kwargs)
         finally:
-            self.recorder.leave_module(key)
+            self.recorder.module_stack.leave(key)

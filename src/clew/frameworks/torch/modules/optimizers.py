@@ -11,7 +11,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.optim import Optimizer
@@ -26,7 +26,10 @@ from clew.errors import CaptureError
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.effects import pure
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 TRAINERS = (Optimizer, LRScheduler)
 """What steps and keeps its own state."""
@@ -178,7 +181,7 @@ def _clearing(original: Callable[..., Any], parameters: Callable[[Any], Any], cu
             given = tuple(parameters(self))
             with torch._C.DisableTorchFunction():
                 for parameter in given:
-                    recorder.undo.keep_gradient(parameter)
+                    recorder.rollback.undo.keep_gradient(parameter)
             recorder.whole("call_function", fill_gradients, fill_gradients, given, {}, ())
 
     return zero_grad
@@ -212,7 +215,7 @@ def _stepping_alone(optimizer: Any, original: Callable[..., Any], current: Curre
     return functools.update_wrapper(functools.partial(step, optimizer), original)
 
 
-def check_profile(recorder: Any, name: Any) -> None:
+def check_profile(recorder: TorchRecorder, name: Any) -> None:
     """A stretch of the program gets a name for the profiler: the step of an optimizer that nobody has recorded would
     leave the optimizer as it is."""
     if not str(name).startswith("Optimizer.step#"):
@@ -224,7 +227,7 @@ def check_profile(recorder: Any, name: Any) -> None:
         raise refusal("a step of an optimizer that is out of sight")
 
 
-def _record(recorder: Any, trainer: Any, call: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+def _record(recorder: TorchRecorder, trainer: Any, call: Callable[..., Any], given: tuple[Any, ...]) -> Any:
     """A step as one call of the graph."""
     name = type(trainer).__name__
     optimizer = trainer if isinstance(trainer, Optimizer) else trainer.optimizer
@@ -236,7 +239,7 @@ def _record(recorder: Any, trainer: Any, call: Callable[..., Any], given: tuple[
     recorder.trainers.watch(trainer)
     recorder.trainers.check()
     kept = Kept(trainer)
-    recorder.undo.add(kept.put_back)
+    recorder.rollback.undo.add(kept.put_back)
     written = [tensor for tensor, _ in kept.copies]
     result = recorder.whole(
         "call_function",

@@ -12,9 +12,9 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy
 import torch
@@ -22,6 +22,7 @@ import torch
 from clew.capture.patches import Patches
 from clew.capture.python.caches import CachedResults
 from clew.capture.python.imported_names import noted
+from clew.capture.recording.example_recorder import Paused
 from clew.capture.recording.operators import operation_at
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.reachable import package_of
@@ -38,6 +39,9 @@ from clew.ir.arguments import leaves
 from clew.ir.effects import effect_of
 from clew.ir.guests import Effect, guest
 from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 
 def bytes_of(tensor: torch.Tensor) -> Any:
@@ -82,7 +86,7 @@ def class_for(value: Any) -> Any:
     return TracedNumpyFloat if isinstance(value, numpy.floating) else None
 
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 _AWAY = ("asarray", "array", "ascontiguousarray")
 _SAME = (numpy.asarray,)
 _BACK = ("from_numpy", "as_tensor", "asarray")
@@ -97,16 +101,20 @@ def is_followed(value: Any) -> bool:
     return not is_traced(value) and (type(value) is numpy.ndarray or not isinstance(value, numpy.ndarray))
 
 
-def guard_kinds(recorder: Any, value: Any, node: Node) -> None:
+def guard_kinds(recorder: TorchRecorder, value: Any, node: Node) -> None:
     """What a call gave that nobody looks into: dtype and rank of arrays in it are relied on."""
-    if recorder.follows_arrays and any(isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in leaves(value)):
+    if recorder.numpy_use.follows_arrays and any(
+        isinstance(leaf, (numpy.ndarray, numpy.generic)) for leaf in leaves(value)
+    ):
         guard_kind(recorder.border(), value, node)
 
 
 class ArrayStreams(random_streams.Streams):
     """NumPy's generators in a torch program; where the streams of Python and NumPy stand is known to that program."""
 
-    def __init__(self, recorder: Any) -> None:
+    recorder: ArrayRecorder
+
+    def __init__(self, recorder: ArrayRecorder) -> None:
         self.rollback = recorder
         self.recorder = recorder
         self.followed_ones = []
@@ -129,15 +137,43 @@ def _is_indexing(frame: FrameType) -> bool:
     return found is not None and found.function in (operator.getitem, operator.setitem)
 
 
+def _of_owner(name: str) -> Any:
+    """An attribute that a recorder of arrays has in common with its owner."""
+    return property(operator.attrgetter(f"owner.{name}"))
+
+
 class ArrayRecorder(NumpyRecorder):
     """Records NumPy's calls for a recorder of torch's, in its graph."""
 
-    owner: Any
+    owner: TorchRecorder
+    # The graph, the run and the program are the owner's.
+    bodies = _of_owner("bodies")
+    nodes = _of_owner("nodes")
+    attributes = _of_owner("attributes")
+    objects = _of_owner("objects")
+    aliases = _of_owner("aliases")
+    array_attributes = _of_owner("array_attributes")
+    guarded = _of_owner("guarded")
+    folding = _of_owner("folding")
+    module_stack = _of_owner("module_stack")
+    options = _of_owner("options")
+    code = _of_owner("code")
+    paths = _of_owner("paths")
+    hooks = _of_owner("hooks")
+    error_notes = _of_owner("error_notes")
+    outside_reads = _of_owner("outside_reads")
+    state = _of_owner("state")
+    surroundings = _of_owner("surroundings")
+    territories = _of_owner("territories")
+    open = _of_owner("open")
+    running = _of_owner("running")
+    finishing = _of_owner("finishing")
+    depth = _of_owner("depth")
 
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner: TorchRecorder) -> None:
         self.owner = owner
-        self.compares_objects = owner.needs_identity
-        self.errors = owner.numpy_errors
+        self.identity = owner.identity._replace(of_objects=owner.identity.is_asked)
+        self.errors = owner.numpy_use.errors
         self.errstates: list[tuple[Any, Node]] = []
         self.listed: list[Any] = []
         self.unwritten: list[tuple[Any, Any]] = []
@@ -155,29 +191,14 @@ class ArrayRecorder(NumpyRecorder):
         self._memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         guest("numpy")  # which lets frames of NumPy's be hidden
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.owner, name)
-
-    @property
-    def open(self) -> bool:  # type: ignore[override]
-        """Whether the capture goes on."""
-        return bool(self.owner.open)
-
-    @property
-    def depth(self) -> int:  # type: ignore[override]
-        """How many recorded calls are being made right now."""
-        return int(self.owner.depth)
-
     # ---- what the recorder of torch's calls does -----------------------------------------------------------------
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> Paused:
         """What happens inside is one recorded call, and is not recorded again."""
-        with self.owner.paused():
-            yield
+        return self.owner.paused()
 
-    def _create(self, *args: Any, **kwargs: Any) -> Node:
-        self._latest = node = self.owner._create(*args, **kwargs)
+    def create_node(self, *args: Any, **kwargs: Any) -> Node:
+        self._latest = node = self.owner.create_node(*args, **kwargs)
         return node  # type: ignore[no-any-return]
 
     def resolve(self, place: Any) -> Node:
@@ -227,7 +248,8 @@ class ArrayRecorder(NumpyRecorder):
 
     def looks_into(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a function of another package is entered: if its use of NumPy is followed, or it works on tensors."""
-        if package_of(function) in self.owner.packages.names:
+        packages = self.owner.numpy_use.packages
+        if packages is not None and package_of(function) in packages.names:
             return True
         given = list(leaves((args, kwargs)))
         return any(isinstance(leaf, torch.Tensor) for leaf in given) and not any(map(is_traced, given))
@@ -246,8 +268,8 @@ class ArrayRecorder(NumpyRecorder):
         """
         if function is len and _is_indexing(sys._getframe(2)):
             raise TypeError("an array that is an index is no list of indices")
-        if self.open and self.owner.running and self.owner.packages is not None:
-            self.owner.packages.check_number(sys._getframe(2), is_numpy=True)
+        if self.open and self.owner.running and self.owner.numpy_use.packages is not None:
+            self.owner.numpy_use.packages.check_number(sys._getframe(2), is_numpy=True)
         return super().forced(function, traced)
 
     def can_operate(self, traced: Any, other: Any) -> bool:
@@ -271,14 +293,14 @@ class ArrayRecorder(NumpyRecorder):
         is_made = type(value) is numpy.ndarray and value.ndim == 0 and not self.surroundings.holds(value)
         return value[()] if is_made and id(value) not in self.standing else value
 
-    def _record(
-        self, op: str, target: Any, call: Any, args: Any, kwargs: Any, written: Any = (), form: Any = None
+    def record(
+        self, op: str, target: Any, args: Any, kwargs: Any, written: Any = (), form: Any = None
     ) -> Any:
         tensors = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if tensors and self.open:
             self._are_given(tensors)
         written = [*written]
-        value = super()._record(op, target, call, args, kwargs, written, form)
+        value = super().record(op, target, args, kwargs, written, form)
         if written and self.open and self._latest is not None and effect_of(self._latest) is Effect.NONE:
             raise cannot_follow(f"the method {target}, which torch takes for another one,")
         return value
@@ -316,12 +338,16 @@ class ArrayRecorder(NumpyRecorder):
     def save(self, array: Any) -> None:
         """An array is about to be written to: what its memory holds is kept, and no longer a constant."""
         self.kept.save(array)
-        for tensor in self.owner.outside():
+        for tensor in self.owner.rollback.watched():
             if overlap(array, tensor):
-                self.owner.before_write(tensor)
-        if any(overlap(array, frozen) for frozen in self.owner.frozen):
+                self.owner.rollback.save(tensor)
+        if any(overlap(array, frozen) for frozen in self.owner.caches.frozen):
             raise cannot_follow("a write to a tensor that a function with a cache has given")
         self._spoil(array)
+
+    def comparing(self) -> AbstractContextManager[None]:
+        """Keep copies of what is written to inside, by whatever means."""
+        return self.kept.comparing()
 
     def before_write(self, tensor: torch.Tensor) -> None:
         """A tensor is about to be written to: the same for arrays that share its memory."""
@@ -351,7 +377,7 @@ class ArrayRecorder(NumpyRecorder):
         self._are_given([tensor])
         nodes = (self.owner.argument(tensor),), self.owner.argument(kwargs)
         value = self._across(torch.Tensor.numpy, "numpy", ((tensor,), kwargs), nodes)
-        node = self.owner._create("call_method", "numpy", *nodes, is_result=True, name="array")
+        node = self.owner.create_node("call_method", "numpy", *nodes, is_result=True, name="array")
         return self._crossed(value, node)
 
     def given(self, function: Any, array: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -405,7 +431,7 @@ def _leading_away(original: Callable[..., Any], current: Current) -> Callable[..
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = current()
-        if recorder is None or not recorder.follows_arrays or not args:
+        if recorder is None or not recorder.numpy_use.follows_arrays or not args:
             return original(*args, **kwargs)
         if original in _SAME and len(args) == 1 and not kwargs and type(args[0]) is TracedArray:
             return args[0]
@@ -421,7 +447,7 @@ def _leading_back(original: Callable[..., Any], current: Current) -> Callable[..
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
         recorder = current() if args and isinstance(args[0], (numpy.ndarray, numpy.generic)) else None
-        if recorder is None or not recorder.follows_arrays or isinstance(args[0], TracedPython):
+        if recorder is None or not recorder.numpy_use.follows_arrays or isinstance(args[0], TracedPython):
             return original(*args, **kwargs)
         if is_traced(args[0]) and args[0].recorder.owner is not recorder:
             return original(*args, **kwargs)

@@ -12,7 +12,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -25,9 +25,14 @@ from clew.frameworks.numpy.number_functions import BUILTINS
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.torch.modules.state import OWN
 from clew.frameworks.torch.number_functions import FOR_PYTHON, builtins_for
-from clew.frameworks.torch.numpy_bridge.arrays import ARRAYS, OF_NUMPY
+from clew.frameworks.torch.numpy_bridge.arrays import ARRAYS, OF_NUMPY, ArrayRecorder
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+    from clew.frameworks.torch.run import Run
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
+CurrentArrays: TypeAlias = Callable[[], ArrayRecorder | None]
 
 
 def reaches_numpy(functions: Iterable[FunctionType]) -> bool:
@@ -55,7 +60,7 @@ def _is_of_numpy(value: Any) -> bool:
     return isinstance(value, OF_NUMPY) or str(home).partition(".")[0] == "numpy"
 
 
-def install(patches: Patches, current: Current, of_torch: Current, functions: list[FunctionType]) -> None:
+def install(patches: Patches, current: CurrentArrays, of_torch: Current, functions: list[FunctionType]) -> None:
     """Let NumPy report to the recorder of arrays that ``current`` names, if one is recording, whose owner is the one
     that ``of_torch`` names."""
     functions = [*functions, *opaque_calls.functions()]
@@ -64,7 +69,7 @@ def install(patches: Patches, current: Current, of_torch: Current, functions: li
     call_sites.install(patches, current, functions, _substitutes(of_torch))
 
 
-def enter_arrays(run: Any, parts: Iterable[Any]) -> None:
+def enter_arrays(run: Run, parts: Iterable[Any]) -> None:
     """Put stand-ins in the place of arrays around a program that uses NumPy too; ``parts`` are its modules and the
     objects behind it. All that is held there, however deep, must be found."""
     recorder, around = run.recorder, run.surroundings

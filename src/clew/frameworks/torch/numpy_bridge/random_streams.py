@@ -12,7 +12,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy.random
 import torch
@@ -28,7 +28,10 @@ from clew.frameworks.torch.calls.constructors import twin_of
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import leaves
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 _NUMPY = (
     "rand randn random random_sample ranf sample uniform normal standard_normal randint beta gamma exponential poisson "
@@ -48,13 +51,17 @@ def draw(package: str, name: str, *args: Any, **kwargs: Any) -> Any:
 DRAWS.append(draw)
 
 
+def _is_same(one: Any, other: Any) -> bool:
+    return bool((one == other).all()) if isinstance(one, numpy.ndarray) else one == other
+
+
 class Streams:
     """The streams during one capture: where they stood before it, and where they stand after the last recorded draw.
 
     ``own`` are those of the program's, besides the streams behind ``random`` and ``numpy.random``.
     """
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: TorchRecorder) -> None:
         self.recorder = recorder
         self.own: list[random.Random] = []
         self.expected = self.now()
@@ -67,7 +74,7 @@ class Streams:
 
     def now(self) -> tuple[Any, Any, list[Any]]:
         """Where the streams stand; NumPy makes arrays to tell, which are none of the program's."""
-        python, *own = (_getstate(stream) for stream in (_SHARED, *self.own))
+        python, *own = map(_getstate, (_SHARED, *self.own))
         with self.recorder.paused():
             return python, numpy.random.get_state(legacy=True), own
 
@@ -81,9 +88,7 @@ class Streams:
     def moved_unseen(self) -> bool:
         """Whether something else than a recorded draw has moved a stream."""
         left, right = self.now(), self.expected
-        pairs = zip(left[1], right[1], strict=True)
-        same = all(bool((one == other).all()) if hasattr(one, "all") else one == other for one, other in pairs)
-        return not (same and left[0] == right[0] and left[2] == right[2])
+        return left[0] != right[0] or left[2] != right[2] or not all(map(_is_same, left[1], right[1]))
 
     @contextmanager
     def followed(self) -> Iterator[None]:
@@ -93,11 +98,12 @@ class Streams:
         if known:
             self.expected = self.now()
 
-    def record(self, recorder: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a draw and record it; draws that nobody saw before it stay visible as such."""
+        recorder = self.recorder
         node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
         with self.followed():
-            value = recorder._perform(target, args, kwargs)
+            value = recorder.perform(target, args, kwargs)
         return recorder.result(value, recorder.create(target, node_args, node_kwargs))
 
 
@@ -108,7 +114,7 @@ class Generators:
         self._expected: dict[int, tuple[Any, Any]] = {}
         self._twins: dict[int, tuple[Any, Any]] = {}
 
-    def twin(self, generator: Any, recorder: Any) -> Any:
+    def twin(self, generator: Any, recorder: TorchRecorder) -> Any:
         """What stands for a generator among the arguments."""
         if id(generator) not in self._twins:
             twin = twin_of(generator, recorder)
@@ -208,11 +214,11 @@ def _drawing(original: Callable[..., Any], package: str, name: str, current: Cur
         is_scalar = all(map(_is_number, (*args, *kwargs.values()))) and kwargs.get("size") is None
         if recorder is None or not is_scalar or (package == "numpy.random" and _has_size(name, args)):
             arrays = None if recorder is None or package == "random" else recorder.arrays
-            if arrays is None:
+            if recorder is None or arrays is None:
                 return original(*args, **kwargs)
             with recorder.streams.followed():
                 return arrays.call(original, args, kwargs)
-        return recorder.streams.record(recorder, draw, (package, name, *args), kwargs)
+        return recorder.streams.record(draw, (package, name, *args), kwargs)
 
     return function
 

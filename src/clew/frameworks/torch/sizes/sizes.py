@@ -36,7 +36,7 @@ from clew.capture.guards.sizes import (
     symbols_of,
 )
 from clew.capture.recording.nested_programs import OpenBody
-from clew.capture.recording.recorder import Pending, Scalar
+from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.frameworks.torch.sizes.rules import Call, Several, Shape, Unknown, squeezed_axes
 from clew.frameworks.torch.sizes.table import answer_of
 from clew.ir.arguments import all_with_bodies
@@ -68,7 +68,7 @@ class SizePlace(Pending):
         self.size = size
         self.sizes = sizes
 
-    def made_by(self, recorder: Any) -> Node:
+    def made_by(self, recorder: Recorder) -> Node:
         """The node, made in the program's own graph, or after the question that it hangs on."""
         return self.sizes.node(self.size)
 
@@ -83,9 +83,9 @@ class CountPlace(SizePlace):
         self.owner = owner
         self.method = method
 
-    def made_by(self, recorder: Any) -> Node:
+    def made_by(self, recorder: Recorder) -> Node:
         """The call that asks the tensor."""
-        node: Node = recorder._create("call_method", self.method, (self.owner,), {}, self.owner.graph)
+        node: Node = recorder.create_node("call_method", self.method, (self.owner,), {}, self.owner.graph)
         object.__setattr__(node, "value_type", _INT)
         return node
 
@@ -271,7 +271,7 @@ class Sizes:
 
     def shape_of_attribute(self, tensor: torch.Tensor) -> tuple[Size, ...]:
         """The sizes of a parameter of the root: a symbol each, so that another of another size may take its place."""
-        path, held = self._recorder.attributes.get(id(tensor), ("", None))
+        path, held = self._recorder.attributes.paths.get(id(tensor), ("", None))
         if held is not tensor:
             raise Unknown
         self._attributes[path] = tensor
@@ -354,7 +354,7 @@ class Sizes:
         answer = compare(function, left, right)
         if answer is not None or not all(map(self.is_held_symbol, symbols_of(left))):
             return bool(answer)
-        if not function(self.example(left), self.example(right)) or self._recorder._no_return:
+        if not function(self.example(left), self.example(right)) or self._recorder.rollback.no_return:
             return False
         node = self._comparison(function, left, right)
         if node not in self._relied:
@@ -461,7 +461,7 @@ class Sizes:
         recorder, bodies = self._recorder, self._recorder.bodies
         level = max((self._level(arg) or 0 for arg in args if isinstance(arg, Node)), default=0) if bodies.open else 0
         graph = bodies.open[level - 1].graph if level else bodies.outermost
-        node = recorder._create("call_function", function, args, {}, graph, never_fails=True, is_result=is_result)
+        node = recorder.create_node("call_function", function, args, {}, graph, never_fails=True, is_result=is_result)
         if function in _OF_NUMBERS and node.value_type is None:
             object.__setattr__(node, "value_type", _INT)
         return node

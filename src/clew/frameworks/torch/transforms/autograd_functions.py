@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.autograd.function import FunctionCtx, _SingleLevelFunction
@@ -20,10 +20,15 @@ from clew.capture.recording.recorder import Scalar
 from clew.frameworks.torch.refusals import refusal
 from clew.ir.arguments import leaves
 
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
 _PLAIN = (torch.Tensor, int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size)
 
 
-def record_apply(recorder: Any, cls: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def record_apply(
+    recorder: TorchRecorder, cls: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """A call of ``cls.apply``, which is ``function``, in a program that is being captured."""
     if _is_entered(cls, args) and not kwargs:
         return _entered(recorder, cls, args)
@@ -38,7 +43,7 @@ def _is_entered(cls: Any, args: tuple[Any, ...]) -> bool:
     return any(not isinstance(arg, _PLAIN) and not issubclass(type(arg), (Scalar, tuple)) for arg in args)
 
 
-def _entered(recorder: Any, cls: Any, args: tuple[Any, ...]) -> Any:
+def _entered(recorder: TorchRecorder, cls: Any, args: tuple[Any, ...]) -> Any:
     recorder.guard(recorder.create(torch.is_grad_enabled, ()), False)
     recorder.rely("requires_grad")
     context = FunctionCtx()
@@ -53,7 +58,7 @@ def _entered(recorder: Any, cls: Any, args: tuple[Any, ...]) -> Any:
     return result
 
 
-Current = Callable[[], Any]
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
 def install(patches: Patches, current: Current) -> None:
@@ -96,12 +101,12 @@ def _hash(original: Callable[[Any], int], current: Current) -> Callable[[Any], i
 
     def __hash__(tensor: Any) -> int:
         recorder = current()
-        if recorder is not None and recorder.running and not recorder.hashed:
+        if recorder is not None and recorder.running and not recorder.relied.hashed:
             frame: Any = sys._getframe(1)
             if frame.f_code.co_name == "__hash__":  # the method itself, which leads here
                 frame = frame.f_back
             home = frame.f_globals.get("__name__", "")
-            recorder.hashed = home.partition(".")[0] not in ("torch", "clew", "weakref")
+            recorder.relied.hashed = home.partition(".")[0] not in ("torch", "clew", "weakref")
         return original(tensor)
 
     return __hash__

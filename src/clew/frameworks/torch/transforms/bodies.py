@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -22,7 +22,10 @@ from clew.ir.arguments import all_nodes
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 
-Current = Callable[[], Any]
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 
 @pure
@@ -51,7 +54,7 @@ def closed(body: Any, values: tuple[Any, ...]) -> Callable[..., Any]:
 class PlainNumbers(TorchFunctionMode):
     """Gives torch plain numbers where a function still holds traced ones."""
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: TorchRecorder) -> None:
         super().__init__()
         self.recorder = recorder
 
@@ -59,7 +62,9 @@ class PlainNumbers(TorchFunctionMode):
         return func(*self.recorder.concrete(args), **self.recorder.concrete(kwargs or {}))
 
 
-def run_plainly(recorder: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def run_plainly(
+    recorder: TorchRecorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Run a function of a program that has been recorded already, by a backward pass say; nothing is recorded."""
     with recorder.paused(), PlainNumbers(recorder):
         return recorder.concrete(function(*args, **kwargs))
@@ -68,7 +73,7 @@ def run_plainly(recorder: Any, function: Callable[..., Any], args: tuple[Any, ..
 class RecordedBody:
     """A function that records itself into a graph whenever it is called; each run must come out the same."""
 
-    def __init__(self, recorder: Any, function: Callable[..., Any]) -> None:
+    def __init__(self, recorder: TorchRecorder, function: Callable[..., Any]) -> None:
         self.recorder = recorder
         self.function = function
         self.graph: Graph | None = None
@@ -83,7 +88,7 @@ class RecordedBody:
             return run_plainly(recorder, self.function, args, kwargs)
         depth, recorder.depth, before = recorder.depth, 0, self._bound
         body, self._bound = recorder.bodies.begin(), []
-        recorder._properties.clear()
+        recorder.properties.read.clear()
         try:
             self._bind(body.graph, args, kwargs)
             result = self.function(*args, **kwargs)
@@ -117,7 +122,7 @@ class RecordedBody:
     def _track(self, value: Any, place: Any) -> None:
         """Inside the body an array that it gets is its parameter, whatever the array was outside."""
         if isinstance(value, torch.Tensor):
-            self._bound.append((id(value), self.recorder._nodes.get(id(value))))
+            self._bound.append((id(value), self.recorder.nodes.get(id(value))))
             self.recorder.track(value, place)
         elif isinstance(value, dict):
             for key, item in value.items():
@@ -129,10 +134,10 @@ class RecordedBody:
     def _release(self) -> None:
         for identity, entry in reversed(self._bound):
             if entry is None:
-                self.recorder._nodes.pop(identity, None)
+                self.recorder.nodes.pop(identity, None)
             else:
-                self.recorder._nodes[identity] = entry
-        self.recorder._properties.clear()
+                self.recorder.nodes[identity] = entry
+        self.recorder.properties.read.clear()
 
 
 def _name_of(function: Any, place: int) -> str:
@@ -142,13 +147,13 @@ def _name_of(function: Any, place: int) -> str:
     return names[place] if place < len(names) else f"arg{place}"
 
 
-def record(recorder: Any, head: tuple[Any, ...], function: Any, run: Any, args: Any, kwargs: Any) -> Any:
+def record(recorder: TorchRecorder, head: tuple[Any, ...], function: Any, run: Any, args: Any, kwargs: Any) -> Any:
     """Run ``run(body, args, kwargs)`` and record it as a call of ``head`` with the body, its values and operands."""
     if not callable(function):
         return run(function, args, kwargs)
     body = RecordedBody(recorder, function)
     operands, named = operands_of(recorder, args), operands_of(recorder, kwargs)
-    value = recorder._perform(lambda: run(body, args, kwargs), (), {})
+    value = recorder.perform(lambda: run(body, args, kwargs), (), {})
     if body.graph is None:
         raise refusal(f"{body.__name__}, which torch was handed and did not run,")
     body.finished = True
@@ -157,7 +162,7 @@ def record(recorder: Any, head: tuple[Any, ...], function: Any, run: Any, args: 
     return result_of(recorder, recorder.concrete(value), node)
 
 
-def operands_of(recorder: Any, value: Any) -> Any:
+def operands_of(recorder: TorchRecorder, value: Any) -> Any:
     """What the call in the graph gets: arrays, numbers and nests of them; the recorded body needs nothing else."""
     if type(value) is tuple:
         return tuple(operands_of(recorder, item) for item in value)
@@ -178,7 +183,7 @@ def _check_holds_nothing(value: Any) -> None:
         raise refusal(f"a {type(value).__name__} handed to a function that torch runs")
 
 
-def result_of(recorder: Any, value: Any, place: Any) -> Any:
+def result_of(recorder: TorchRecorder, value: Any, place: Any) -> Any:
     """The result as the program shall see it; a function among it, as ``vjp`` gives, records its calls too."""
     if type(value) is tuple:
         return tuple(result_of(recorder, item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value))
@@ -189,13 +194,13 @@ def result_of(recorder: Any, value: Any, place: Any) -> Any:
     return recorder.result(value, place)
 
 
-def _recording_function(recorder: Any, function: Callable[..., Any], place: Any) -> Callable[..., Any]:
+def _recording_function(recorder: TorchRecorder, function: Callable[..., Any], place: Any) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if recorder.depth or not recorder.open:
             return function(*args, **kwargs)
         node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
-        value = recorder._perform(function, args, kwargs)
+        value = recorder.perform(function, args, kwargs)
         node = recorder.create(operator.call, (recorder.resolve(place), *node_args), node_kwargs)
         return result_of(recorder, value, node)
 

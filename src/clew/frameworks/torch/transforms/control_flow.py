@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -25,6 +25,9 @@ from clew.frameworks.torch.transforms.bodies import (
 )
 from clew.ir.effects import effect_of, pure
 from clew.ir.guests import Effect
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 
 @pure
@@ -60,17 +63,17 @@ def install(patches: Patches, current: Current) -> None:
         patches.in_dict(vars(home), "while_loop", noted(lambda original: _while_loop(original, current), True))
 
 
-def _body(recorder: Any, function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[RecordedBody, Any]:
+def _body(recorder: TorchRecorder, function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[RecordedBody, Any]:
     """A function recorded on the operands, and what it gave."""
     body = RecordedBody(recorder, function)
-    value = recorder._perform(lambda: body(*operands), (), {})
+    value = recorder.perform(lambda: body(*operands), (), {})
     body.finished = True
     if any(effect_of(node) is Effect.WRITE for node in body.nodes()):
         raise refusal(f"{body.__name__}, a branch or loop that writes to tensors,")
     return body, value
 
 
-def _untaken(recorder: Any, function: Callable[..., Any], operands: tuple[Any, ...]) -> RecordedBody:
+def _untaken(recorder: TorchRecorder, function: Callable[..., Any], operands: tuple[Any, ...]) -> RecordedBody:
     stream = recorder.streams.expected
     with recorder.paused():
         state = torch.get_rng_state()

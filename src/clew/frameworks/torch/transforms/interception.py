@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.utils.checkpoint
@@ -23,6 +23,9 @@ from clew.capture.python.imported_names import noted
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.frameworks.torch.refusals import refusal
 from clew.frameworks.torch.transforms.bodies import Current, call_with, record, transform_with
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 PASSING.add(torch.utils.checkpoint._StopRecomputationError)
 _checkpoint: Any = torch.utils.checkpoint.checkpoint
@@ -99,7 +102,9 @@ def _transforming(original: Callable[..., Any], current: Current) -> Callable[..
     return transform
 
 
-def _apply(recorder: Any, transform: Any, options: dict[str, Any], function: Any, args: Any, kwargs: Any) -> Any:
+def _apply(
+    recorder: TorchRecorder, transform: Any, options: dict[str, Any], function: Any, args: Any, kwargs: Any
+) -> Any:
     given = recorder.argument(options)
     plain = recorder.concrete(options)
     return record(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
@@ -25,15 +25,19 @@ from clew.frameworks.torch.scalars import is_data, is_free, is_out_of_reach, rep
 from clew.frameworks.torch.transforms.bodies import PlainNumbers
 from clew.ir.graph import Graph
 
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
 _READING = (object.__getattribute__, torch.nn.Module.__getattribute__)
 
 
 class TorchSupport(Support):
     """The support for one run."""
 
+    recorder: TorchRecorder
     opens_loops = True
 
-    def __init__(self, recorder: Any) -> None:
+    def __init__(self, recorder: TorchRecorder) -> None:
         self.recorder = recorder
 
     def attribute(self, owner: Any, name: str) -> Any:
@@ -96,8 +100,8 @@ class TorchSupport(Support):
         with torch._C.DisableTorchFunction():
             found = {array.requires_grad for array in arrays if isinstance(array, torch.Tensor)}
             has_leaf = any(array.requires_grad and array.is_leaf for array in arrays if isinstance(array, torch.Tensor))
-        if (len(found) > 1 or has_leaf) and self.recorder.mixed_at is None:
-            self.recorder.mixed_at = site
+        if (len(found) > 1 or has_leaf) and self.recorder.properties.mixed_at is None:
+            self.recorder.properties.mixed_at = site
 
     def plain_range(self, *args: Any) -> Any:
         """A ``range`` that Python walks, of which some numbers may be traced."""
@@ -159,7 +163,9 @@ class TorchSupport(Support):
             for size in recorder.shape(array)[1:]:
                 operator.index(size)  # which guards it
             value = array.tolist()
-        return Collected(value, recorder._create("call_method", "tolist", (node,), {}, is_result=True), recorder, True)
+        return Collected(
+            value, recorder.create_node("call_method", "tolist", (node,), {}, is_result=True), recorder, True
+        )
 
     def repeated(self, items: Any, number: Any) -> Any:
         """A list of numbers as often as a size says."""
@@ -178,21 +184,20 @@ class TorchSupport(Support):
     def rewinding(self) -> Iterator[None]:
         """Put tensors that are written to inside, and random states, back at the end."""
         recorder = self.recorder
-        before, no_return, expected = recorder.before_write, recorder._no_return, recorder.streams.expected
+        rollback, no_return, expected = recorder.rollback, recorder.rollback.no_return, recorder.streams.expected
         saved: dict[int, tuple[Any, Any]] = {}
         shapes: dict[int, tuple[Any, Any]] = {}
 
-        def save(tensor: torch.Tensor) -> None:
-            before(tensor)
+        def keep(tensor: torch.Tensor) -> None:
             _save(tensor, saved)
             shapes.setdefault(id(tensor), (tensor, _geometry(tensor)))
 
         arrays = None if recorder.arrays is None else Rewinding(recorder.arrays)
         with recorder.paused():
             torch_state, other_states, modes = torch.get_rng_state(), recorder.streams.now(), _modes()
-        recorder.before_write = save
-        steps, graded = recorder.undo.begin()
-        properties, bodies = dict(recorder._properties), recorder.bodies
+        rollback.keepers.append(keep)
+        steps, graded = rollback.undo.begin()
+        properties, bodies = dict(recorder.properties.read), recorder.bodies
         around = [bodies.outermost, *(body.graph for body in bodies.open[:-1])]
         try:
             yield
@@ -206,10 +211,11 @@ class TorchSupport(Support):
         finally:
             if arrays is not None:
                 arrays.rewind()
-            recorder.before_write, recorder._no_return, recorder.streams.expected = before, no_return, expected
+            rollback.keepers.pop()
+            rollback.no_return, recorder.streams.expected = no_return, expected
             properties |= self._read_around(around)  # the next way asks for what this one has asked for
             with recorder.paused():
-                recorder.undo.run_from(steps, graded)
+                rollback.undo.run_from(steps, graded)
                 torch._C._set_grad_enabled(modes[0])
                 torch.set_default_dtype(modes[1])
                 torch.set_rng_state(torch_state)
@@ -221,15 +227,15 @@ class TorchSupport(Support):
                 torch._C._set_grad_enabled(modes[0])
                 for storage, copy in saved.values():
                     storage.copy_(copy)
-            recorder._properties.clear()
-            recorder._properties.update(properties)
+            recorder.properties.read.clear()
+            recorder.properties.read.update(properties)
 
     def _read_around(self, graphs: list[Graph]) -> dict[Any, Any]:
         """The properties that were read of tensors of these graphs: each is one node there, for all who read it."""
-        tensors = {key: known[0]() for key, known in self.recorder._properties.items()}
+        tensors = {key: known[0]() for key, known in self.recorder.properties.read.items()}
         owners = {key: self.recorder.known(tensor) for key, tensor in tensors.items() if tensor is not None}
         found = [key for key, node in owners.items() if node is not None and any(node.graph is one for one in graphs)]
-        return {key: self.recorder._properties[key] for key in found}
+        return {key: self.recorder.properties.read[key] for key in found}
 
     @contextmanager
     def plainly(self) -> Iterator[None]:
@@ -237,12 +243,12 @@ class TorchSupport(Support):
         recorder = self.recorder
         recorder.open, recorder.depth = False, recorder.depth + 1
         try:
-            with PlainNumbers(recorder), nullcontext() if recorder.arrays is None else recorder.arrays.kept.comparing():
+            with PlainNumbers(recorder), nullcontext() if recorder.arrays is None else recorder.arrays.comparing():
                 yield
         finally:
             recorder.open, recorder.depth = True, recorder.depth - 1
             recorder.streams.expected = recorder.streams.now()
-            recorder._properties.clear()
+            recorder.properties.read.clear()
 
 
 def _modes() -> tuple[Any, ...]:

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from clew.errors import CaptureError
+from clew.frameworks.torch.calls.tensor_mutation import Undo
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
 
 _MOST_COPIED = 2**24
 """Of larger tensors of inference mode nobody notices writes that go past torch."""
@@ -35,8 +40,13 @@ def _is_as_marked(tensor: torch.Tensor, mark: Any) -> bool:
 class Rollback:
     """What must be as it was when the capture ends."""
 
-    def __init__(self, recorder: Any = None) -> None:
+    def __init__(self, recorder: TorchRecorder | None = None) -> None:
         self.recorder = recorder
+        self.undo = Undo()
+        self.keepers: list[Callable[[torch.Tensor], None]] = []
+        """Who else keeps what a tensor holds before a write: pieces of the program that will be undone."""
+        self.no_return = ""
+        """What the program has done to an argument that a guard that fails later could not take back."""
         self._watched: list[tuple[torch.Tensor, Any]] = []
         self._storages: dict[int, torch.Tensor] = {}
         self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
@@ -91,19 +101,23 @@ class Rollback:
         with torch._C.DisableTorchFunction():
             owner = self._storages.get(_storage(tensor))
             if owner is not None and self.recorder is not None:
-                self.recorder.undo.keep_facts(tensor)
+                self.undo.keep_facts(tensor)
             if owner is not None and id(owner) not in self._saved:
                 self._saved[id(owner)] = (owner, each_once(owner).clone())
+        for keep in self.keepers:
+            keep(tensor)
 
     def check_unseen(self) -> None:
         """Raise if the program changed something that no node of the graph changes."""
-        if self.recorder.streams.moved_unseen():
+        recorder = self.recorder
+        assert recorder is not None, "a run has one"
+        if recorder.streams.moved_unseen():
             raise CaptureError(
                 "the program draws random numbers from Python or NumPy",
                 why="they would be frozen in the graph",
                 fixes=("use torch's random numbers", "pass the random value as an argument"),
             )
-        if self.recorder.generators.moved_unseen():
+        if recorder.generators.moved_unseen():
             raise CaptureError(
                 "the program seeds a torch.Generator, or draws from it, by means that the capture does not see",
                 why="the graph would not",
@@ -113,7 +127,7 @@ class Rollback:
             if id(tensor) not in self._saved and not _is_as_marked(tensor, version):
                 raise CaptureError("the program changed a tensor in a way that the capture did not see")
         for tensor, before in self._attributes:
-            if vars(tensor) != before and not self.recorder.carriers.knows(tensor):
+            if vars(tensor) != before and not recorder.array_attributes.knows(tensor):
                 raise CaptureError(
                     f"the program changes attributes of a tensor: {sorted(before)}",
                     why="it does so by means that the capture does not see",
@@ -122,8 +136,8 @@ class Rollback:
     def put_back(self) -> None:
         """Let everything be as it was."""
         if self.recorder is not None:
-            self.recorder.undo.run()
-            self.recorder.carriers.put_back()
+            self.undo.run()
+            self.recorder.array_attributes.put_back()
         torch.set_rng_state(self._torch_random)
         if torch.is_grad_enabled() is not self._gradients:
             torch._C._set_grad_enabled(self._gradients)
