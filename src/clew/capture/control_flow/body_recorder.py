@@ -10,15 +10,15 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.bytecode.instructions import only_returns
-from clew.capture.control_flow.paths import Paths, said
+from clew.capture.control_flow.paths import Paths, one_line
 from clew.capture.control_flow.raising import arguments_of, is_raised, leaves_program, record_raise
 from clew.capture.control_flow.runtime import Returned
 from clew.capture.guards.notes import MISSING
-from clew.capture.recording.list_proxies import History
+from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.nested_programs import OpenBody
 from clew.capture.recording.recorder import Recorder, Scalar
 from clew.capture.restart import Diverged, Restart
-from clew.capture.state.snapshot import Place, Snapshot
+from clew.capture.state.snapshot import Location, Snapshot
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.node import Node
@@ -68,17 +68,17 @@ def stays_inside(recorder: Recorder, value: Any) -> bool:
     return issubclass(type(value), Scalar) and not is_leaf(recorder, recorder.concrete(value))
 
 
-def frame_of(recorder: Recorder, value: Any) -> Any:
+def structure_of(recorder: Recorder, value: Any) -> Any:
     """The frame of a value."""
     if is_leaf(recorder, value):
         return LEAF
     kind = type(value)
     if isinstance(value, tuple):
-        return (kind, [frame_of(recorder, item) for item in value])
+        return (kind, [structure_of(recorder, item) for item in value])
     if kind is list:
-        return (kind, [frame_of(recorder, item) for item in value])
+        return (kind, [structure_of(recorder, item) for item in value])
     if kind is dict:
-        return (kind, {key: frame_of(recorder, item) for key, item in value.items()}, list(value))
+        return (kind, {key: structure_of(recorder, item) for key, item in value.items()}, list(value))
     return Constant(value)
 
 
@@ -89,7 +89,7 @@ def leaves_of(recorder: Recorder, value: Any) -> Iterator[Any]:
     elif isinstance(value, tuple) or type(value) is list:
         for item in value:
             yield from leaves_of(recorder, item)
-    elif type(value) is History:
+    elif type(value) is StateListProxy:
         for item in list.__iter__(value):  # past its note of who looks at it
             yield from leaves_of(recorder, item)
     elif type(value) is dict:
@@ -123,10 +123,10 @@ def with_leaves(recorder: Recorder, value: Any, change: Callable[[Any], Any]) ->
     return {key: with_leaves(recorder, item, change) for key, item in value.items()}
 
 
-Site = tuple[str, int, int]
+ConstructSite = tuple[str, int, int]
 """A place in the user's source: file, line of the function, number of the construct in it."""
 
-_MOST_WAYS = 32
+_MOST_PATHS = 32
 _MOST_ROUNDS = 20_000
 
 
@@ -136,7 +136,7 @@ class Abandon(Restart):
     With ``peel`` a loop is tried once more, its first round taken out of it.
     """
 
-    def __init__(self, site: Site, why: str, peel: bool = False) -> None:
+    def __init__(self, site: ConstructSite, why: str, peel: bool = False) -> None:
         self.site = site
         self.why = why
         self.peel = peel
@@ -229,7 +229,7 @@ class Support:
         """The truth of a value in the example."""
         raise NotImplementedError
 
-    def note_differences(self, site: Site, arrays: list[Any]) -> None:
+    def note_differences(self, site: ConstructSite, arrays: list[Any]) -> None:
         """Arrays and numbers come together in one place: what may differ in them must not be asked for later."""
 
     def rewinding(self) -> Any:
@@ -249,7 +249,7 @@ class End:
         self.levels = levels
         self.arguments: tuple[Any, ...] = ()
         """The leaves of the value, or of what a ``return`` inside gives, as arguments of nodes."""
-        self.places: dict[Any, Place] = {}
+        self.places: dict[Any, Location] = {}
         self.values: dict[Any, Any] = {}
         self.left: dict[Any, tuple[Any, ...]] = {}
         """For each place what is there, and its leaves as arguments."""
@@ -267,12 +267,12 @@ class Piece:
 
     def __init__(
         self,
-        site: Site,
+        site: ConstructSite,
         function: Callable[..., Any],
         paths: Paths,
         snapshot: Snapshot,
         bind: Callable[[], tuple[Any, ...]] = tuple,
-        carried: Sequence[Place] = (),
+        carried: Sequence[Location] = (),
     ) -> None:
         self.site = site
         self.function = function
@@ -311,7 +311,7 @@ class PieceRecorder:
         if rounds > _MOST_ROUNDS and paths is not None and (paths.body is not None or paths.answers):
             raise CaptureError("a loop seems to have no end on a way that the example does not go")
 
-    def ends(self, piece: Piece, most: int = _MOST_WAYS) -> list[End]:
+    def ends(self, piece: Piece, most: int = _MOST_PATHS) -> list[End]:
         """Run a piece for each way that it can go."""
         recorder, paths = self.recorder, piece.paths
         outer, guarded, levels = recorder.paths, recorder._guarded, len(recorder.bodies.open)
@@ -325,7 +325,7 @@ class PieceRecorder:
                 paths.begin(recorder.bodies, answers)
                 ended: list[End] = []
                 try:
-                    ended = self._way(piece, is_forced=bool(answers))
+                    ended = self._path(piece, is_forced=bool(answers))
                     found += ended
                 finally:
                     del recorder.bodies.open[levels:]
@@ -333,12 +333,12 @@ class PieceRecorder:
                     if not piece.is_constant:
                         piece.snapshot.restore(was_looked_at=any(not end.raised for end in ended))
                     recorder.open = True
-                answers = next(paths.open_ways(), None) if paths.runs < most else None
+                answers = next(paths.open_paths(), None) if paths.runs < most else None
         finally:
             recorder.paths, recorder._guarded, recorder.check_piece = outer, guarded, check
         return found
 
-    def _checking(self, site: Site) -> Callable[[Node, str], None]:
+    def _checking(self, site: ConstructSite) -> Callable[[Node, str], None]:
         """What gives a piece up if it changes what stands for a node of the graphs around it."""
         bodies = self.recorder.bodies
         around = [bodies.outermost, *(body.graph for body in bodies.open)]
@@ -349,7 +349,7 @@ class PieceRecorder:
 
         return check
 
-    def _way(self, piece: Piece, is_forced: bool) -> list[End]:
+    def _path(self, piece: Piece, is_forced: bool) -> list[End]:
         """One way of a piece; none if it cannot be recorded."""
         recorder = self.recorder
         failure, recorder.failure = recorder.failure, None
@@ -367,7 +367,7 @@ class PieceRecorder:
             if isinstance(error, Exception) and (is_forced or piece.is_untaken) and self._raises(piece, error):
                 return [self._raising_end(error)]
             if not is_forced:
-                raise Abandon(piece.site, f"it cannot be recorded: {said(error)}") from error
+                raise Abandon(piece.site, f"it cannot be recorded: {one_line(error)}") from error
             piece.paths.give_up(error)
             return []
         finally:
@@ -405,17 +405,17 @@ class PieceRecorder:
         """The leaves of a value as arguments of nodes."""
         return tuple(self.recorder.argument(leaf) for leaf in leaves_of(self.recorder, value))
 
-    def check_fit(self, site: Site, values: Sequence[Any], peel: bool = False) -> None:
+    def check_fit(self, site: ConstructSite, values: Sequence[Any], peel: bool = False) -> None:
         """Values that shall stand in one place must have the same frame, and leaves of the same kinds."""
         leaves = [leaf for value in values for leaf in leaves_of(self.recorder, value)]
         if any(stays_inside(self.recorder, leaf) for leaf in leaves):
             raise Abandon(site, "a variable holds a text that follows from a dtype or device")
-        first = frame_of(self.recorder, values[0])
+        first = structure_of(self.recorder, values[0])
         kinds = self._kinds(values[0])
         for value in values[1:]:
             if (value is MISSING) != (values[0] is MISSING):
                 raise Abandon(site, "a variable is set on one way only", peel)
-            if frame_of(self.recorder, value) != first:
+            if structure_of(self.recorder, value) != first:
                 raise Abandon(site, "a variable holds different things on different ways", peel)
             if self._kinds(value) != kinds:
                 raise Abandon(site, "a variable is of another type on another way", peel)
@@ -432,7 +432,7 @@ class PieceRecorder:
         if not same or any(True for one in foreign for _ in leaves_of(self.recorder, one)):
             raise Abandon(piece.site, "a variable holds a list or dict that another one holds too")
 
-    def check_alone(self, site: Site, values: Sequence[Any]) -> None:
+    def check_alone(self, site: ConstructSite, values: Sequence[Any]) -> None:
         """What one way leaves in different places must not be the same list or dict."""
         found = [id(one) for value in values for one in containers_of(value)]
         if len(set(found)) < len(found):

@@ -13,12 +13,12 @@ from types import FunctionType
 from typing import Any
 
 from clew.capture.bytecode.instructions import instructions_of
-from clew.capture.control_flow.body_recorder import End, Piece, PieceRecorder, Site, with_leaves
+from clew.capture.control_flow.body_recorder import ConstructSite, End, Piece, PieceRecorder, with_leaves
 from clew.capture.control_flow.operand_order import arrange
 from clew.capture.control_flow.paths import Paths
 from clew.capture.guards.notes import MISSING
 from clew.capture.recording.recorder import Pending, Scalar
-from clew.capture.state.snapshot import Place, Snapshot, cells_of, in_order
+from clew.capture.state.snapshot import Location, Snapshot, cells_of, in_order
 from clew.ir.control_flow import choose, cond
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
@@ -78,7 +78,9 @@ def _truth(recorder: Any, predicate: Node, held: bool, answer: bool) -> Any:
 class Branch:
     """One branch that is being recorded."""
 
-    def __init__(self, pieces: PieceRecorder, site: Site, test: Any, then: Any, other: Any, snapshot: Snapshot) -> None:
+    def __init__(
+        self, pieces: PieceRecorder, site: ConstructSite, test: Any, then: Any, other: Any, snapshot: Snapshot
+    ) -> None:
         self.pieces = pieces
         self.recorder = pieces.recorder
         self.site = site
@@ -119,7 +121,7 @@ class Branch:
         for side in self.sides:  # what nobody reads any more is no value of the graph
             for name, cell in cells_of(side.function).items():
                 if name in unused:
-                    Place(name, cell, None).put(MISSING)
+                    Location(name, cell, None).put(MISSING)
         return self._left(node, result, places)
 
     def _numbers(self, ends: list[list[End]]) -> list[Any]:
@@ -136,7 +138,7 @@ class Branch:
         is_asked = value is self.test and type(self.recorder.concrete(value)) is bool
         return (held is not self.is_turned) if is_asked else value
 
-    def _places(self, ends: list[End], unused: set[str]) -> list[Place]:
+    def _places(self, ends: list[End], unused: set[str]) -> list[Location]:
         """The places that the two sides leave different things in, after a check that these fit together."""
         names = {id(cell): name for side in self.sides for name, cell in cells_of(side.function).items()}
         found = {key: place for end in ends for key, place in end.places.items()}
@@ -156,7 +158,7 @@ class Branch:
             self.pieces.check_alone(self.site, [end.value, *(end.values.get(place.identity) for place in kept)])
         return in_order(kept)
 
-    def _given(self, end: End, places: list[Place]) -> tuple[Any, ...]:
+    def _given(self, end: End, places: list[Location]) -> tuple[Any, ...]:
         """What one way gives: its value, then what it left in each place, or what was there before."""
         left = (end.left.get(place.identity) for place in places)
         befores = (self.pieces.arguments(place.get()) for place in places)
@@ -171,7 +173,7 @@ class Branch:
         graphs = [body.graph for body in bodies]
         return self.recorder.create(cond, (predicate, *graphs, tuple(outer)))  # type: ignore[no-any-return]
 
-    def _left(self, node: Node, result: Any, places: list[Place]) -> Any:
+    def _left(self, node: Node, result: Any, places: list[Location]) -> Any:
         """Let the program see what came out of the node."""
         tie = Tying(self.pieces, node)
         if not self._gives_constant:

@@ -46,7 +46,7 @@ def capture_until_known(
     )
 
 
-def explore_ways(
+def explore_paths(
     new_run: Callable[[Paths | None, Any, tuple[bool, ...]], Any],
     findings: Findings,
     args: tuple[Any, ...],
@@ -62,7 +62,7 @@ def explore_ways(
         findings.looks_into_libraries = False
         raise Restart
     runs = [first]
-    for answers in () if paths is None else paths.ways():
+    for answers in () if paths is None else paths.untried():
         run = new_run(paths, first, answers)
         try:
             _run_apart(run, args, kwargs)
@@ -70,7 +70,7 @@ def explore_ways(
             paths.give_up(error)  # type: ignore[union-attr]
             continue
         runs.append(run)
-    if paths is not None and paths.lacks_way_of_tracer:
+    if paths is not None and paths.lacks_path_of_tracer:
         findings.tracers = LibraryTracers.LEFT
         raise Restart
     try:

@@ -23,7 +23,7 @@ _LATER = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 """What may read the variable of a comprehension after its round, or sets one of the function's."""
 
 
-class Functions:
+class FileFunctions:
     """The functions and methods that a file defines, each name once or in several classes."""
 
     def __init__(self, tree: ast.Module | None) -> None:
@@ -53,7 +53,7 @@ class Functions:
             return False
         if key not in self._keeping:
             self._keeping[key] = True  # of a function that calls itself
-            self._keeping[key] = Sight(definition.body, self).keeps_parameter(parameter)
+            self._keeping[key] = ListEscape(definition.body, self).keeps_parameter(parameter)
         return self._keeping[key]
 
 
@@ -68,11 +68,11 @@ def _parameter(definition: ast.FunctionDef, call: ast.Call, argument: ast.AST, i
     return parameters[place] if place < len(parameters) else ""
 
 
-class Sight:
+class ListEscape:
     """The lists of one function that stay in sight; ``functions`` are those of its file."""
 
-    def __init__(self, body: list[Any], functions: Functions | None = None) -> None:
-        self._functions = functions or Functions(None)
+    def __init__(self, body: list[Any], functions: FileFunctions | None = None) -> None:
+        self._functions = functions or FileFunctions(None)
         self._parents: dict[ast.AST, ast.AST] = {}
         self._names: dict[str, list[ast.Name]] = {}
         self._lost: set[str] = set()
@@ -410,9 +410,15 @@ def _sets_variables(target: ast.expr) -> bool:
     return isinstance(target, ast.Name)
 
 
-def opening_lines(body: list[Any], sight: Sight) -> Iterator[int]:
+def opening_lines(body: list[Any], escape: ListEscape) -> Iterator[int]:
     """The lines on which a loop begins that may be of any length, or a list is made that may be."""
-    nodes = [*sight.lists, *sight.parted, *sight.comprehensions, *sight.repeats, *(node.iter for node in _loops(body))]
+    nodes = [
+        *escape.lists,
+        *escape.parted,
+        *escape.comprehensions,
+        *escape.repeats,
+        *(node.iter for node in _loops(body)),
+    ]
     for node in nodes:
         yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
 

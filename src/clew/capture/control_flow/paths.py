@@ -44,7 +44,7 @@ _SHAPES = frozenset({"shape", "ndim", "dtype", "device"})
 _SIZES = frozenset({"size", "dim", "numel", "nelement"})
 
 
-class Asked:
+class Provenance:
     """A look at nodes from inside of the bodies that are open; ``root`` has the modules that nodes call."""
 
     def __init__(self, bodies: Bodies, root: Any) -> None:
@@ -313,21 +313,21 @@ class Paths:
         self._known[node] = chosen
         side = question.sides.get(chosen)
         if side is None:
-            body = OpenBody(self._new_graph(), is_branch=True, is_way=self.body is None and question.aligns)
+            body = OpenBody(self._new_graph(), is_branch=True, is_path=self.body is None and question.aligns)
             side = question.sides[chosen] = Segment(body)
         assert side.body is not None
         self.bodies.enter(side.body)
         self._segment, self._cursor, self._latest = side, 0, (question, chosen)
         self._trail.append(side)
         if question.aligns:
-            expression = Asked(self.bodies, self.root).expression(node)
+            expression = Provenance(self.bodies, self.root).expression(node)
             since = None if question.is_of_tracers else len(self._trail) - 1
             self._told.append((expression, chosen, since))
         return chosen
 
     def _told_before(self, node: Node) -> bool | None:
         """The answer to a question of a library that has asked the same before, if nothing was written since."""
-        asked = Asked(self.bodies, self.root)
+        asked = Provenance(self.bodies, self.root)
         expression = asked.expression(node)
         for known, answer, place in self._told:
             if known == expression and place is None:  # no write changes who traces the program
@@ -372,7 +372,7 @@ class Paths:
         """Whether both answers to a question of a library in a large program are tried."""
         count = sum(since is not None for _, _, since in self._told)
         can_be = self.body is None and self._place not in self.guarded and count < _MOST_ALIGNED
-        return can_be and (node in self.sizes_asked or Asked(self.bodies, self.root).depends_on_data(node))
+        return can_be and (node in self.sizes_asked or Provenance(self.bodies, self.root).depends_on_data(node))
 
     @property
     def is_too_much(self) -> bool:
@@ -396,21 +396,21 @@ class Paths:
         self._too_long = self._too_long + 1 if TOO_MUCH in str(error) else 0
         if self._latest is not None:
             question, answer = self._latest
-            question.refused[answer] = f"on the example this way could not be run: {said(error)}"
+            question.refused[answer] = f"on the example this way could not be run: {one_line(error)}"
         self._segment.is_complete, self._segment.ends = True, False
         self._segment.question = None
 
     # ---- all runs ------------------------------------------------------------------------------------------------
 
-    def ways(self) -> Iterator[tuple[bool, ...]]:
+    def untried(self) -> Iterator[tuple[bool, ...]]:
         """The answers for one run after another, until all ways are known or there are too many."""
         while self.runs < (_MOST_RUNS_ALIGNED if self._aligns else MOST_PATHS) and self._too_long < _MOST_TOO_LONG:
-            answers = next(self.open_ways(), None)
+            answers = next(self.open_paths(), None)
             if answers is None:
                 return
             yield answers
 
-    def open_ways(self) -> Iterator[tuple[bool, ...]]:
+    def open_paths(self) -> Iterator[tuple[bool, ...]]:
         """The answers that lead to a way that was not tried yet, the shortest first."""
         waiting: list[tuple[Segment, tuple[bool, ...]]] = [(self._first, ())]
         while waiting:
@@ -426,7 +426,7 @@ class Paths:
             waiting = following
 
     @property
-    def lacks_way_of_tracer(self) -> bool:
+    def lacks_path_of_tracer(self) -> bool:
         """Whether a library asks for tracers, and a way that follows was not recorded."""
         asked = [question for question in questions(self._first) if question.is_of_tracers]
         return any(len(question.recorded()) < 2 for question in asked)
@@ -494,7 +494,7 @@ class Paths:
         graph.output(write_branch(graph, segment, question, sides))
 
 
-def said(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """An error in one line."""
     text = (str(error).splitlines() or [""])[0]
     return text if isinstance(error, (CaptureError, Diverged)) else f"{type(error).__name__}: {text}"

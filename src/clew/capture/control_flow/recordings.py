@@ -40,7 +40,7 @@ from clew.ir.source import SourceLine
 from clew.ir.types import ScalarType
 
 
-class Twins(NamedTuple):
+class CallPair(NamedTuple):
     """The nodes of both bodies that are one call, or ask the same; a guard may be of one of them alone."""
 
     left: list[Node]
@@ -88,20 +88,20 @@ class CommonStart:
 
     # ---- what is asked of it -------------------------------------------------------------------------------------
 
-    def shared(self, asks_on: tuple[bool, bool]) -> list[Twins]:
+    def shared(self, asks_on: tuple[bool, bool]) -> list[CallPair]:
         """All that can stand before the question, in order; ``asks_on`` tells which ways have another question."""
         start = {left: left for left in self.pairs}, {right: left for left, right in self.pairs.items()}
         facts = [_Facts(*given, self._root) for given in zip(self._bodies, start, strict=True)]
-        found: dict[Any, Twins] = {}
+        found: dict[Any, CallPair] = {}
         for left, right in self.pairs.items():
             key = facts[0].names[left]
-            found[key] = Twins(facts[0].asked.get(key, [left]), facts[1].asked.get(key, [right]))
+            found[key] = CallPair(facts[0].asked.get(key, [left]), facts[1].asked.get(key, [right]))
         for place, one in enumerate(facts):
             for key, nodes in one.asked.items():
                 is_alone = key not in facts[1 - place].asked
                 needed = [key] if not is_alone else one.needed(nodes[0]) if asks_on[place] else []
                 for name in needed:
-                    found.setdefault(name, Twins(*(each.asked.get(name, []) for each in facts)))
+                    found.setdefault(name, CallPair(*(each.asked.get(name, []) for each in facts)))
         return list(found.values())
 
 

@@ -20,7 +20,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from clew.capture.bytecode.call_sites import original_of
-from clew.capture.control_flow.list_escape import Functions, Sight, opening_lines
+from clew.capture.control_flow.list_escape import FileFunctions, ListEscape, opening_lines
 from clew.capture.control_flow.liveness import (
     LOOPS,
     Liveness,
@@ -111,7 +111,7 @@ def _texts(names: set[str]) -> ast.Tuple:
 class BodyWriter(ast.NodeTransformer):
     """Writes the new body of one function."""
 
-    def __init__(self, definition: Any, functions: Functions) -> None:
+    def __init__(self, definition: Any, functions: FileFunctions) -> None:
         self.count = 0
         self.functions = functions
         self.inside = ""  # of which kind of body the statement at hand is a part: "", "loop" or "branch"
@@ -121,14 +121,14 @@ class BodyWriter(ast.NodeTransformer):
         self.shared: set[str] = set()
         self.rounds: list[ast.stmt] = []
         """The functions that the comprehensions of the body at hand call for each item."""
-        self.sight = Sight([])
+        self.escape = ListEscape([])
         self.says = False  # whether the expression at hand is a part of a ``raise``
 
     def body_of(self, definition: Any) -> list[ast.stmt]:
         """The new body: all variables that some inner body sets are set in the function itself too."""
         if isinstance(definition, ast.Lambda):
             parts: list[Any] = [copy_of(definition.body)]
-            self.sight = Sight([ast.Return(parts[0])], self.functions)
+            self.escape = ListEscape([ast.Return(parts[0])], self.functions)
             body: list[ast.stmt] = [ast.Return(self.visit(parts[0]), lineno=definition.lineno)]
         else:
             parts = [copy_of(one) for one in definition.body]
@@ -139,7 +139,7 @@ class BodyWriter(ast.NodeTransformer):
             flag, value = (next(name for name in _names(word) if name not in taken) for word in ("left", "result"))
             parts = without_inner_returns(parts, flag, value)
             self.liveness = Liveness(parts)
-            self.sight = Sight(parts, self.functions)
+            self.escape = ListEscape(parts, self.functions)
             body = self._block(parts, is_whole=True)
         body = [*self.rounds, *body]
         own = sorted(self.shared - self.variables.outer.keys())
@@ -224,8 +224,8 @@ class BodyWriter(ast.NodeTransformer):
             _load(body.name),
             *names,
             _flag(node.orelse and has_break),
-            _texts(self.sight.names.get(node, set())),
-            _texts(self.sight.chains.get(node, set())),
+            _texts(self.escape.names.get(node, set())),
+            _texts(self.escape.chains.get(node, set())),
         )
         start = ast.Assign([ast.Name(result, ast.Store())], call)
         return self._located([body, start, *self._after(result, node.orelse, has_return, has_break)], node)
@@ -357,18 +357,18 @@ class BodyWriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         """``super()`` needs to be told what it sees by itself in a method; a list in sight may have any length."""
-        in_sight, unpacks = node in self.sight.lists, _flag(node in self.sight.unpacked)
-        gives_parts = node in self.sight.parted
-        place, walks = self.sight.groups.get(node), node in self.sight.walks
+        is_local, unpacks = node in self.escape.lists, _flag(node in self.escape.unpacked)
+        gives_parts = node in self.escape.parted
+        place, walks = self.escape.groups.get(node), node in self.escape.walks
         self.generic_visit(node)
         if walks:
             return ast.copy_location(_runtime("walk", node.func, *node.args), node)
         if place is not None:
             items = _iterated(node.args[0])
             return ast.copy_location(_runtime("grouped", node.func, items, node.args[1], ast.Constant(place)), node)
-        if node in self.sight.copied:
+        if node in self.escape.copied:
             return ast.copy_location(_runtime("copied", node.func, *node.args), node)
-        if in_sight or gives_parts:
+        if is_local or gives_parts:
             self._number()  # so that the function counts as one with something to hand to the runtime
             array: Any = node.func.value  # type: ignore[attr-defined]
             return ast.copy_location(_runtime("listed", array, unpacks, _flag(gives_parts)), node)
@@ -379,13 +379,13 @@ class BodyWriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """A list that is repeated and stays in sight may have any length."""
-        repeats = node in self.sight.repeats
+        repeats = node in self.escape.repeats
         self.generic_visit(node)
         return ast.copy_location(_runtime("repeated", node.left, node.right), node) if repeats else node
 
     def visit_ListComp(self, node: Any) -> Any:
         """A comprehension whose list stays in sight is a loop that appends."""
-        if node not in self.sight.comprehensions:
+        if node not in self.escape.comprehensions:
             return self.generic_visit(node)
         number, generator = self._number(), node.generators[0]
         iterable = _iterated(self.visit(generator.iter))
@@ -533,7 +533,7 @@ def lines_of_loops(code: CodeType) -> frozenset[int]:
     definition = None if code.co_flags & _GENERATORS else _definition_of(code)
     body = [] if definition is None else [definition.body] if isinstance(definition, ast.Lambda) else definition.body
     body = copy_of(body)
-    return frozenset(opening_lines(body, Sight(body, _functions(_tree(code.co_filename)))))
+    return frozenset(opening_lines(body, ListEscape(body, _functions(_tree(code.co_filename)))))
 
 
 def replaced_inside(code: CodeType, changes: dict[CodeType, CodeType]) -> CodeType:
@@ -570,9 +570,9 @@ def _parsed(source: str) -> ast.Module | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _functions(tree: ast.Module | None) -> Functions:
+def _functions(tree: ast.Module | None) -> FileFunctions:
     """The functions that a source defines."""
-    return Functions(tree)
+    return FileFunctions(tree)
 
 
 def _block(filename: str, line: int) -> ast.Module | None:

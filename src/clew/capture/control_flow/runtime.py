@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from clew.capture.recording.list_proxies import Collected
+from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.state.snapshot import cells_of
 
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("clew_regions", default=None)
@@ -152,7 +152,7 @@ class Runtime:
     def copied(function: Any, items: Any) -> Any:
         """``list(items)``, of a group, which nobody else holds."""
         is_own = function is list or str(getattr(function, "__module__", "")).startswith("clew.")
-        return items if type(items) is Collected and is_own else function(iter(items))
+        return items if type(items) is ListProxy and is_own else function(iter(items))
 
     @staticmethod
     def repeated(items: list[Any], count: Any) -> Any:

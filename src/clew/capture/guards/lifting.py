@@ -33,7 +33,7 @@ class Dependence:
         self._bodies = bodies
         self._around: dict[Graph, Branch] = {}
 
-    def hangs_on(self, node: Node, is_end: Callable[[Node], bool]) -> bool:
+    def depends_on(self, node: Node, is_end: Callable[[Node], bool]) -> bool:
         """Whether all that a value is computed of is constant, or one of the nodes that end the walk."""
         waiting, seen = [node], set[Node]()
         while waiting:
@@ -424,7 +424,7 @@ def _bodies_without_data(graph: Graph) -> set[Graph]:
     while waiting:
         for node in waiting.pop().nodes:
             branch = control_of(node)
-            if isinstance(branch, Branch) and dependence.hangs_on(branch.predicate, _is_no_data):
+            if isinstance(branch, Branch) and dependence.depends_on(branch.predicate, _is_no_data):
                 dependence.enter(branch)
                 found.update(branch.bodies)
                 waiting += branch.bodies

@@ -1,7 +1,7 @@
 """What a program has taken from around itself: global variables, closures, attributes of objects and layers.
 
 Tracing by a framework's own means reads them once, so the graph holds as long as they are what they were. A
-``Watched`` can tell; saved and loaded elsewhere, where those places do not exist, it watches nothing.
+``WatchedVariables`` can tell; saved and loaded elsewhere, where those places do not exist, it watches nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from types import CellType, CodeType
 from typing import Any, Generic, TypeVar
 
 from clew.capture.guards.notes import MISSING, Variable, require_variable
-from clew.capture.guards.variable_reads import ATTRIBUTE, WHOLE, Item, Program, Reads
-from clew.capture.recording.nested_values import Nests
+from clew.capture.guards.variable_reads import ATTRIBUTE, WHOLE, Item, ProgramUses, Reads
+from clew.capture.recording.nested_values import Inputs
 from clew.capture.recording.recorder import Recorder
 from clew.capture.state.containers import CODE, LOGGERS, SIMPLE, follows, is_followed, is_plain_object
 from clew.capture.state.memory import below
@@ -27,7 +27,7 @@ from clew.ir.effects import pure
 from clew.ir.graph import Graph
 
 
-class Watched:
+class WatchedVariables:
     """Some variables as they were."""
 
     def __init__(self, is_end: Any = None) -> None:
@@ -46,14 +46,14 @@ class Watched:
         return len(self._variables)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Watched, ()
+        return WatchedVariables, ()
 
     def __repr__(self) -> str:
         return f"Watched({', '.join(label for label, _ in self._variables[:4])})"
 
 
 @pure
-def changed(watched: Watched) -> str | None:
+def changed(watched: WatchedVariables) -> str | None:
     """The first of some variables that is not what it was during the capture."""
     return watched.changed()
 
@@ -77,7 +77,7 @@ class GuardsOfRun(Generic[RecorderT]):
     def __init__(
         self,
         recorder: RecorderT,
-        nests: Nests,
+        inputs: Inputs,
         surroundings: Surroundings,
         state: State,
         reads: Reads | None = None,
@@ -85,7 +85,7 @@ class GuardsOfRun(Generic[RecorderT]):
     ) -> None:
         self.recorder = recorder
         self.graph = recorder.graph
-        self.nests = nests
+        self.inputs = inputs
         self.surroundings = surroundings
         self.state = state
         self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
@@ -104,7 +104,7 @@ class VariableGuards:
         self.reads = reads
         self._skipped = {entry.slot.key for entry in state.entries} | state.own
         self._written: set[tuple[int, str, str]] = set()
-        self._program = around.derived(Program)
+        self._program = around.derived(ProgramUses)
 
     def write(self, executed: Iterable[CodeType], leave_out: Callable[[Any], bool] | None = None) -> None:
         """Guard what the run has read; values for which ``leave_out`` says yes are guarded by other means."""

@@ -80,7 +80,7 @@ def install(
     patches: Patches, current: Callable[[], Call | None], functions: Iterable[Any], kinds: Iterable[type] = ()
 ) -> None:
     """Let cached functions that the program names, and cached methods, be called by a capture's own means."""
-    make = functools.partial(_standing, current=current)
+    make = functools.partial(_cache_proxy, current=current)
     for function in functions:
         for name in attribute_names(function.__code__) & function.__globals__.keys():
             if isinstance(function.__globals__[name], CACHED):
@@ -93,7 +93,7 @@ def install(
             patches.on_class(kind, name, make)
 
 
-def _standing(cached: Any, current: Callable[[], Call | None]) -> Any:
+def _cache_proxy(cached: Any, current: Callable[[], Call | None]) -> Any:
     @functools.wraps(cached)
     def call(*args: Any, **kwargs: Any) -> Any:
         how = current()

@@ -71,7 +71,7 @@ def _dating(original: Callable[..., Any], place: int) -> Callable[..., Any]:
     return read
 
 
-class StandingClass:
+class ClassProxy:
     """Stands for a class: makes its objects, and answers questions about it, with some of its functions replaced."""
 
     def __init__(self, original: Any, replaced: dict[str, Any], make: Callable[..., Any] | None = None) -> None:
@@ -99,4 +99,4 @@ def _calendar(original: Any) -> Any:
 
         return read
 
-    return StandingClass(original, {name: now(name) for name in ("now", "utcnow", "today") if hasattr(original, name)})
+    return ClassProxy(original, {name: now(name) for name in ("now", "utcnow", "today") if hasattr(original, name)})

@@ -48,7 +48,7 @@ def shuffled(items: list[Any], stream: random.Random = SHARED) -> list[Any]:
 DRAWS.extend((draw, draw_from, shuffled))
 
 
-class Standing(tuple[Any, ...]):
+class StreamState(tuple[Any, ...]):
     """Where a stream stands, as far as a program may see it: it can go back there, and look at no number in it."""
 
     node: Any = None
@@ -139,7 +139,7 @@ def _picked(recorder: Any, items: Any, place: Any) -> Any:
 
 
 def _getstate(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    standing = Standing(recorder._perform(original, (), {}))
+    standing = StreamState(recorder._perform(original, (), {}))
     target, given = (draw, ("getstate",)) if stream is None else (draw_from, (recorder.argument(stream), "getstate"))
     standing.node, standing.recorder = recorder.create(target, given), recorder
     return standing
@@ -147,7 +147,7 @@ def _getstate(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], 
 
 def _setstate(recorder: Any, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     state = (*args, *kwargs.values())[0]
-    if type(state) is not Standing or state.recorder is not recorder:
+    if type(state) is not StreamState or state.recorder is not recorder:
         raise _refusal("setstate of a stream of random numbers to a state that is not from this call")
     target, given = (draw, ()) if stream is None else (draw_from, (recorder.argument(stream),))
     with recorder.streams.followed():

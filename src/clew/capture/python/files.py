@@ -151,14 +151,14 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
 def _file_class(original: Any) -> Any:
     """What stands for ``io.FileIO``: opens files like the function, and is the class otherwise."""
 
-    class Standing(type(original)):  # type: ignore[misc]
+    class FileClass(type(original)):  # type: ignore[misc]
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, original)
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             return _opening(original)(*args, **kwargs)
 
-    return Standing("FileIO", (original,), {})
+    return FileClass("FileIO", (original,), {})
 
 
 def _is_writing(file: Any, mode: Any) -> bool:

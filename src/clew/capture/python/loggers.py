@@ -39,7 +39,7 @@ def is_logger(value: Any) -> bool:
     return value is logging or isinstance(value, (logging.Logger, logging.LoggerAdapter))
 
 
-def all_keepers(values: Iterable[Any]) -> list[Any]:
+def handlers_and_filters(values: Iterable[Any]) -> list[Any]:
     """Those of all loggers among some values, each once."""
     found = {
         id(one): one for logger in filter(is_logger, values) for one in _seeing(logger)

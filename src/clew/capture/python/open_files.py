@@ -15,7 +15,7 @@ from typing import Any
 from clew.errors import CaptureError
 
 
-class Acts:
+class OpenFiles:
     """The files that a program holds, as they were before it ran."""
 
     def __init__(self, held: Iterable[Any]) -> None:
@@ -39,7 +39,7 @@ class Acts:
                 file.truncate()
 
 
-def check_held(functions: Iterable[Any]) -> None:
+def refuse_acting_functions(functions: Iterable[Any]) -> None:
     """Raise for a function that acts on the outside and is held where it cannot be replaced."""
     found = next(iter(functions), None)
     if found is not None:

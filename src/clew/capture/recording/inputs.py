@@ -1,6 +1,6 @@
 """The arguments of the example become placeholders, one for each parameter of the original.
 
-What they hold enters the capture as ``nests`` describes: nests are taken apart by nodes, made only for what is used.
+What they hold enters the capture as ``inputs`` describes: nests are taken apart by nodes, made only for what is used.
 Parameters that the example leaves out are inputs with their defaults: numbers among them are traced like those that are
 given, what the program never reads is not relied on, and all others must be left out again.
 """
@@ -13,14 +13,14 @@ from typing import Any
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.guards import notes
-from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.nested_values import Inputs
 from clew.capture.state.containers import follows
 from clew.errors import ExampleMismatch
 from clew.ir.node import Node
 
 
 def bind(
-    nests: Nests, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any = None
+    inputs: Inputs, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any = None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Make a placeholder for each parameter; the arguments to run the program with.
 
@@ -36,15 +36,15 @@ def bind(
     code = _code_with(target, signature)
     entered: dict[str, Any] = {}
     for name, parameter in signature.parameters.items():
-        node = _placeholder(nests, name, parameter)
+        node = _placeholder(inputs, name, parameter)
         if name in bound.arguments:
-            entered[name] = _enter(nests, bound.arguments[name], node, name, parameter)
+            entered[name] = _enter(inputs, bound.arguments[name], node, name, parameter)
         elif code is not None and not _mentions(code, name):
             continue
-        elif code is not None and nests.takes_number(parameter.default, name) and _may_be_passed(parameter):
-            entered[name] = nests.enter(parameter.default, node, name)
+        elif code is not None and inputs.takes_number(parameter.default, name) and _may_be_passed(parameter):
+            entered[name] = inputs.enter(parameter.default, node, name)
         else:
-            _check_nothing_given(nests, node, name, parameter)
+            _check_nothing_given(inputs, node, name, parameter)
     bound.arguments = entered
     return _as_passed(signature, bound, len(args))
 
@@ -73,12 +73,12 @@ def _may_be_passed(parameter: inspect.Parameter) -> bool:
     return parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
 
 
-def _enter(nests: Nests, value: Any, node: Node, name: str, parameter: inspect.Parameter) -> Any:
+def _enter(inputs: Inputs, value: Any, node: Node, name: str, parameter: inspect.Parameter) -> Any:
     """Arguments gathered by ``**`` come in a dict that nobody else holds, whose writes nobody sees."""
-    entered = nests.enter(value, node, name)
+    entered = inputs.enter(value, node, name)
     if parameter.kind is parameter.VAR_KEYWORD:
-        nests.held = [held for held in nests.held if held.value is not value]
-        del nests.recorder.objects[id(value)]
+        inputs.containers = [held for held in inputs.containers if held.value is not value]
+        del inputs.recorder.objects[id(value)]
     return entered
 
 
@@ -101,14 +101,14 @@ def _as_passed(
     return tuple(args), kwargs
 
 
-def _placeholder(nests: Nests, name: str, parameter: inspect.Parameter) -> Node:
+def _placeholder(inputs: Inputs, name: str, parameter: inspect.Parameter) -> Node:
     stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
     stars = "**" if parameter.kind is parameter.VAR_KEYWORD else stars
     value = parameter.default
     default = () if value is parameter.empty else (Default(value) if follows(value) else value,)
     kind = {"keyword_only": True} if parameter.kind is parameter.KEYWORD_ONLY else {}
     kind = {"positional_only": True} if parameter.kind is parameter.POSITIONAL_ONLY else kind
-    return nests.recorder.graph.create_node("placeholder", stars + name, default, kind, name)
+    return inputs.recorder.graph.create_node("placeholder", stars + name, default, kind, name)
 
 
 class Default:
@@ -121,14 +121,14 @@ class Default:
         return self.text
 
 
-def _check_nothing_given(nests: Nests, node: Node, name: str, parameter: inspect.Parameter) -> None:
+def _check_nothing_given(inputs: Inputs, node: Node, name: str, parameter: inspect.Parameter) -> None:
     """A parameter that was left to its default must be left so again: the program saw the plain default. An array that
     is a default is an input like any other."""
-    if nests.recorder.is_array(parameter.default):
-        nests.enter(parameter.default, node, name)
+    if inputs.recorder.is_array(parameter.default):
+        inputs.enter(parameter.default, node, name)
     elif parameter.default is not parameter.empty:
-        nests.default(node.args[0], node, name)
+        inputs.default(node.args[0], node, name)
     elif parameter.kind is parameter.VAR_POSITIONAL:
-        nests.checks.append((notes.require_length, node, 0))
+        inputs.checks.append((notes.require_length, node, 0))
     elif parameter.kind is parameter.VAR_KEYWORD:
-        nests.checks.append((notes.require_keys, node, ()))
+        inputs.checks.append((notes.require_keys, node, ()))

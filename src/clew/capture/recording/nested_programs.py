@@ -19,10 +19,10 @@ from clew.ir.node import Node
 class OpenBody:
     """A body that is being recorded: its graph, and the parameter for each value that comes from outside."""
 
-    def __init__(self, graph: Graph | None = None, is_branch: bool = False, is_way: bool = False) -> None:
+    def __init__(self, graph: Graph | None = None, is_branch: bool = False, is_path: bool = False) -> None:
         self.graph = Graph() if graph is None else graph
         self.is_branch = is_branch
-        self.is_way = is_way
+        self.is_path = is_path
         """Whether it holds the whole rest of the program, after a question of a library whose ways become one."""
         self.free: dict[Node, Node] = {}
 
@@ -59,9 +59,9 @@ class Bodies:
         return graph is self.outermost or any(body.graph is graph for body in self.open)
 
     @property
-    def ways(self) -> list[OpenBody]:
+    def path_bodies(self) -> list[OpenBody]:
         """The bodies that hold the rest of the program as this run goes on, each inside of the one before."""
-        return list(itertools.takewhile(lambda body: body.is_way, self.open))
+        return list(itertools.takewhile(lambda body: body.is_path, self.open))
 
     def outer(self, parameter: Node) -> Node | None:
         """What a parameter of an open body stands for; None for any other node."""

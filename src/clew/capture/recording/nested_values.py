@@ -16,9 +16,9 @@ from types import MethodType
 from typing import Any
 
 from clew.capture.guards import notes
-from clew.capture.guards.function_equality import Likeness, cells_of, has_likeness
+from clew.capture.guards.function_equality import FunctionFingerprint, cells_of, has_fingerprint
 from clew.capture.guards.notes import Variable, expression_of
-from clew.capture.recording.list_proxies import History
+from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.capture.state.containers import (
     ATTRIBUTE,
@@ -78,7 +78,7 @@ def _may_be_several(value: Any) -> bool:
 _NUMBERS = (int, float, bool)
 
 
-class Held:
+class InputContainer:
     """A mutable container of the example: its node, what it held, and what it held when the program started."""
 
     __slots__ = ("before", "entered", "place", "value")
@@ -95,7 +95,7 @@ def is_plain(value: Any) -> bool:
     return isinstance(value, SIMPLE) or (type(value) is tuple and all(map(is_plain, value)))
 
 
-class Nests:
+class Inputs:
     """Everything that entered one capture."""
 
     def __init__(self, recorder: Recorder, wrap_number: Callable[[Any, Any], Any], static: frozenset[str]) -> None:
@@ -105,7 +105,7 @@ class Nests:
         self.plain_kinds: tuple[type, ...] = ()
         self.arrays: list[tuple[Any, Any]] = []
         self.callables: list[Any] = []
-        self.held: list[Held] = []
+        self.containers: list[InputContainer] = []
         self.changing: frozenset[int] = frozenset()
         """Identities of the dicts and cells in which the program changes variables, as far as that is known."""
         self.ends: list[Any] = []
@@ -217,8 +217,8 @@ class Nests:
         return [self.enter(item, Pending(operator.getitem, (place, i)), name) for i, item in enumerate(value)]
 
     def _container(self, value: Any, place: Any, name: str) -> Any:
-        held = Held(value, place, contents(value))
-        self.held.append(held)
+        held = InputContainer(value, place, contents(value))
+        self.containers.append(held)
         self.recorder.objects[id(value)] = (value, place)
         self.checks.append((notes.require_type, place, type(value)))
         self._check_keys(held)
@@ -229,19 +229,19 @@ class Nests:
         refill(value, held.entered)
         return value
 
-    def history(self, value: list[Any], place: Any, name: str) -> History:
+    def history(self, value: list[Any], place: Any, name: str) -> StateListProxy:
         """A list of the state whose length and items matter only if the program looks at them."""
         self.checks.append((notes.require_type, place, list))
         before = contents(value)
         parts = {key: self._part(key, part, place, name) for key, part in before.items()}
-        made = History(value, list(parts.values()))
-        held = Held(made, place, before)
+        made = StateListProxy(value, list(parts.values()))
+        held = InputContainer(made, place, before)
         held.entered = parts
-        self.held.append(held)
+        self.containers.append(held)
         self.recorder.objects[id(made)] = (made, place)
         return made
 
-    def _check_keys(self, held: Held) -> None:
+    def _check_keys(self, held: InputContainer) -> None:
         value, place = held.value, held.place
         if isinstance(value, dict):
             self.checks.append((notes.require_keys, place, tuple(key for way, key in held.before if way == ITEM)))
@@ -285,7 +285,7 @@ class Nests:
         owner = value.__self__ if isinstance(value, MethodType) else value
         if self.recorder.is_end(owner):
             self.ends.append(owner)
-        if has_likeness(value) and not self._must_be_same(value):
+        if has_fingerprint(value) and not self._must_be_same(value):
             self._function(value, place)
         elif isinstance(value, enum.Enum) or callable(value):
             self.checks.append((notes.require_same, place, value))
@@ -303,7 +303,7 @@ class Nests:
     def _function(self, value: Any, place: Any) -> None:
         """A function may be made anew for each call: what it does must be the same, and it is given on as it comes."""
         entered = isinstance(value, MethodType) and self._enters_owner(value)
-        self.checks.append((notes.require_alike, place, Likeness(value, entered)))
+        self.checks.append((notes.require_alike, place, FunctionFingerprint(value, entered)))
         self.recorder.objects[id(value)] = (value, place)
         self.callables.append(value)
 
@@ -355,14 +355,14 @@ class Nests:
 
     def put_back(self) -> None:
         """Let all containers hold what they held."""
-        for held in reversed(self.held):
-            if type(held.value) is not History:  # what it stands for was left as it was
+        for held in reversed(self.containers):
+            if type(held.value) is not StateListProxy:  # what it stands for was left as it was
                 refill(held.value, held.before)
 
-    def settle(self, plain: Callable[[Any], Any]) -> None:
+    def commit(self, plain: Callable[[Any], Any]) -> None:
         """Let all containers hold what the program left in them, with plain numbers."""
-        for held in self.held:
-            value = held.value.original if type(held.value) is History else held.value
+        for held in self.containers:
+            value = held.value.original if type(held.value) is StateListProxy else held.value
             parts = contents(held.value).items()
             refill(value, {(way, self.recorder.concrete(key)): plain(part) for (way, key), part in parts})
 

@@ -7,11 +7,18 @@ from collections.abc import Iterable, Iterator
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from clew.capture.guards.notes import Remembered, Variable, remember, require_untouched
+from clew.capture.guards.notes import CallSnapshot, Variable, remember, require_untouched
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.containers import CODE, contents, follows, look_up
 from clew.capture.state.memory import Memory
-from clew.capture.state.reachable import Reach, attribute_names, is_installed, methods_of, package_of, variables
+from clew.capture.state.reachable import (
+    ReachableFunctions,
+    attribute_names,
+    is_installed,
+    methods_of,
+    package_of,
+    variables,
+)
 from clew.errors import CaptureError
 from clew.ir.effects import pure
 
@@ -53,7 +60,7 @@ def _containers(nest: Any) -> Iterator[Any]:
 Key = tuple[int, str]
 
 
-class Territory(NamedTuple):
+class CallVariables(NamedTuple):
     """The variables that a call shares with the rest of the program, and the keys of those that are its own."""
 
     shared: tuple[Variable, ...]
@@ -84,18 +91,18 @@ def _methods(kind: Any) -> list[FunctionType]:
     return [function for _, functions in methods_of(kind) for function in functions]
 
 
-def territory_of(
+def variables_of_call(
     target: Any, program: tuple[Iterable[FunctionType], Iterable[type]], owners: Iterable[Any], ends: tuple[type, ...]
-) -> Territory:
+) -> CallVariables:
     """What a call of ``target`` can reach, in a program of these functions and classes; attributes of ``owners`` that
     the rest of the program names are shared too."""
     packages = {package_of(part) for parts in program for part in parts}
     functions = [one for one in functions_in(target) if package_of(one) in packages or not is_installed(one)]
     owners = list(owners)
     if not functions and not owners:
-        return Territory((), frozenset(), ends)
-    inner = _around(Reach(), functions, ())
-    rest = Reach(without=functions)
+        return CallVariables((), frozenset(), ends)
+    inner = _around(ReachableFunctions(), functions, ())
+    rest = ReachableFunctions(without=functions)
     outer = _around(rest, *program)
     named = {name for function in rest.functions for name in attribute_names(function.__code__)}
     attributes = [(vars(function), name) for function in functions for name in vars(function)]
@@ -103,17 +110,19 @@ def territory_of(
     shared = [(holder, name) for key, (holder, name) in inner.items() if key in outer and _may_change(holder, name)]
     shared += [one for one in attributes if one[1] != "__wrapped__" and _may_change(*one)]
     own = frozenset(key for key in inner if key not in outer)
-    return Territory(tuple(Variable(holder, name) for holder, name in shared), own, ends)
+    return CallVariables(tuple(Variable(holder, name) for holder, name in shared), own, ends)
 
 
-def state_behind(target: Any, given: tuple[Any, ...], ends: tuple[type, ...]) -> Remembered:
+def state_behind(target: Any, given: tuple[Any, ...], ends: tuple[type, ...]) -> CallSnapshot:
     """All that a call of ``target`` with these arguments may change, as it is now."""
-    around = _around(Reach(), [one for one in functions_in(target) if not is_installed(one)], ())
+    around = _around(ReachableFunctions(), [one for one in functions_in(target) if not is_installed(one)], ())
     found = tuple(Variable(*one) for one in around.values() if _may_change(*one))
-    return Remembered(Territory(found, frozenset(), ends), given)
+    return CallSnapshot(CallVariables(found, frozenset(), ends), given)
 
 
-def _around(reach: Reach, functions: Iterable[FunctionType], kinds: Iterable[type]) -> dict[Key, tuple[Any, str]]:
+def _around(
+    reach: ReachableFunctions, functions: Iterable[FunctionType], kinds: Iterable[type]
+) -> dict[Key, tuple[Any, str]]:
     for kind in kinds:
         reach.add_own_class(kind)
     for function in functions:
@@ -136,7 +145,7 @@ def as_given(value: Any) -> Any:
     return value
 
 
-class WholeCall:
+class OpaqueCall:
     """One call that stays one node, as it is recorded: its arguments, and the guard on what it shares."""
 
     def __init__(self, recorder: Any, target: Any, ends: tuple[type, ...], owners: Iterable[Any] = ()) -> None:
@@ -144,7 +153,7 @@ class WholeCall:
         self.name = getattr(target, "__qualname__", type(target).__name__)
         self._objects: list[Any] = []
         self._nodes: list[Any] = []
-        self.territory = Territory((), frozenset(), ends)
+        self.variables = CallVariables((), frozenset(), ends)
         self._add(target, owners)
 
     def argument(self, value: Any) -> Any:
@@ -171,12 +180,12 @@ class WholeCall:
 
     def _add(self, target: Any, owners: Iterable[Any] = ()) -> None:
         """A function runs in the call: that itself, or one that it is given."""
-        known, ours = self.recorder.territories, self.territory
+        known, ours = self.recorder.call_variables, self.variables
         if target not in known:
-            known[target] = territory_of(target, self.recorder.surroundings.program, owners, ours.ends)
+            known[target] = variables_of_call(target, self.recorder.surroundings.program, owners, ours.ends)
         found = known[target]
         self.recorder.state.own |= found.own
-        self.territory = Territory((*ours.shared, *found.shared), ours.own | found.own, ours.ends)
+        self.variables = CallVariables((*ours.shared, *found.shared), ours.own | found.own, ours.ends)
 
     def keywords(self, values: dict[str, Any]) -> dict[str, Any]:
         """The same for arguments by name."""
@@ -196,14 +205,14 @@ class WholeCall:
 
     def begin(self) -> None:
         """Right before the call: what it shares must be as the graph will find it."""
-        if not self.territory.shared and not self._nodes:
+        if not self.variables.shared and not self._nodes:
             self._before = None
             return
-        self._before = Remembered(self.territory, tuple(self._objects))
+        self._before = CallSnapshot(self.variables, tuple(self._objects))
         known = [value for value in self._before.memory.everything() if type(value) not in (list, dict)]
-        if self.recorder.state.is_touched(known, self.territory.shared):
+        if self.recorder.state.is_touched(known, self.variables.shared):
             raise self._refusal("uses state that the program has changed before,")
-        self._node = self.recorder.create(remember, (self.territory, *self._nodes))
+        self._node = self.recorder.create(remember, (self.variables, *self._nodes))
 
     def end(self) -> None:
         """Right after the call: what it shares must be as it was."""

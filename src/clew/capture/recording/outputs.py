@@ -16,7 +16,7 @@ from itertools import islice
 from types import BuiltinFunctionType, FunctionType, GeneratorType, SimpleNamespace
 from typing import Any
 
-from clew.capture.recording.list_proxies import Collected, History, Parts
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy
 from clew.capture.recording.recorder import Recorder, Scalar
 from clew.capture.state.containers import (
     CODE,
@@ -36,14 +36,14 @@ _MOST = 10_000
 KINDS: dict[str, type] = {"generator": GeneratorType, "map": map, "filter": filter}
 
 
-class Drained:
+class DrainedIterator:
     """What an iterator gave to the capture; ``watched`` are the arrays and containers that it may read again."""
 
     def __init__(self, kind: str, items: list[Any], value: Any, watched: list[Any]) -> None:
         self.kind, self.items, self.value, self.watched = kind, items, value, watched
 
 
-def drain(result: Any) -> Drained | None:
+def drain(result: Any) -> DrainedIterator | None:
     """Walk an iterator that a program gave to its end; None for any other result."""
     kind = next((name for name, kind in KINDS.items() if type(result) is kind), None)
     if kind is None:
@@ -56,7 +56,7 @@ def drain(result: Any) -> Drained | None:
             why="the graph would compute all of them at once",
             fixes=("give a part of them",),
         )
-    return Drained(kind, items, returned[0], [])
+    return DrainedIterator(kind, items, returned[0], [])
 
 
 def _walk(iterator: Any, returned: list[Any]) -> Iterator[Any]:
@@ -71,7 +71,7 @@ def _walk(iterator: Any, returned: list[Any]) -> Iterator[Any]:
 
 def hand_out(kind: str, items: list[Any], value: Any, watched: list[Any], world: Callable[[], Any]) -> Any:
     """An iterator of this kind over the items."""
-    walking = _checked(kind, items, value, _standing(watched, world), watched, world)
+    walking = _checked(kind, items, value, _state_of(watched, world), watched, world)
     if kind == "map":
         return map(_itself, walking)
     return filter(_always, walking) if kind == "filter" else walking
@@ -89,7 +89,7 @@ def _checked(
 
 
 def _check(kind: str, before: Any, watched: list[Any], world: Callable[[], Any]) -> None:
-    versions, held, around = _standing(watched, world)
+    versions, held, around = _state_of(watched, world)
     same = versions == before[0] and around == before[2]
     if not same or not all(map(same_contents, held, before[1])):
         raise GuardError(
@@ -99,7 +99,7 @@ def _check(kind: str, before: Any, watched: list[Any], world: Callable[[], Any])
         )
 
 
-def _standing(watched: list[Any], world: Callable[[], Any]) -> tuple[list[Any], list[Any], Any]:
+def _state_of(watched: list[Any], world: Callable[[], Any]) -> tuple[list[Any], list[Any], Any]:
     arrays = [value for value in watched if hasattr(type(value), "_version")]
     others = [value for value in watched if not hasattr(type(value), "_version")]
     return [None if array.is_inference() else array._version for array in arrays], list(map(contents, others)), world()
@@ -158,9 +158,9 @@ def plain(recorder: Recorder, value: Any) -> Any:
         return value.plain
     if recorder.is_array(value):
         return recorder.original(value)
-    if kind is History:
+    if kind is StateListProxy:
         return value.original
-    if kind is Drained:
+    if kind is DrainedIterator:
         items = [plain(recorder, item) for item in value.items]
         return recorder.hand_out(value.kind, items, plain(recorder, value.value), value.watched)
     if id(value) in recorder.objects:
@@ -251,7 +251,7 @@ class Outputs:
             if self._times[id(value)] > 1:
                 return
         if isinstance(value, (list, tuple)):
-            for item in () if type(value) in (Collected, Parts) else value:
+            for item in () if type(value) in (ListProxy, TupleProxy) else value:
                 self.look_at(item)
         elif isinstance(value, dict):
             for item in value.values():
@@ -264,9 +264,9 @@ class Outputs:
             return recorder.argument(value)
         if recorder.is_array(value):
             return self._array(value)
-        if type(value) is Collected:
+        if type(value) is ListProxy:
             return recorder.argument(value) if value.is_whole else self._nest(value)
-        if type(value) is Parts:
+        if type(value) is TupleProxy:
             return recorder.argument(value)
         if _is_traced_range(value):
             return self._node(value, range, tuple(map(self.of, (value.start, value.stop, value.step))))
@@ -301,7 +301,7 @@ class Outputs:
             return self._node(value, kind, ([self.of(item) for item in sorted(value, key=repr)],))
         if kind is deque:
             return self._node(value, deque, ([self.of(item) for item in value], value.maxlen))
-        if kind is Drained:
+        if kind is DrainedIterator:
             parts = (
                 [self.of(item) for item in value.items],
                 self.of(value.value),
@@ -358,7 +358,7 @@ class Outputs:
         concrete = self.recorder.concrete  # a key was hashed, so what it is has been guarded
         made: Any = None if kind is dict else [self.of(item) for item in value]
         made = {concrete(key): self.of(item) for key, item in value.items()} if kind is dict else made
-        kind = list if kind is Collected else kind
+        kind = list if kind is ListProxy else kind
         return self._node(value, kind, (made,)) if self._times.get(id(value), 0) > 1 else made
 
     def _node(self, value: Any, target: Any, args: tuple[Any, ...]) -> Any:

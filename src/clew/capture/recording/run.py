@@ -24,15 +24,15 @@ from clew.capture.guards.notes import Variable
 from clew.capture.guards.variable_reads import Reads
 from clew.capture.options import Options
 from clew.capture.patches import Patches
-from clew.capture.python.loggers import STANDARD, all_keepers, functions_in, is_logger
-from clew.capture.python.open_files import Acts, check_held
+from clew.capture.python.loggers import STANDARD, functions_in, handlers_and_filters, is_logger
+from clew.capture.python.open_files import OpenFiles, refuse_acting_functions
 from clew.capture.recording.folding import Folding
 from clew.capture.recording.nested_programs import Bodies
-from clew.capture.recording.nested_values import Identities, Nests
+from clew.capture.recording.nested_values import Identities, Inputs
 from clew.capture.recording.outputs import plain
 from clew.capture.restart import Restart
 from clew.capture.state.containers import ACTING, contents, same_contents
-from clew.capture.state.first_call import Settling, settling
+from clew.capture.state.first_call import FirstCallChange, first_call_change
 from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
@@ -65,11 +65,11 @@ class Findings:
         self.tracers = LibraryTracers.PLAIN
         self.asked_tracers: set[Any] = set()
         """What libraries have asked to learn whether the program is traced, if that is followed."""
-        self.settling: Settling | None = None
+        self.first_call_change: FirstCallChange | None = None
         """What the program sets to another constant, and may find so at its next call."""
 
 
-def let_go(error: BaseException | None) -> None:
+def clear_frames(error: BaseException | None) -> None:
     """Let the frames of a run that was given up go: what ends with them, a generator say, acts before all is undone."""
     if isinstance(error, Restart):
         traceback.clear_frames(error.__traceback__)
@@ -80,7 +80,7 @@ class ExampleRun:
 
     findings: Any
     recorder: Any
-    nests: Nests
+    inputs: Inputs
     state: State
     surroundings: Surroundings
     functions: list[FunctionType]
@@ -92,10 +92,10 @@ class ExampleRun:
         self.fn = fn
         self.settings = settings
         self.findings = findings
-        self.ways = paths
+        self.paths = paths
         self.first = first
         self.islands = findings.islands
-        self.acts = Acts(())
+        self.open_files = OpenFiles(())
         self.raised = False
         self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []
@@ -108,10 +108,10 @@ class ExampleRun:
         recorder.refuses_opaque = asked.refuses_opaque
         recorder.refuses_questions = asked.control_flow == "error"
         recorder.dynamic = asked.dynamic
-        recorder.paths = self.ways
-        if self.ways is not None:
-            recorder.bodies = Bodies(self.ways.graph)
-            self.ways.begin(recorder.bodies, answers)
+        recorder.paths = self.paths
+        if self.paths is not None:
+            recorder.bodies = Bodies(self.paths.graph)
+            self.paths.begin(recorder.bodies, answers)
         if self.first is not None:  # the same constants bear the same names
             recorder.constants = self.first.recorder.constants
             recorder.attributes = self.first.recorder.attributes
@@ -122,7 +122,7 @@ class ExampleRun:
         check_slots(programs)
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
         self.surroundings = Surroundings(functions, {type(part) for part in programs}, held)
-        self.state = State(self.nests, None if self.first is None else self.first.state.histories)
+        self.state = State(self.inputs, None if self.first is None else self.first.state.histories)
         self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
 
     def _install_reads(self, patches: Patches) -> None:
@@ -149,10 +149,10 @@ class ExampleRun:
         recorder.plain_truths = any(map(asks_for_identity, codes))
         recorder.needs_identity = recorder.plain_truths or compares
         if recorder.plain_truths:
-            self.nests.plain_kinds += (bool,)
+            self.inputs.plain_kinds += (bool,)
         if compares:  # equal numbers may be one object, two stand-ins never are
-            self.nests.plain_kinds += (bool, int, float)
-            self.nests.identities = Identities(self.surroundings.found)
+            self.inputs.plain_kinds += (bool, int, float)
+            self.inputs.identities = Identities(self.surroundings.found)
         return compares
 
     def _variables(self) -> Iterator[tuple[Any, str]]:
@@ -169,22 +169,24 @@ class ExampleRun:
 
     def _look_around_callables(self) -> None:
         """Functions and objects that came in can be called: watch the variables around them."""
-        check_held(value for value in self.nests.callables if type(value) is BuiltinFunctionType and value in ACTING)
-        for function in [found for value in self.nests.callables for found in functions_of(value)]:
+        refuse_acting_functions(
+            value for value in self.inputs.callables if type(value) is BuiltinFunctionType and value in ACTING
+        )
+        for function in [found for value in self.inputs.callables for found in functions_of(value)]:
             for holder, name in self.surroundings.add(function):
                 self.state.watch_variable(Variable(holder, name))
-        self.nests.callables.clear()
+        self.inputs.callables.clear()
 
     def _watch_outside(self) -> None:
         """What leads to the world outside: files, functions of the system, and loggers.
 
         Handlers and filters of users' classes run when the program logs: what they do and keep is its own.
         """
-        check_held(self.state.memory.acts)
+        refuse_acting_functions(self.state.memory.acting_functions)
         named = [value for _, value in self.surroundings.held(_is_file)]
-        self.acts = Acts([*self.state.memory.files, *named])
+        self.open_files = OpenFiles([*self.state.memory.files, *named])
         loggers = [value for _, value in self.surroundings.held(is_logger)]
-        for keeper in all_keepers([*self.state.memory.loggers, *loggers]):
+        for keeper in handlers_and_filters([*self.state.memory.loggers, *loggers]):
             for function in functions_in(keeper):
                 for holder, name in self.surroundings.add(function):
                     self.state.watch_variable(Variable(holder, name))
@@ -210,25 +212,25 @@ class ExampleRun:
         is_own = self.first is not None and self.raised and recorder.failure is None
         is_own = is_own and (is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
         made = arguments_of(recorder, error) if is_own else None
-        if made is None or self.ways is None or not self.ways.is_ahead:
+        if made is None or self.paths is None or not self.paths.is_ahead:
             return False
-        changed = [held for held in self.nests.held if not same_contents(contents(held.value), held.entered)]
+        changed = [held for held in self.inputs.containers if not same_contents(contents(held.value), held.entered)]
         if changed or self.state.changed() or any(True for _ in self.state.left()):
             return False
         record_raise(recorder, made)
         recorder.graph.output(None)
-        self.ways.end()
+        self.paths.end()
         return True
 
-    def _finish_way(self, result: Any) -> bool:
+    def _finish_path(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
         graph = self.recorder.graph
         self.recorder.finishing = True
-        self.findings.settling = settling(self.state)
+        self.findings.first_call_change = first_call_change(self.state)
         graph.output(Writes(self.state, graph).finish(result))
         self.found = self.state.wanted()
-        if self.ways is not None and not self.found:
-            self.ways.end()
+        if self.paths is not None and not self.found:
+            self.paths.end()
         return not self.found
 
     def _start_over(self) -> None:
@@ -237,20 +239,20 @@ class ExampleRun:
         self.state.forget()
         raise Restart
 
-    def _goes_several_ways(self) -> bool:
+    def _has_several_paths(self) -> bool:
         """Whether pieces of the program were run more often than the program does: then no run counts."""
-        return self.ways is not None and (self.ways.has_questions or self.regions.were_used)
+        return self.paths is not None and (self.paths.has_questions or self.regions.were_used)
 
     @property
     def is_aligned(self) -> bool:
         """Whether the program goes several ways only by optional values, so that the graph is like that of one way."""
-        return self.ways is not None and self.ways.are_aligned and not self.regions.were_used
+        return self.paths is not None and self.paths.are_aligned and not self.regions.were_used
 
     # ---- all runs ------------------------------------------------------------------------------------------------
 
     def captured(self, runs: list[Any]) -> Captured:
         """What all runs have recorded."""
-        several = self._goes_several_ways()
+        several = self._has_several_paths()
         if several:
             self.recorder.bodies.open.clear()
             self.recorder.open = True
@@ -272,8 +274,8 @@ class ExampleRun:
 
     def _join(self, runs: list[Any]) -> None:
         """Bring together what several runs have recorded and read."""
-        if self.ways is not None:
-            self.ways.finish()
+        if self.paths is not None:
+            self.paths.finish()
         for run in runs[1:]:
             self.recorder.executed |= run.recorder.executed
             self.recorder.outside_reads.add(run.recorder.outside_reads)

@@ -27,7 +27,7 @@ _WRITES = (setattr, set_attribute, operator.setitem)
 _PLAIN = (str, bool, type(None))
 
 
-class Settling(NamedTuple):
+class FirstCallChange(NamedTuple):
     """A part of an object or dict that a run has set, and what it was before."""
 
     owner: Any
@@ -43,21 +43,21 @@ class Settling(NamedTuple):
             vars(self.owner)[self.key] = value
 
 
-def settling(state: State) -> Settling | None:
+def first_call_change(state: State) -> FirstCallChange | None:
     """What a run has set to another constant in the objects and dicts that entered it, if it is one place."""
     found = []
-    for held in state.nests.held:
+    for held in state.inputs.containers:
         way = ITEM if isinstance(held.value, dict) else ATTRIBUTE
         for (kind, key), now in contents(held.value).items():
             before = held.before.get((kind, key), held)
             is_plain = type(now) in _PLAIN and type(before) in _PLAIN
             if kind == way and is_plain and now != before and (way == ITEM or hasattr(held.value, "__dict__")):
-                found.append(Settling(held.value, key, before, now))
+                found.append(FirstCallChange(held.value, key, before, now))
     return found[0] if len(found) == 1 else None
 
 
 @contextmanager
-def settled(place: Settling) -> Iterator[None]:
+def after_first_call(place: FirstCallChange) -> Iterator[None]:
     """Let a place be as the first call leaves it."""
     place.put(place.now)
     try:
@@ -66,7 +66,7 @@ def settled(place: Settling) -> Iterator[None]:
         place.put(place.before)
 
 
-def widen(graph: Graph, twin: Graph, place: Settling) -> None:
+def widen(graph: Graph, twin: Graph, place: FirstCallChange) -> None:
     """Let the guards of a graph hold for a settled place too, if ``twin``, captured with that, does the same.
 
     The graph may ask more, and writes what the twin finds written.
@@ -84,7 +84,7 @@ def widen(graph: Graph, twin: Graph, place: Settling) -> None:
         elif other is not None and _differ_in_answer(node, other, names, place):
             found.append((node, other.args[1]))
             names[waiting.popleft()] = names[node]
-        elif node.target not in CHECKS and node.is_impure() and not _settles(node, place):
+        elif node.target not in CHECKS and node.is_impure() and not _repeats_change(node, place):
             return
         else:
             passed.append(node)
@@ -103,7 +103,7 @@ def _match_earlier(waiting: deque[Node], passed: list[Node], names: dict[Node, s
         names[waiting.popleft()] = names[known]
 
 
-def _settles(node: Node, place: Settling) -> bool:
+def _repeats_change(node: Node, place: FirstCallChange) -> bool:
     """Whether a node writes what the place is settled to, which may be written again: whoever has set it to something
     else since meets a guard."""
     return node.target in _WRITES and node.args[1:] == (place.key, place.now)
@@ -137,7 +137,7 @@ def _spelled(nest: Any, names: dict[Node, str]) -> str:
     return repr(map_aggregate(nest, spelled))
 
 
-def _differ_in_answer(node: Node, other: Node, names: dict[Node, str], place: Settling) -> bool:
+def _differ_in_answer(node: Node, other: Node, names: dict[Node, str], place: FirstCallChange) -> bool:
     """Whether two guards ask the same, of a place that settles."""
     if node.target is not require or other.target is not require:
         return False

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from clew.capture.bytecode.instructions import Operations
 from clew.capture.guards.notes import Variable
-from clew.capture.guards.saved_variables import Place
+from clew.capture.guards.saved_variables import HolderPath
 from clew.capture.state.containers import CODE, SIMPLE, look_up, slots_of
 from clew.errors import CaptureError
 from clew.ir.graph import Graph
@@ -74,7 +74,7 @@ _FOREIGN = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "jax", "jaxli
 _MOST_FUNCTIONS = 1000
 
 
-class Reach:
+class ReachableFunctions:
     """The functions that can be reached from some start; more starts may be added at any time."""
 
     def __init__(self, without: Iterable[FunctionType] = ()) -> None:
@@ -89,9 +89,9 @@ class Reach:
         self._around: dict[FunctionType, list[tuple[Any, str, Any]]] = {}
         self.derived: dict[Any, Any] = {}  # what was found out about the functions, until there are others
 
-    def copy(self) -> Reach:
+    def copy(self) -> ReachableFunctions:
         """Another one that has reached the same."""
-        twin = Reach()
+        twin = ReachableFunctions()
         twin.functions, twin._packages = dict(self.functions), set(self._packages)
         twin._classes, twin._own, twin._names = set(self._classes), set(self._own), set(self._names)
         twin._methods = {name: list(functions) for name, functions in self._methods.items()}
@@ -372,7 +372,7 @@ def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
     for name in named:
         if name in around and isinstance(around[name], Variable):  # which generated code holds
             root = around[name].root
-            if type(root.holder) is not Place:
+            if type(root.holder) is not HolderPath:
                 yield root.holder, root.name, root.get()
         elif name in around:
             yield around, name, around[name]

@@ -14,7 +14,7 @@ from typing import Any
 
 from clew.capture.guards import notes
 from clew.capture.patches import Patches
-from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.nested_values import Inputs
 from clew.capture.state.writes import set_attribute
 from clew.ir.arguments import bodies_of
 from clew.ir.graph import Graph
@@ -53,13 +53,13 @@ class Accesses:
         if id(owner) in self._objects and (id(owner), name) not in self._read:
             self._set.add((id(owner), name))
 
-    def loosen(self, nests: Nests, graph: Graph) -> None:
+    def loosen(self, inputs: Inputs, graph: Graph) -> None:
         """Let guards no longer ask for what the program set before it read it, on the only way that it can go."""
         if not self._set or any(bodies_of(node) for node in graph.nodes):
             return
-        for held in nests.held:
+        for held in inputs.containers:
             owner = id(held.value)
-            place = nests.recorder.resolve(held.place)
+            place = inputs.recorder.resolve(held.place)
             fresh = sorted(_written(place) & {name for known, name in self._set if known == owner})
             if fresh and (owner, "__dict__") not in self._read:
                 _loosen(graph, place, fresh)

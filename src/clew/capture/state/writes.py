@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from clew.capture.guards.notes import MISSING, are_distinct, expression_of, require
-from clew.capture.recording.nested_values import Held
+from clew.capture.recording.nested_values import InputContainer
 from clew.capture.recording.outputs import Outputs
 from clew.capture.state.containers import ATTRIBUTE, ITEM, MEMBER, VALUE, Contents, contents, same_contents, same_part
 from clew.capture.state.slots import ROOT
@@ -45,13 +45,13 @@ class Writes:
 
     def finish(self, result: Any) -> Any:
         """Write all that has changed; the answer is what the output node holds for ``result``."""
-        changed = [(held, contents(held.value)) for held in self.state.nests.held]
+        changed = [(held, contents(held.value)) for held in self.state.inputs.containers]
         changed = [(held, now) for held, now in changed if not same_contents(now, held.entered)]
         left = list(self.state.left())
-        recorder = self.state.nests.recorder
+        recorder = self.state.inputs.recorder
         carried = [] if recorder.carriers is None else list(recorder.carriers.changed())
         self._distinct({type(held.value) for held, _ in changed})
-        outputs = Outputs(self.state.nests.recorder)
+        outputs = Outputs(self.state.inputs.recorder)
         for value in (result, *(part for _, now in changed for part in now.values()), *(value for _, value in left)):
             outputs.look_at(value)
         output = outputs.of(result)
@@ -72,9 +72,9 @@ class Writes:
 
     def _distinct(self, kinds: set[type]) -> None:
         """Objects that are changed were different ones in the example, and must be again."""
-        recorder = self.state.nests.recorder
+        recorder = self.state.inputs.recorder
         for kind in kinds:
-            alike = [recorder.resolve(held.place) for held in self.state.nests.held if type(held.value) is kind]
+            alike = [recorder.resolve(held.place) for held in self.state.inputs.containers if type(held.value) is kind]
             if len(alike) > 1:
                 names = ", ".join(expression_of(node) for node in alike[:4]) + (", ..." if len(alike) > 4 else "")
                 same = recorder.create(are_distinct, tuple(alike))
@@ -85,8 +85,8 @@ class Writes:
             self._root = self.graph.create_node("get_attr", ROOT, (), {})
         return self._root
 
-    def _write(self, held: Held, now: Contents, new: Contents) -> None:
-        owner = self.state.nests.recorder.resolve(held.place)
+    def _write(self, held: InputContainer, now: Contents, new: Contents) -> None:
+        owner = self.state.inputs.recorder.resolve(held.place)
         ways = {
             way: (
                 {key: part for (kind, key), part in held.entered.items() if kind == way},
@@ -116,7 +116,7 @@ class Writes:
             self.graph.call_function(operator.delitem, (owner, key))
         for key, part in now.items():
             if key not in before or not same_part(part, before[key]):
-                self.graph.call_function(operator.setitem, (owner, self.state.nests.recorder.concrete(key), new[key]))
+                self.graph.call_function(operator.setitem, (owner, self.state.inputs.recorder.concrete(key), new[key]))
 
     def _write_sequence(
         self, owner: Node, is_list: bool, before: dict[int, Any], now: dict[int, Any], new: dict[int, Any]

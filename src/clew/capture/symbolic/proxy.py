@@ -94,33 +94,33 @@ def _name(proxy: Any) -> str:
     return f"'{node.name}'" if node is not None else f"the attribute '{fields.get('attr')}'"
 
 
-def control_flow(proxy: Any) -> TraceError:
+def refused_control_flow(proxy: Any) -> TraceError:
     """For ``if``, ``while``, ``and``, ``or``, ``not``, ``assert``."""
     what = "symbolically traced variables cannot be used as inputs to control flow"
     return TraceError(what, where=_where(), why=_why(proxy), fixes=WAYS_OUT)
 
 
-def iteration(proxy: Any) -> TraceError:
+def refused_iteration(proxy: Any) -> TraceError:
     """For loops, ``*`` and ``**``."""
     what = "Proxy object cannot be iterated: a symbolic value was used in a loop, or as *args or **kwargs of a call"
     indexed = "if the number of items is known, index it: for i in range(n): x[i]; unpacking a, b = x works as it is"
     return TraceError(what, where=_where(), why=_why(proxy), fixes=(*WAYS_OUT, indexed))
 
 
-def length(proxy: Any) -> SymbolicLengthError:
+def refused_length(proxy: Any) -> SymbolicLengthError:
     """For ``len``."""
     what = "'len' is not supported in symbolic tracing by default"
     wrapped = "record the call itself: clew.wrap('len') at module level, or use x.shape[0], which is recorded"
     return SymbolicLengthError(what, where=_where(), why=_why(proxy), fixes=(WAYS_OUT[0], wrapped, WAYS_OUT[2]))
 
 
-def number(proxy: Any, asked: str) -> SymbolicValueError:
+def refused_number(proxy: Any, asked: str) -> SymbolicValueError:
     """For ``int``, ``float``, ``complex``, ``range`` and whatever else needs a plain number."""
     what = f"a symbolic value cannot become a concrete number: {asked} was asked for"
     return SymbolicValueError(what, where=_where(), why=_why(proxy), fixes=WAYS_OUT)
 
 
-def argument(value: Any) -> UnsupportedArgument:
+def refused_argument(value: Any) -> UnsupportedArgument:
     """For a value that a graph cannot hold."""
     kind = type(value)
     return UnsupportedArgument(
@@ -135,7 +135,7 @@ def argument(value: Any) -> UnsupportedArgument:
     )
 
 
-def not_a_part(what: str) -> ModuleNotFound:
+def not_in_root(what: str) -> ModuleNotFound:
     """For modules and parameters outside the root."""
     return ModuleNotFound(
         what,
@@ -145,7 +145,7 @@ def not_a_part(what: str) -> ModuleNotFound:
     )
 
 
-def leaked(node: Any) -> MixedTracers:
+def foreign_node(node: Any) -> MixedTracers:
     """For a value of another trace that turned up in this one."""
     return MixedTracers(
         f"the symbolic value '{node.name}' belongs to another graph than the one being traced",
@@ -176,24 +176,24 @@ def _places(code: CodeType) -> dict[int, int]:
     return {instruction.offset: place for place, instruction in enumerate(_instructions(code))}
 
 
-def _from(frame: FrameType) -> int:
+def _position(frame: FrameType) -> int:
     return _places(frame.f_code)[frame.f_lasti]
 
 
 def unpack_count(frame: FrameType) -> int | None:
     """How many variables ``a, b = value`` wants, if that is what the frame is doing."""
-    instruction = _instructions(frame.f_code)[_from(frame)]
+    instruction = _instructions(frame.f_code)[_position(frame)]
     return instruction.argval if instruction.opname == "UNPACK_SEQUENCE" else None
 
 
 def assert_site(frame: FrameType) -> AssertSite | None:
     """The assertion that asks for a truth at this moment, if it is one."""
     code = _instructions(frame.f_code)
-    jump = _next_loud(code, _from(frame))
+    jump = _next_effective(code, _position(frame))
     if jump is None or "JUMP" not in code[jump].opname:
         return None
     name = code[jump].opname
-    after = _next_loud(code, jump + 1)
+    after = _next_effective(code, jump + 1)
     target = _places(frame.f_code).get(code[jump].argval)
     if after is not None and code[after].opname == "LOAD_ASSERTION_ERROR":
         return AssertSite(name.endswith("IF_TRUE"), _message(code, after))
@@ -202,7 +202,7 @@ def assert_site(frame: FrameType) -> AssertSite | None:
     return None
 
 
-def _next_loud(code: tuple[dis.Instruction, ...], place: int) -> int | None:
+def _next_effective(code: tuple[dis.Instruction, ...], place: int) -> int | None:
     while place < len(code) and code[place].opname in _SILENT:
         place += 1
     return place if place < len(code) else None
@@ -210,8 +210,8 @@ def _next_loud(code: tuple[dis.Instruction, ...], place: int) -> int | None:
 
 def _message(code: tuple[dis.Instruction, ...], place: int) -> str | None:
     """The message of an assertion if it is a constant: loaded, and then at once used to make the error."""
-    loaded = _next_loud(code, place + 1)
-    called = None if loaded is None else _next_loud(code, loaded + 1)
+    loaded = _next_effective(code, place + 1)
+    called = None if loaded is None else _next_effective(code, loaded + 1)
     if loaded is None or called is None or code[loaded].opname != "LOAD_CONST":
         return None
     message = code[loaded].argval
@@ -258,7 +258,7 @@ class TracerBase:
         for used in node._inputs:
             if used.graph is not graph:
                 graph.erase_node(node)
-                raise leaked(used)
+                raise foreign_node(used)
         scope = self.scope
         self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
         set_source(node, user_source())
@@ -315,15 +315,15 @@ class TracerBase:
         known = guest_of(a)
         if known is not None and isinstance(a, known.constant_classes):
             return a
-        raise argument(a)
+        raise refused_argument(a)
 
     def to_bool(self, obj: Proxy) -> bool:
         """Called when Python asks for the truth of a proxy."""
-        raise control_flow(obj)
+        raise refused_control_flow(obj)
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Called when Python iterates over a proxy."""
-        raise iteration(obj)
+        raise refused_iteration(obj)
 
     def keys(self, obj: Proxy) -> Any:
         """Called for ``proxy.keys()``, which is what ``**proxy`` does first."""
@@ -361,7 +361,7 @@ class Proxy:
         return Attribute(self, k)
 
     def __array__(self, *options: Any, **named: Any) -> Any:
-        raise number(self, "an array of NumPy")
+        raise refused_number(self, "an array of NumPy")
 
     def __setattr__(self, k: str, value: Any) -> None:
         if k in _OWN_FIELDS or k.startswith("_") or type(self) not in (Proxy, Attribute):
@@ -406,22 +406,22 @@ class Proxy:
         return self.tracer.keys(self)
 
     def __len__(self) -> int:
-        raise length(self)
+        raise refused_length(self)
 
     def __index__(self) -> int:
-        raise number(self, "an index (range, a list's item, a size)")
+        raise refused_number(self, "an index (range, a list's item, a size)")
 
     def __int__(self) -> int:
-        raise number(self, "int()")
+        raise refused_number(self, "int()")
 
     def __float__(self) -> float:
-        raise number(self, "float()")
+        raise refused_number(self, "float()")
 
     def __complex__(self) -> complex:
-        raise number(self, "complex()")
+        raise refused_number(self, "complex()")
 
     def __contains__(self, item: Any) -> bool:
-        raise iteration(self)
+        raise refused_iteration(self)
 
     @classmethod
     def __torch_function__(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from clew.capture.interrupts import Waiting
+from clew.capture.interrupts import DeferredSignals
 from clew.capture.patches import Patches
 from clew.capture.symbolic import inputs, proxy
 from clew.capture.symbolic.proxy import ARGUMENTS, ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
@@ -144,12 +144,12 @@ class Tracer(TracerBase):
         if self.submodule_paths:
             path = self.submodule_paths.get(mod)
             if path is None:
-                raise proxy.not_a_part(f"module is not installed as a submodule: a {type(mod).__name__} was called")
+                raise proxy.not_in_root(f"module is not installed as a submodule: a {type(mod).__name__} was called")
             return path
         for path, module in self.root.named_modules():
             if module is mod:
                 return str(path)
-        raise proxy.not_a_part(f"module is not installed as a submodule: a {type(mod).__name__} was called")
+        raise proxy.not_in_root(f"module is not installed as a submodule: a {type(mod).__name__} was called")
 
     def call_module(self, m: Any, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called for each call of a module: a node for a leaf, otherwise its forward is traced through."""
@@ -212,7 +212,7 @@ class Tracer(TracerBase):
         if guest.parameter_class is not None and isinstance(value, guest.parameter_class):
             known = next((name for name, found in self.root.named_parameters() if found is value), None)
             if known is None:
-                raise proxy.not_a_part("parameter is not a member of this module")
+                raise proxy.not_in_root("parameter is not a member of this module")
             return str(known)
         for name, found in getattr(self.root, "named_buffers", tuple)():
             if found is value:
@@ -325,7 +325,7 @@ class Tracer(TracerBase):
     @contextmanager
     def _reporting(self, names: dict[str, Any]) -> Iterator[None]:
         """For the time of the trace, modules and wrapped functions report to this tracer."""
-        with Waiting(), Patches() as patches:
+        with DeferredSignals(), Patches() as patches:
             run = _Run(self, patches)
             for guest in present():
                 if guest.module_class is not None:

@@ -159,7 +159,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _inputs(self) -> None:
         indices = used_as_indices(self.graph) if "rank" in self.recorder.relied else set()
-        for tensor, place in self.nests.arrays:
+        for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             if not isinstance(tensor, torch.Tensor) and self.recorder.arrays is not None:
                 array_guards(self.graph, tensor, node)
@@ -339,7 +339,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _different_objects(self) -> None:
         """A program that compares objects was shown different tensors, and must be again."""
-        nodes = {id(tensor): self.recorder.resolve(place) for tensor, place in self.nests.arrays}
+        nodes = {id(tensor): self.recorder.resolve(place) for tensor, place in self.inputs.arrays}
         if len(nodes) > 1:
             different = self.graph.call_function(notes.are_distinct, tuple(nodes.values()))
             self._require(different, True, "the tensors among the arguments are different objects")
@@ -360,7 +360,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
     def _same_objects(self) -> None:
         """Arguments that are one tensor under two names must be one again."""
         homes: dict[int, Any] = {}
-        for tensor, place in self.nests.arrays:
+        for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             home = homes.setdefault(id(tensor), node)
             if home is not node and not isinstance(tensor, numpy.generic):

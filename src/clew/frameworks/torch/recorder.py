@@ -21,8 +21,8 @@ from clew.capture.control_flow.body_recorder import Abandon
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.guards.sizes import Size, compare
 from clew.capture.recording.folding import Folding
-from clew.capture.recording.list_proxies import Collected, Parts
-from clew.capture.recording.opaque_calls import CannotFollow, Territory, Unseen
+from clew.capture.recording.list_proxies import ListProxy, TupleProxy
+from clew.capture.recording.opaque_calls import CallVariables, CannotFollow, Unseen
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.errors import CaptureError
 from clew.frameworks.numpy.array_proxy import Traced
@@ -170,7 +170,7 @@ class TorchRecorder(Recorder):
         self.touched: set[int] = set()
         self.hashed = False
         self.frozen: list[torch.Tensor] = []
-        self.territories: dict[Any, Territory] = {}
+        self.call_variables: dict[Any, CallVariables] = {}
         self.managers: dict[int, tuple[Any, list[Node]]] = {}
         self.made_managers: dict[int, tuple[Any, tuple[Any, Any]]] = {}
         self.undo = tensor_mutation.Undo()
@@ -355,9 +355,11 @@ class TorchRecorder(Recorder):
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
             self._guard_rank(name, node, value)
         for given in (*args, *kwargs.values()) if name in SPLITS else ():
-            if type(given) is Collected and given.in_sight:
-                return Parts.of(value, node, self) if given.gives_parts else Collected(list(value), node, self, True)
-        if name == "tensor" and args and type(args[0]) is Collected:  # an empty list has a type and a rank of its own
+            if type(given) is ListProxy and given.is_local:
+                return (
+                    TupleProxy.of(value, node, self) if given.gives_parts else ListProxy(list(value), node, self, True)
+                )
+        if name == "tensor" and args and type(args[0]) is ListProxy:  # an empty list has a type and a rank of its own
             self.guard(self.create(bool, (node_args[0],)), True)
         if type(value) is tuple or value is None:
             guard_switches(self, (args, kwargs))

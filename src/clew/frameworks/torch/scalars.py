@@ -21,7 +21,7 @@ from clew.capture.bytecode.try_blocks import ARITHMETIC
 from clew.capture.control_flow.runtime import before_fact
 from clew.capture.guards.lifting import Dependence
 from clew.capture.python.draws import DRAWS
-from clew.capture.recording.list_proxies import Collected
+from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.recorder import Recorder, Scalar
 from clew.frameworks.torch.tracing_tools import is_tracer
 from clew.ir.arguments import bodies_of
@@ -92,7 +92,7 @@ def repeated(items: Any, number: Any) -> Any:
         return None
     recorder = number.recorder
     node = recorder.create(operator.mul, (recorder.argument(items), recorder.argument(number)))
-    return Collected(items * number.plain, node, recorder, True, number=number)
+    return ListProxy(items * number.plain, node, recorder, True, number=number)
 
 
 def _is_repeatable(item: Any) -> bool:
@@ -207,12 +207,12 @@ def is_mode(node: Node) -> bool:
 
 def is_of_modes(node: Node, recorder: Recorder) -> bool:
     """Whether a value hangs on modes and dtypes, and on nothing else but constants."""
-    return Dependence(recorder.bodies).hangs_on(node, lambda found: is_mode(found) or _is_dtype(found))
+    return Dependence(recorder.bodies).depends_on(node, lambda found: is_mode(found) or _is_dtype(found))
 
 
 def is_of_dtypes(node: Node, recorder: Recorder) -> bool:
     """Whether a value hangs on dtypes, and on nothing else but constants."""
-    return Dependence(recorder.bodies).hangs_on(node, _is_dtype)
+    return Dependence(recorder.bodies).depends_on(node, _is_dtype)
 
 
 def _is_dtype(node: Node) -> bool:

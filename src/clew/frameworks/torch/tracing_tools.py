@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import _symbolic_trace
 
-from clew.capture.control_flow.paths import Asked
+from clew.capture.control_flow.paths import Provenance
 from clew.capture.control_flow.runtime import current as current_regions
 from clew.capture.patches import Patches
 from clew.capture.recording.run import Findings, LibraryTracers
@@ -141,7 +141,7 @@ class Tracers:
         if findings.tracers is LibraryTracers.LEFT or self._asked <= findings.asked_tracers:
             return
         paths = self._recorder.paths
-        if not Asked(paths.bodies, paths.root).depends_on_data(self._recorder.resolve(place)):
+        if not Provenance(paths.bodies, paths.root).depends_on_data(self._recorder.resolve(place)):
             return
         frame, regions = user_frame(2), current_regions.get()
         if regions is not None and frame is not None and _is_of_library(frame.f_code):
