@@ -116,11 +116,11 @@ class Loop:
         body: Callable[..., Any],
         names: Sets,
         items: Iteration | None = None,
-        sight: tuple[str, ...] = (),
+        local_lists: tuple[str, ...] = (),
         must_see: bool = False,
         chains: tuple[str, ...] = (),
     ) -> None:
-        self.sight = sight
+        self.local_lists = sight
         """The variables whose lists nobody but the function sees; with ``must_see`` no others may be filled."""
         self.must_see = must_see
         self.pieces = pieces
@@ -273,7 +273,7 @@ class Loop:
         for name, cell in cells_of(self.body).items():
             place = Location(name, cell, None)
             if id(place.get()) in grown and place.identity not in known and self.snapshot.is_held_once(place.get()):
-                if self.must_see and name not in self.sight:
+                if self.must_see and name not in self.local_lists:
                     raise Abandon(self.site, f"the length of {name} may be asked for after the loop")
                 self.lists.append(place)
                 self.places = [one for one in self.places if one.identity != place.identity]
@@ -549,7 +549,7 @@ class Loop:
             whole = found[0] if count == 1 else recorder.create(interleaved, tuple(found))
             if before:
                 whole = recorder.create(operator.add, (recorder.argument(before), whole))
-            place.put(ListProxy(now, whole, recorder, place.name in self.sight))
+            place.put(ListProxy(now, whole, recorder, place.name in self.local_lists))
 
 
 @pure

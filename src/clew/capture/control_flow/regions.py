@@ -482,7 +482,7 @@ class Regions:
         body: Any,
         names: Sets,
         wants_broke: bool,
-        sight: tuple[str, ...],
+        local_lists: tuple[str, ...],
         chains: tuple[str, ...],
     ) -> Outcome:
         """A ``for`` over what is open ended becomes one node; in sight are lists that may have any length."""
@@ -512,5 +512,5 @@ class Regions:
             if outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,))))):
                 return outcome
             items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)
-        loop = Loop(self.pieces, site, None, body, names, items, sight, is_own_wish, chains)
+        loop = Loop(self.pieces, site, None, body, names, items, local_lists, is_own_wish, chains)
         return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))

@@ -110,14 +110,14 @@ class Runtime:
         again: Names,
         ending: Names,
         wants: bool,
-        sight: Names = (),
+        local_lists: Names = (),
         chains: Names = (),
     ) -> Outcome:
         """A ``for``; the lists of the variables in ``sight`` may have any length, the ``chains`` at each round."""
         regions = current.get()
         outcome = Outcome()
         if regions is not None and regions.is_open_ended(number, iterable):
-            sets, seen = (names, live, again, ending), (sight, chains)
+            sets, seen = (names, live, again, ending), (local_lists, chains)
             return regions.loop_over(number, iterable, body, sets, wants, *seen)  # type: ignore[no-any-return]
         with unrolled(regions, number, iterable):
             for item in iterable if regions is None else regions.walked(iterable):

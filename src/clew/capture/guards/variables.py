@@ -49,7 +49,7 @@ class WatchedVariables:
         return WatchedVariables, ()
 
     def __repr__(self) -> str:
-        return f"Watched({', '.join(label for label, _ in self._variables[:4])})"
+        return f"WatchedVariables({', '.join(label for label, _ in self._variables[:4])})"
 
 
 @pure

@@ -478,14 +478,14 @@ class Run(ExampleRun):
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
         with torch._C.DisableTorchFunction():
             is_done = super()._finish_path(result)
-        self.recorder.sizes.keep_asked(of_ways=True)
+        self.recorder.sizes.keep_asked(of_paths=True)
         return is_done
 
     def _ends_raising(self, error: Exception) -> bool:
         """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
         is_own = super()._ends_raising(error)
         if is_own:
-            self.recorder.sizes.keep_asked(of_ways=True)
+            self.recorder.sizes.keep_asked(of_paths=True)
         return is_own
 
     def finish(self, runs: list[Run]) -> None:
