@@ -20,6 +20,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+from clew.ir.source import is_installed_file
+
 _PAUSE = 0.003
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGALRM", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGVTALRM")
@@ -37,7 +39,7 @@ def _folders() -> tuple[str, ...]:
 
 
 _NOT_OF_PROGRAMS = _folders()
-_STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, "-packages" + os.sep
+_STANDARD = sysconfig.get_path("stdlib") + os.sep
 
 
 def is_of_program(frame: FrameType | None) -> bool:
@@ -45,7 +47,7 @@ def is_of_program(frame: FrameType | None) -> bool:
     file = "<frozen" if frame is None else frame.f_code.co_filename
     if file.startswith(("<clew", "<frozen", *_NOT_OF_PROGRAMS)):
         return False
-    return not file.startswith(_STANDARD) or _INSTALLED in file
+    return not file.startswith(_STANDARD) or is_installed_file(file)
 
 
 class DeferredSignals:

@@ -120,7 +120,7 @@ class Loop:
         must_see: bool = False,
         chains: tuple[str, ...] = (),
     ) -> None:
-        self.local_lists = sight
+        self.local_lists = local_lists
         """The variables whose lists nobody but the function sees; with ``must_see`` no others may be filled."""
         self.must_see = must_see
         self.pieces = pieces

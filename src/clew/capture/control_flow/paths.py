@@ -37,7 +37,7 @@ from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.source import user_frame, user_source
+from clew.ir.source import is_installed, user_frame, user_source
 
 _DEPTH = 12
 _SHAPES = frozenset({"shape", "ndim", "dtype", "device"})
@@ -351,7 +351,7 @@ class Paths:
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         self._place, self._is_to_align = place, False
-        is_own = frame is None or "-packages" not in frame.f_code.co_filename
+        is_own = frame is None or not is_installed(frame.f_code)
         is_small = self.looks_into_libraries and self._count <= _MOST_NODES_IN_LIBRARIES
         is_small = is_small and node not in self.sizes_asked
         if not is_own and not is_small and not self._can_be_aligned(node):

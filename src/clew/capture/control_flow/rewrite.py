@@ -36,6 +36,7 @@ from clew.capture.control_flow.liveness import (
 from clew.capture.control_flow.raising import escaped
 from clew.capture.control_flow.runtime import RUNTIME
 from clew.capture.patches import REWRITTEN, Patches
+from clew.ir.source import is_installed_file
 
 _NAMES = ("co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_kwonlyargcount")
 _SILENT = frozenset({"CACHE", "PUSH_NULL", "NOP", "EXTENDED_ARG", "PRECALL"})
@@ -696,7 +697,7 @@ class Rewrites:
 
     def _add(self, key: Key, is_for_modes: bool) -> None:
         self._wanted.add(key)
-        if is_for_modes and "-packages" in key[0]:
+        if is_for_modes and is_installed_file(key[0]):
             self._for_modes.add(key[:2])
 
     def is_for_modes(self, site: tuple[str, int, int]) -> bool:

@@ -113,7 +113,7 @@ class Runtime:
         local_lists: Names = (),
         chains: Names = (),
     ) -> Outcome:
-        """A ``for``; the lists of the variables in ``sight`` may have any length, the ``chains`` at each round."""
+        """A ``for``; the ``local_lists`` may have any length, the ``chains`` at each round."""
         regions = current.get()
         outcome = Outcome()
         if regions is not None and regions.is_open_ended(number, iterable):

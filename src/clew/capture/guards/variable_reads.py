@@ -25,6 +25,7 @@ from clew.capture.patches import Patches
 from clew.capture.state.containers import CODE, SIMPLE, follows, same_part
 from clew.capture.state.memory import Memory
 from clew.capture.state.surroundings import Surroundings
+from clew.ir.source import is_installed
 
 _LOADS = frozenset("LOAD_GLOBAL LOAD_NAME LOAD_ATTR LOAD_DEREF LOAD_CLASSDEREF LOAD_FROM_DICT_OR_DEREF".split())
 _OTHERS = frozenset(
@@ -336,7 +337,7 @@ class ProgramUses:
 
     def __init__(self, functions: Iterable[FunctionType]) -> None:
         functions = list(functions)
-        own = [one for one in functions if "-packages" not in one.__code__.co_filename]
+        own = [one for one in functions if not is_installed(one.__code__)]
         self._handed_on = frozenset[str]().union(*(uses_of(one.__code__).handed_on for one in functions))
         self._fields = frozenset[Any]().union(*(uses_of(one.__code__).fields for one in functions))
         items = [uses_of(one.__code__).items_handed_on for one in functions]

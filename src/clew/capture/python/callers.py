@@ -11,10 +11,9 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
-from clew.ir.source import PACKAGE_FOLDER, is_hidden, source_of_frame
+from clew.ir.source import PACKAGE_FOLDER, is_hidden, is_installed, is_installed_file, source_of_frame
 
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
-_INSTALLED = "-packages" + os.sep
 _READING_CODE = frozenset({"linecache", "tokenize", "inspect", "importlib.metadata"})
 
 
@@ -25,14 +24,14 @@ def is_of_python(code: CodeType) -> bool:
 
 def is_file_of_python(file: str) -> bool:
     """Whether a file of code is of Python's own library."""
-    return file.startswith("<frozen") or (file.startswith(_STANDARD) and _INSTALLED not in file)
+    return file.startswith("<frozen") or (file.startswith(_STANDARD) and not is_installed_file(file))
 
 
 def is_of_program(frame: FrameType | None) -> bool:
     """Whether the code that runs in a frame is a program's own: of no framework and of no package."""
     if frame is None or is_hidden(frame.f_code) or is_of_python(frame.f_code):
         return False
-    return _INSTALLED not in frame.f_code.co_filename
+    return not is_installed(frame.f_code)
 
 
 def asking(frame: FrameType | None, through: tuple[str, ...] = ()) -> FrameType | None:

@@ -16,6 +16,7 @@ from clew.capture.python import clocks, environment, files, imported_names, proc
 from clew.capture.python.listener import Listener, listening
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
+from clew.ir.source import is_installed
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 _MOST_ITEMS = 1000
@@ -58,7 +59,7 @@ def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
 
 def _ask_for_arguments(functions: Iterable[FunctionType]) -> bool:
     """Whether code of a program names the arguments of the process, which it finds in a variable."""
-    names = [one.__code__.co_names for one in functions if "-packages" not in one.__code__.co_filename]
+    names = [one.__code__.co_names for one in functions if not is_installed(one.__code__)]
     return any("argv" in found for found in names)
 
 

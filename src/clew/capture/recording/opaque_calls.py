@@ -14,13 +14,13 @@ from clew.capture.state.memory import Memory
 from clew.capture.state.reachable import (
     ReachableFunctions,
     attribute_names,
-    is_installed,
     methods_of,
     package_of,
     variables,
 )
 from clew.errors import CaptureError
 from clew.ir.effects import pure
+from clew.ir.source import is_installed
 
 
 class CannotFollow(CaptureError):
@@ -97,7 +97,7 @@ def variables_of_call(
     """What a call of ``target`` can reach, in a program of these functions and classes; attributes of ``owners`` that
     the rest of the program names are shared too."""
     packages = {package_of(part) for parts in program for part in parts}
-    functions = [one for one in functions_in(target) if package_of(one) in packages or not is_installed(one)]
+    functions = [one for one in functions_in(target) if package_of(one) in packages or not is_installed(one.__code__)]
     owners = list(owners)
     if not functions and not owners:
         return CallVariables((), frozenset(), ends)
@@ -115,7 +115,7 @@ def variables_of_call(
 
 def state_behind(target: Any, given: tuple[Any, ...], ends: tuple[type, ...]) -> CallSnapshot:
     """All that a call of ``target`` with these arguments may change, as it is now."""
-    around = _around(ReachableFunctions(), [one for one in functions_in(target) if not is_installed(one)], ())
+    around = _around(ReachableFunctions(), [one for one in functions_in(target) if not is_installed(one.__code__)], ())
     found = tuple(Variable(*one) for one in around.values() if _may_change(*one))
     return CallSnapshot(CallVariables(found, frozenset(), ends), given)
 

@@ -39,6 +39,7 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings, functions_of, held_by
 from clew.capture.state.writes import Writes
 from clew.errors import CaptureError
+from clew.ir.source import is_installed
 
 
 class LibraryTracers(enum.Enum):
@@ -162,7 +163,7 @@ class ExampleRun:
 
     def _owners(self, more: tuple[Any, ...] = (), beside: tuple[type, ...] = ()) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""
-        reached = [one for one in self.surroundings.functions if "-packages" not in one.__code__.co_filename]
+        reached = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
         owners = [*more, *behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
         plain = [owner for owner in owners if not isinstance(owner, (type, *beside))]
         return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]

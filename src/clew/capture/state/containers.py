@@ -26,6 +26,7 @@ from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, Metho
 from typing import Any
 
 from clew.ir.effects import pure
+from clew.ir.source import is_installed_file
 
 ITEM, ATTRIBUTE, MEMBER, VALUE = "item", "attribute", "member", "value"
 Key = tuple[str, Any]
@@ -76,7 +77,7 @@ def is_of_library(holder: Any) -> bool:
     """Whether a variable's holder, the dict of a Python module, a class or a function, is of an installed package."""
     if isinstance(holder, (type, FunctionType)):
         holder = getattr(sys.modules.get(holder.__module__), "__dict__", {})
-    return type(holder) is dict and "-packages" in str(holder.get("__file__", ""))
+    return type(holder) is dict and is_installed_file(str(holder.get("__file__", "")))
 
 
 def follows(value: Any) -> bool:

@@ -20,7 +20,7 @@ from clew.capture.guards.saved_variables import HolderPath
 from clew.capture.state.containers import CODE, SIMPLE, look_up, slots_of
 from clew.errors import CaptureError
 from clew.ir.graph import Graph
-from clew.ir.source import is_hidden
+from clew.ir.source import is_hidden, is_installed, is_installed_file
 
 
 def signature_of(target: Any) -> inspect.Signature:
@@ -136,7 +136,7 @@ class ReachableFunctions:
         """Whether a class is one that the program merely names, of a package that was installed."""
         if kind not in self.derived:
             is_own = any(kind in own.__mro__ for own in self._own)
-            self.derived[kind] = not is_own and _INSTALLED in _file(kind)
+            self.derived[kind] = not is_own and is_installed_file(_file(kind))
         return bool(self.derived[kind])
 
     def classes(self) -> list[type]:
@@ -167,7 +167,7 @@ class ReachableFunctions:
         if kind in self._classes or _package(kind) in _FOREIGN:
             return
         self._classes.add(kind)
-        installed = _INSTALLED in _file(kind)
+        installed = is_installed_file(_file(kind))
         for name, functions in methods_of(kind):
             self._methods.setdefault(name, []).extend(functions)
             if name in self._names or name in _ALWAYS or (_is_special(name) and not installed):
@@ -186,7 +186,7 @@ class ReachableFunctions:
             for name in names - self._names:
                 self._waiting += self._methods.get(name, ())
             self._names |= names
-            depth = 1 if _INSTALLED in function.__code__.co_filename else _DEPTH
+            depth = 1 if is_installed(function.__code__) else _DEPTH
             for _, _, value in self.around(function):
                 self._add_value(value, names, depth)
 
@@ -206,7 +206,7 @@ class ReachableFunctions:
         package = _package(function)
         if is_hidden(function.__code__) or (package in _FOREIGN and not is_generated(function.__code__)):
             return False
-        return package in self._packages or _INSTALLED not in function.__code__.co_filename
+        return package in self._packages or not is_installed(function.__code__)
 
     def _add_value(self, value: Any, names: frozenset[str], depth: int = 1) -> None:
         """Follow what a variable holds: a function, or what functions can be reached through."""
@@ -245,11 +245,10 @@ class ReachableFunctions:
         functions = [function for _, functions in methods_of(kind)[:1] for function in functions]
         if functions:
             return any(map(self._is_own, functions))
-        return _INSTALLED not in _file(kind)
+        return not is_installed_file(_file(kind))
 
 
 _NOTHING: frozenset[str] = frozenset()
-_INSTALLED = "-packages"
 _DEPTH = 4
 _ALWAYS = frozenset(
     "__call__ __init__ __post_init__ __getattr__ __enter__ __exit__ __getitem__ __setitem__ __len__ __iter__".split(" ")
@@ -283,11 +282,6 @@ _CONTAINERS = (dict, list, tuple, set, deque)
 
 def _file(kind: type) -> str:
     return str(getattr(sys.modules.get(kind.__module__), "__file__", ""))
-
-
-def is_installed(function: FunctionType) -> bool:
-    """Whether a function is of a package that was installed."""
-    return _INSTALLED in function.__code__.co_filename
 
 
 def package_of(thing: Any) -> str:
@@ -397,8 +391,8 @@ def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
         return
     holder = vars(value) if isinstance(value, ModuleType) else value
     names = attribute_names(code)
-    is_users = isinstance(value, ModuleType) and _INSTALLED not in str(getattr(value, "__file__", ""))
-    by_text = names & _BY_TEXT and not (isinstance(value, type) and _INSTALLED in _file(value))
+    is_users = isinstance(value, ModuleType) and not is_installed_file(str(getattr(value, "__file__", "")))
+    by_text = names & _BY_TEXT and not (isinstance(value, type) and is_installed_file(_file(value)))
     wanted = vars(value).keys() if by_text else names & vars(value).keys()
     for name in [name for name in wanted if not name.startswith("__")]:
         part = vars(value)[name]

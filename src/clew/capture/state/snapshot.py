@@ -38,7 +38,7 @@ from clew.capture.state.containers import (
     refill,
     same_part,
 )
-from clew.ir.source import is_hidden
+from clew.ir.source import is_hidden, is_installed_file
 
 _MOST = 50_000
 _SIMPLE = frozenset(SIMPLE)
@@ -369,7 +369,7 @@ def _is_own_module(path: str) -> bool:
     name = path.partition(".")[0]
     module = sys.modules.get(path)
     is_python = name in sys.stdlib_module_names and name != "__main__"
-    return not (is_python or name == "clew" or "-packages" in (getattr(module, "__file__", None) or ""))
+    return not (is_python or name == "clew" or is_installed_file(getattr(module, "__file__", None) or ""))
 
 
 def _put_back(kind: type, attributes: dict[str, Any]) -> None:

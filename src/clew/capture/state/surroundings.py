@@ -26,9 +26,9 @@ from clew.capture.state.containers import (
     value_of,
 )
 from clew.capture.state.reach_cache import look, may_change, names_stored
-from clew.capture.state.reachable import attribute_names, is_chosen, is_installed
+from clew.capture.state.reachable import attribute_names, is_chosen
 from clew.errors import CaptureError
-from clew.ir.source import SourceLine, is_hidden
+from clew.ir.source import SourceLine, is_hidden, is_installed
 
 AnswerT = TypeVar("AnswerT")
 
@@ -257,7 +257,7 @@ class Surroundings:
         known = self._reach.derived
         if CellType not in known:
             cells = [one for one in self._known.around if isinstance(one[0], CellType)]
-            known[CellType] = {(id(cell), name) for cell, name, function in cells if is_installed(function)}
+            known[CellType] = {(id(cell), name) for cell, name, function in cells if is_installed(function.__code__)}
         return (id(holder), name) in known[CellType]
 
     def code(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
@@ -389,7 +389,7 @@ def _chain(wrapper: Any) -> Iterator[Any]:
     """What a decorator has made, and what it has made it of; installed decorators keep no state of the program."""
     while wrapper is not None and not isinstance(wrapper, type):
         inner, code = look_up(wrapper, "__wrapped__"), look_up(wrapper, "__code__")
-        if inner is None or code is None or "-packages" not in code.co_filename:
+        if inner is None or code is None or not is_installed(code):
             yield look_up(wrapper, "__func__", wrapper)
         wrapper = inner
 

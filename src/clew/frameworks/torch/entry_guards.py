@@ -35,6 +35,7 @@ from clew.frameworks.torch.recorder import TorchRecorder
 from clew.frameworks.torch.scalars import MODE
 from clew.ir.effects import pure
 from clew.ir.node import Node
+from clew.ir.source import is_installed
 
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 """Classes whose instances carry attributes only if a user put them there."""
@@ -200,7 +201,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 *self.recorder.executed.values(),
                 *map(_code, self.surroundings.ran(self.recorder.executed.values())),
             }
-            own = [code for code in codes if "-packages" not in code.co_filename]
+            own = [code for code in codes if not is_installed(code)]
             by_text = any(not _BY_TEXT.isdisjoint(code.co_names) for code in own)
             named = {text for code in codes for text in (*code.co_names, *code.co_consts) if isinstance(text, str)}
             self._asking = (any(not _WHOLE.isdisjoint(code.co_names) for code in own), by_text, named)
@@ -219,7 +220,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _levels(self) -> None:
         """What is logged has no node, but a program may ask whether anything would be."""
-        own = [code for code in self.recorder.executed.values() if "-packages" not in code.co_filename]
+        own = [code for code in self.recorder.executed.values() if not is_installed(code)]
         if all(_ASKING.isdisjoint(code.co_names) for code in own):
             return
         for _, name, logger in self.surroundings.variables(own):

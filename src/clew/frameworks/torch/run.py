@@ -69,7 +69,7 @@ from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.undo.pieces import TorchSupport
 from clew.frameworks.torch.undo.rollback import Rollback
 from clew.ir.arguments import leaves
-from clew.ir.source import user_frame
+from clew.ir.source import is_installed, user_frame
 
 
 class Findings(RunFindings):
@@ -159,7 +159,7 @@ class Run(ExampleRun):
         if self.surroundings.derived(_asks_for_identity):
             self.inputs.plain_kinds += (bool,)
         reached = [one.__code__ for one in self.surroundings.functions]
-        codes = [code for code in reached if "-packages" not in code.co_filename]
+        codes = [code for code in reached if not is_installed(code)]
         self._keep_identities(codes)
         self.recorder.plain_facts = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
         self.recorder.follows_arrays = findings.follows_arrays

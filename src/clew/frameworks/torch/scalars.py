@@ -26,7 +26,7 @@ from clew.capture.recording.recorder import Recorder, Scalar
 from clew.frameworks.torch.tracing_tools import is_tracer
 from clew.ir.arguments import bodies_of
 from clew.ir.node import Node
-from clew.ir.source import user_frame
+from clew.ir.source import is_installed, user_frame
 from clew.ir.types import ArrayType, ScalarType
 
 _TYPES = {kind: ScalarType(kind.__name__) for kind in (bool, int, float)}
@@ -150,7 +150,7 @@ def _truth(self: Any) -> bool:
     asks_data = is_free(node, recorder)
     if asks_data and recorder.refuses_questions and is_of_modes(node, recorder):  # which are no data of the user's
         asks_data = False
-    if not asks_data and _INSTALLED in sys._getframe(1).f_code.co_filename and recorder.asks_for_batch(node):
+    if not asks_data and is_installed(sys._getframe(1).f_code) and recorder.asks_for_batch(node):
         asks_data = True
     chosen = bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
     if type(self.plain) is bool:
@@ -158,7 +158,6 @@ def _truth(self: Any) -> bool:
     return chosen
 
 
-_INSTALLED = "-packages"
 
 
 def is_decided(recorder: Any, place: Any) -> bool:

@@ -21,7 +21,7 @@ from clew.capture.patches import Patches
 from clew.capture.recording.run import Findings, LibraryTracers
 from clew.ir.effects import pure
 from clew.ir.node import Node
-from clew.ir.source import is_hidden, user_frame
+from clew.ir.source import is_hidden, is_installed, user_frame
 
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
 
@@ -96,7 +96,7 @@ def _asking(current: Callable[[], Any], function: FunctionType, original: Callab
 
 
 def _is_of_library(code: CodeType) -> bool:
-    return "-packages" in code.co_filename
+    return is_installed(code)
 
 
 class Tracers:
