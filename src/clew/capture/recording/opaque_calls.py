@@ -106,7 +106,7 @@ def variables_of_call(
     outer = _around(rest, *program)
     named = {name for function in rest.functions for name in attribute_names(function.__code__)}
     attributes = [(vars(function), name) for function in functions for name in vars(function)]
-    attributes += [(vars(owner), name) for owner in owners for name in named & vars(owner).keys()]
+    attributes += [(vars(owner), name) for owner in owners for name in sorted(named & vars(owner).keys())]
     shared = [(holder, name) for key, (holder, name) in inner.items() if key in outer and _may_change(holder, name)]
     shared += [one for one in attributes if one[1] != "__wrapped__" and _may_change(*one)]
     own = frozenset(key for key in inner if key not in outer)

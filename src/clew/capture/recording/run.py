@@ -122,7 +122,7 @@ class ExampleRun:
         self.functions = functions
         check_slots(programs)
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
-        self.surroundings = Surroundings(functions, {type(part) for part in programs}, held)
+        self.surroundings = Surroundings(functions, map(type, programs), held)
         self.state = State(self.inputs, None if self.first is None else self.first.state.histories)
         self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
 

@@ -81,8 +81,8 @@ class ReachableFunctions:
         self.functions: dict[FunctionType, None] = {}
         self._without = frozenset(without)
         self._packages: set[str] = set()
-        self._classes: set[type] = set()
-        self._own: set[type] = set()
+        self._classes: dict[type, None] = {}
+        self._own: dict[type, None] = {}
         self._names: set[str] = {"forward"}
         self._methods: dict[str, list[FunctionType]] = {}
         self._waiting: list[FunctionType] = []
@@ -93,7 +93,7 @@ class ReachableFunctions:
         """Another one that has reached the same."""
         twin = ReachableFunctions()
         twin.functions, twin._packages = dict(self.functions), set(self._packages)
-        twin._classes, twin._own, twin._names = set(self._classes), set(self._own), set(self._names)
+        twin._classes, twin._own, twin._names = dict(self._classes), dict(self._own), set(self._names)
         twin._methods = {name: list(functions) for name, functions in self._methods.items()}
         return twin
 
@@ -123,11 +123,11 @@ class ReachableFunctions:
     def _named_in(self, function: FunctionType, methods: dict[str, list[FunctionType]]) -> Iterator[FunctionType]:
         """The functions that the code of one names, by themselves or as methods."""
         names = attribute_names(function.__code__)
-        for name in names & methods.keys():
+        for name in sorted(names & methods.keys()):
             yield from methods[name]
         for _, _, value in self.around(function):
             if isinstance(value, ModuleType):
-                inside = [vars(value)[name] for name in names & vars(value).keys()]
+                inside = [vars(value)[name] for name in sorted(names & vars(value).keys())]
             else:
                 inside = [value, look_up(value, "__wrapped__")]
             yield from (one for one in inside if isinstance(one, FunctionType))
@@ -158,7 +158,7 @@ class ReachableFunctions:
 
     def add_own_class(self, kind: type) -> None:
         """Let the methods of one of the program's own classes be reached by name."""
-        self._own.add(kind)
+        self._own[kind] = None
         self.derived.clear()
         self.add_class(kind)
 
@@ -166,7 +166,7 @@ class ReachableFunctions:
         """Let the methods of a class be reached by name."""
         if kind in self._classes or _package(kind) in _FOREIGN:
             return
-        self._classes.add(kind)
+        self._classes[kind] = None
         installed = is_installed_file(_file(kind))
         for name, functions in methods_of(kind):
             self._methods.setdefault(name, []).extend(functions)
@@ -183,7 +183,7 @@ class ReachableFunctions:
                 continue
             self.functions[function] = None
             names = attribute_names(function.__code__)
-            for name in names - self._names:
+            for name in sorted(names - self._names):
                 self._waiting += self._methods.get(name, ())
             self._names |= names
             depth = 1 if is_installed(function.__code__) else _DEPTH
@@ -222,7 +222,7 @@ class ReachableFunctions:
                 self._add_value(part, _NOTHING, depth - 1)
         elif isinstance(value, ModuleType):
             if _package(value) not in _FOREIGN:
-                for name in names & vars(value).keys():
+                for name in sorted(names & vars(value).keys()):
                     self._add_value(vars(value)[name], _NOTHING, depth)
         elif isinstance(value, functools.partial):
             self._add_value(value.func, _NOTHING, depth)
@@ -393,7 +393,7 @@ def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
     names = attribute_names(code)
     is_users = isinstance(value, ModuleType) and not is_installed_file(str(getattr(value, "__file__", "")))
     by_text = names & _BY_TEXT and not (isinstance(value, type) and is_installed_file(_file(value)))
-    wanted = vars(value).keys() if by_text else names & vars(value).keys()
+    wanted = list(vars(value)) if by_text else sorted(names & vars(value).keys())
     for name in [name for name in wanted if not name.startswith("__")]:
         part = vars(value)[name]
         is_plain = not isinstance(part, CODE) and not hasattr(type(part), "__get__")
@@ -440,7 +440,7 @@ def _scan(code: CodeType) -> _Scan:
     loaded.update(stored, (name for one in inner for name in one.globals))
     return _Scan(
         tuple(sorted(loaded)),
-        tuple(stored),
+        tuple(sorted(stored)),
         tuple(dict.fromkeys([*imported, *(name for one in inner for name in one.imported)])),
         identity or any(one.asks_for_identity for one in inner),
         objects or "id" in code.co_names or any(one.compares_objects for one in inner),

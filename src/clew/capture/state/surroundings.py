@@ -47,7 +47,7 @@ class Surroundings:
         self, functions: list[Any], kinds: Iterable[type] = (), held: Iterable[tuple[dict[str, Any], str]] = ()
     ) -> None:
         self._streams: list[tuple[str, Any, Any]] = []
-        self.program: tuple[list[Any], frozenset[type]] = (list(functions), frozenset(kinds))
+        self.program: tuple[list[Any], tuple[type, ...]] = (list(functions), tuple(dict.fromkeys(kinds)))
         known, values = look(tuple(functions), self.program[1])
         self._known, self._values = known, values
         self._reach, self._near, self._stored, self._seen = known.reach, known.near, known.stored, known.keys

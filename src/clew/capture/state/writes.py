@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType
@@ -50,7 +50,7 @@ class Writes:
         left = list(self.state.left())
         recorder = self.state.inputs.recorder
         carried = [] if recorder.carriers is None else list(recorder.carriers.changed())
-        self._distinct({type(held.value) for held, _ in changed})
+        self._distinct(dict.fromkeys(type(held.value) for held, _ in changed))
         outputs = Outputs(self.state.inputs.recorder)
         for value in (result, *(part for _, now in changed for part in now.values()), *(value for _, value in left)):
             outputs.look_at(value)
@@ -70,7 +70,7 @@ class Writes:
             last._next.meta[FIRST_WRITE] = True
         return output
 
-    def _distinct(self, kinds: set[type]) -> None:
+    def _distinct(self, kinds: Iterable[type]) -> None:
         """Objects that are changed were different ones in the example, and must be again."""
         recorder = self.state.inputs.recorder
         for kind in kinds:

@@ -122,7 +122,7 @@ class _Capture:
         programs = behind(fn)
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
-        self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
+        self.surroundings = Surroundings(self.functions, map(type, programs), held)
         for rule in [one for _, value in list(self.surroundings.values()) for one in rules_of(value)]:
             self.surroundings.add(rule)
         check_names(self.surroundings.functions)

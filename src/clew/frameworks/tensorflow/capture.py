@@ -107,7 +107,7 @@ class _Capture:
         self.parts = parts_of(programs)
         self.objects = [one for one in programs if not isinstance(one, (type, Function)) and hasattr(one, "__dict__")]
         functions = functions_behind([*programs, *self.parts])
-        self.surroundings = Surroundings(functions, {type(one) for one in (*programs, *self.parts)})
+        self.surroundings = Surroundings(functions, map(type, (*programs, *self.parts)))
         check_names(self.surroundings.functions)
         self.named = {name for one in self.surroundings.functions for name in attribute_names(one.__code__)}
         around = [value for _, value in self.surroundings.values()]
