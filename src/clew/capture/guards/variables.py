@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from clew.capture.guards.notes import MISSING, Variable, require_variable
 from clew.capture.guards.variable_reads import ATTRIBUTE, WHOLE, Item, ProgramUses, Reads
-from clew.capture.recording.nested_values import Inputs
+from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.recorder import Recorder
 from clew.capture.state.containers import CODE, LOGGERS, SIMPLE, follows, is_followed, is_plain_object
 from clew.capture.state.memory import below

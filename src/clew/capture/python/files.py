@@ -17,7 +17,7 @@ import os
 import stat
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
@@ -26,6 +26,7 @@ from clew.capture.python.callers import asking, is_importing, is_of_program, is_
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import Listener, asked_listener, current
 from clew.capture.state.containers import ACTING
+from clew.errors import CaptureError
 from clew.ir.effects import pure
 from clew.ir.source import is_hidden
 
@@ -237,3 +238,38 @@ def _asking_for_entries(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(path, *args, **kwargs)
 
     return ask
+
+
+class OpenFiles:
+    """The files that a program holds, as they were before it ran."""
+
+    def __init__(self, held: Iterable[Any]) -> None:
+        files = [one for one in held if isinstance(one, io.IOBase) and one not in (sys.stdout, sys.stderr)]
+        self._files = [(file, file.tell()) for file in files if not file.closed and file.writable() and file.seekable()]
+
+    def check(self) -> None:
+        """Raise if one was written to."""
+        if any(not file.closed and file.tell() != end for file, end in self._files):
+            raise CaptureError(
+                "the program writes to a file that it holds",
+                why="no call of the graph would do it again",
+                fixes=('keep the function that writes as one call: clew.wrap("its_name") at module level',),
+            )
+
+    def put_back(self) -> None:
+        """Take away what was written."""
+        for file, end in self._files:
+            if not file.closed and file.tell() != end:
+                file.seek(end)
+                file.truncate()
+
+
+def refuse_acting_functions(functions: Iterable[Any]) -> None:
+    """Raise for a function that acts on the outside and is held where it cannot be replaced."""
+    found = next(iter(functions), None)
+    if found is not None:
+        raise CaptureError(
+            f"the program holds {found.__name__}, which acts on the world outside, in a container or an attribute",
+            why="the capture could neither record nor refuse a call of it",
+            fixes=(f"call {found.__module__}.{found.__name__} by its name",),
+        )

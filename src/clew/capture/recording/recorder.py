@@ -24,8 +24,8 @@ from types import (
 )
 from typing import Any
 
+from clew.capture.bytecode.instructions import stored_in, variable_for
 from clew.capture.bytecode.try_blocks import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
-from clew.capture.bytecode.variable_names import stored_in, variable_for
 from clew.capture.guards.notes import CHECKS, describe, require
 from clew.capture.python.outside_reads import OutsideReads
 from clew.capture.recording.list_proxies import ListProxy, TupleProxy

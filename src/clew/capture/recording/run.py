@@ -24,11 +24,11 @@ from clew.capture.guards.notes import Variable
 from clew.capture.guards.variable_reads import Reads
 from clew.capture.options import Options
 from clew.capture.patches import Patches
+from clew.capture.python.files import OpenFiles, refuse_acting_functions
 from clew.capture.python.loggers import STANDARD, functions_in, handlers_and_filters, is_logger
-from clew.capture.python.open_files import OpenFiles, refuse_acting_functions
 from clew.capture.recording.folding import Folding
+from clew.capture.recording.inputs import Identities, Inputs
 from clew.capture.recording.nested_programs import Bodies
-from clew.capture.recording.nested_values import Identities, Inputs
 from clew.capture.recording.outputs import plain
 from clew.capture.restart import Restart
 from clew.capture.state.containers import ACTING, contents, same_contents

@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary
 from clew.capture.current_capture import current
 from clew.capture.guards.notes import MISSING, Variable, require, require_length, require_type
 from clew.capture.patches import Patches
+from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.list_proxies import StateListProxy
-from clew.capture.recording.nested_values import Inputs
 from clew.capture.state.containers import HOLDING_NOTHING, ContentsSnapshot, contents, same_contents, same_part
 from clew.capture.state.memory import Memory
 from clew.capture.state.slots import Slot

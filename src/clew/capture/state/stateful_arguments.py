@@ -14,7 +14,7 @@ from typing import Any
 
 from clew.capture.guards import notes
 from clew.capture.patches import Patches
-from clew.capture.recording.nested_values import Inputs
+from clew.capture.recording.inputs import Inputs
 from clew.capture.state.writes import set_attribute
 from clew.ir.arguments import bodies_of
 from clew.ir.graph import Graph

@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from clew.capture.guards.notes import MISSING, are_distinct, expression_of, require
-from clew.capture.recording.nested_values import InputContainer
+from clew.capture.recording.inputs import InputContainer
 from clew.capture.recording.outputs import Outputs
 from clew.capture.state.containers import ATTRIBUTE, ITEM, MEMBER, VALUE, Contents, contents, same_contents, same_part
 from clew.capture.state.slots import ROOT

@@ -12,7 +12,7 @@ import jax
 import numpy
 
 from clew.capture.guards import notes
-from clew.capture.recording.nested_values import Inputs
+from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.recorder import Recorder
 from clew.errors import CaptureError
 from clew.frameworks.jax.kinds import type_of_aval

@@ -25,8 +25,7 @@ from clew.capture.guards.redundant import drop_implied
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
-from clew.capture.recording.inputs import bind
-from clew.capture.recording.nested_values import Inputs
+from clew.capture.recording.inputs import Inputs, bind
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import Recorder

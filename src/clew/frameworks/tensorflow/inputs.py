@@ -17,7 +17,7 @@ import numpy
 import tensorflow as tf
 
 from clew.capture.guards.notes import expression_of, require
-from clew.capture.recording.nested_values import Inputs
+from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.outputs import Outputs
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.capture.state.containers import SIMPLE, attributes_of, follows
