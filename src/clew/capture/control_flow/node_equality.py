@@ -80,6 +80,8 @@ def _has_hash(value: Any) -> bool:
     return True
 
 
+# ---- nodes that only ask, and nodes that may write -------------------------------------------------------------------
+
 _FACTS = ("dtype", "device")
 _CALCULATING = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
                 operator.add, operator.sub, operator.mul, operator.neg, bool, min, max)  # fmt: skip

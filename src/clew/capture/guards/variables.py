@@ -26,38 +26,6 @@ from clew.capture.state.surroundings import Surroundings
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 
-
-class WatchedVariables:
-    """Some variables as they were."""
-
-    def __init__(self, is_end: Any = None) -> None:
-        self._is_end = is_end
-        self._variables: list[tuple[str, Variable]] = []
-
-    def add(self, label: str, holder: Any, name: str, value: Any) -> None:
-        """Watch one variable and what it holds."""
-        self._variables.append((label, Variable(holder, name, value, below(value, self._is_end))))
-
-    def changed(self) -> str | None:
-        """The first variable that is not what it was; None if all are."""
-        return next((label for label, variable in self._variables if not variable.is_as_before()), None)
-
-    def __len__(self) -> int:
-        return len(self._variables)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return WatchedVariables, ()
-
-    def __repr__(self) -> str:
-        return f"WatchedVariables({', '.join(label for label, _ in self._variables[:4])})"
-
-
-@pure
-def changed(watched: WatchedVariables) -> str | None:
-    """The first of some variables that is not what it was during the capture."""
-    return watched.changed()
-
-
 _NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
 """Classes of values on which no result depends."""
 _OF_LIBRARIES = (
@@ -211,3 +179,37 @@ def _is_plain_object(kind: Any) -> bool:
         return False
     held = [(name, value) for base in kind.__mro__[:-1] for name, value in vars(base).items()]
     return not any(hasattr(type(value), "__set__") and not name.startswith("__") for name, value in held)
+
+
+# ---- variables that a framework's own tracer has read ----------------------------------------------------------------
+
+
+class WatchedVariables:
+    """Some variables as they were."""
+
+    def __init__(self, is_end: Any = None) -> None:
+        self._is_end = is_end
+        self._variables: list[tuple[str, Variable]] = []
+
+    def add(self, label: str, holder: Any, name: str, value: Any) -> None:
+        """Watch one variable and what it holds."""
+        self._variables.append((label, Variable(holder, name, value, below(value, self._is_end))))
+
+    def changed(self) -> str | None:
+        """The first variable that is not what it was; None if all are."""
+        return next((label for label, variable in self._variables if not variable.is_as_before()), None)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WatchedVariables, ()
+
+    def __repr__(self) -> str:
+        return f"WatchedVariables({', '.join(label for label, _ in self._variables[:4])})"
+
+
+@pure
+def changed(watched: WatchedVariables) -> str | None:
+    """The first of some variables that is not what it was during the capture."""
+    return watched.changed()

@@ -15,72 +15,6 @@ from typing import Any
 
 from clew.ir.effects import pure
 
-
-@pure
-def item_at(values: Any, position: int) -> Any:
-    """The item of a walk at a position; as ``next`` does, it raises ``StopIteration`` if there is none."""
-    return next(itertools.islice(values, position, None))
-
-
-class IteratorProxy:
-    """An iterator over an array or list of the graph."""
-
-    def __init__(self, recorder: Any, values: Any, rows: list[Any] | None) -> None:
-        self.recorder = recorder
-        self.values = values
-        self.rows = rows
-        """The items of an array in the example; None for a list, which may grow meanwhile."""
-        self.state: dict[str, Any] = {"position": 0}
-
-    def __iter__(self) -> IteratorProxy:
-        return self
-
-    def __next__(self) -> Any:
-        recorder, position = self.recorder, self.state["position"]
-        place = recorder.concrete(position)
-        items = recorder.concrete(self.values) if self.rows is None else self.rows
-        if place >= len(items):
-            raise StopIteration
-        self.state["position"] = position + 1
-        if not recorder.open:
-            return items[place]
-        node = recorder.create(item_at, (recorder.argument(self.values), recorder.argument(position)))
-        return recorder.result(recorder.concrete(items[place]), node)
-
-
-class StateListProxy(list[Any]):
-    """A list that knows whether anybody looked at it; ``original`` is the list that it stands for."""
-
-    __slots__ = ("original", "seen")
-
-    def __init__(self, original: list[Any], items: list[Any]) -> None:
-        list.__init__(self, items)
-        self.original = original
-        self.seen = False
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return list
-
-
-_APPENDING = frozenset({"append", "extend", "__iadd__"})
-_OBJECT = frozenset({"__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__",
-                     "__doc__", "__init_subclass__", "__subclasshook__", "__class_getitem__"})  # fmt: skip
-
-
-def _noting_reads(method: Callable[..., Any]) -> Callable[..., Any]:
-    def look(self: StateListProxy, *args: Any, **kwargs: Any) -> Any:
-        self.seen = True
-        return method(self, *args, **kwargs)
-
-    return look
-
-
-for _name in dir(list):
-    if _name not in _APPENDING | _OBJECT and callable(getattr(list, _name)):
-        setattr(StateListProxy, _name, _noting_reads(getattr(list, _name)))
-
-
 _LITERAL = (int, type(None))
 
 
@@ -260,3 +194,74 @@ def _fixing_tuple(name: str) -> Callable[..., Any]:
 for _name in ("__iter__", "__len__", "__getitem__", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
               "__ge__", "__hash__", "__add__", "__mul__", "__rmul__", "__repr__", "index", "count"):  # fmt: skip
     setattr(TupleProxy, _name, _fixing_tuple(_name))
+
+
+# ---- iterators that a program advances by hand -----------------------------------------------------------------------
+
+
+@pure
+def item_at(values: Any, position: int) -> Any:
+    """The item of a walk at a position; as ``next`` does, it raises ``StopIteration`` if there is none."""
+    return next(itertools.islice(values, position, None))
+
+
+class IteratorProxy:
+    """An iterator over an array or list of the graph."""
+
+    def __init__(self, recorder: Any, values: Any, rows: list[Any] | None) -> None:
+        self.recorder = recorder
+        self.values = values
+        self.rows = rows
+        """The items of an array in the example; None for a list, which may grow meanwhile."""
+        self.state: dict[str, Any] = {"position": 0}
+
+    def __iter__(self) -> IteratorProxy:
+        return self
+
+    def __next__(self) -> Any:
+        recorder, position = self.recorder, self.state["position"]
+        place = recorder.concrete(position)
+        items = recorder.concrete(self.values) if self.rows is None else self.rows
+        if place >= len(items):
+            raise StopIteration
+        self.state["position"] = position + 1
+        if not recorder.open:
+            return items[place]
+        node = recorder.create(item_at, (recorder.argument(self.values), recorder.argument(position)))
+        return recorder.result(recorder.concrete(items[place]), node)
+
+
+# ---- lists that a program only appends to ----------------------------------------------------------------------------
+
+
+class StateListProxy(list[Any]):
+    """A list that knows whether anybody looked at it; ``original`` is the list that it stands for."""
+
+    __slots__ = ("original", "seen")
+
+    def __init__(self, original: list[Any], items: list[Any]) -> None:
+        list.__init__(self, items)
+        self.original = original
+        self.seen = False
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return list
+
+
+_APPENDING = frozenset({"append", "extend", "__iadd__"})
+_OBJECT = frozenset({"__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__",
+                     "__doc__", "__init_subclass__", "__subclasshook__", "__class_getitem__"})  # fmt: skip
+
+
+def _noting_reads(method: Callable[..., Any]) -> Callable[..., Any]:
+    def look(self: StateListProxy, *args: Any, **kwargs: Any) -> Any:
+        self.seen = True
+        return method(self, *args, **kwargs)
+
+    return look
+
+
+for _name in dir(list):
+    if _name not in _APPENDING | _OBJECT and callable(getattr(list, _name)):
+        setattr(StateListProxy, _name, _noting_reads(getattr(list, _name)))

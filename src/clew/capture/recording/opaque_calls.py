@@ -31,111 +31,6 @@ class Unseen(CannotFollow):
     """An array that was made by means that nobody saw."""
 
 
-_Copies = list[tuple[Any, Any]]
-
-
-def copies_of(nest: Any) -> _Copies:
-    """The lists and dicts in a nest of arguments, each with a copy of it."""
-    return [(part, part.copy()) for part in _containers(nest)]
-
-
-def changed_one(containers: _Copies) -> str:
-    """The type of one that is not what it was; an empty text if all are."""
-    for now, before in containers:
-        keys = list(now) == list(before) if type(now) is dict else True
-        items, known = (list(part.values()) if type(part) is dict else part for part in (now, before))
-        if not keys or len(items) != len(known) or not all(map(operator.is_, items, known)):
-            return type(now).__name__
-    return ""
-
-
-def _containers(nest: Any) -> Iterator[Any]:
-    for part in nest.values() if type(nest) is dict else nest:
-        if type(part) in (list, dict):
-            yield part
-        if type(part) in (list, dict) or isinstance(part, tuple):
-            yield from _containers(part)
-
-
-Key = tuple[int, str]
-
-
-class CallVariables(NamedTuple):
-    """The variables that a call shares with the rest of the program, and the keys of those that are its own."""
-
-    shared: tuple[Variable, ...]
-    own: frozenset[Key]
-    ends: tuple[type, ...]
-    """Classes of values that are followed by other means."""
-
-    def __repr__(self) -> str:
-        return f"({', '.join(variable.name for variable in self.shared)})"
-
-
-def functions_in(target: Any) -> list[FunctionType]:
-    """The Python functions that run when a target is called: itself, what it wraps, or those of its class."""
-    if isinstance(target, MethodType):
-        owner: Any = target.__self__
-        return _methods(owner if isinstance(owner, type) else type(owner))
-    if isinstance(target, FunctionType):
-        return [target, *functions_in(look_up(target, "__wrapped__"))]
-    wrapped = look_up(target, "__wrapped__")
-    if wrapped is not None:
-        return functions_in(wrapped)
-    if target is None or isinstance(target, CODE):
-        return []
-    return _methods(type(target))
-
-
-def _methods(kind: Any) -> list[FunctionType]:
-    return [function for _, functions in methods_of(kind) for function in functions]
-
-
-def variables_of_call(
-    target: Any, program: tuple[Iterable[FunctionType], Iterable[type]], owners: Iterable[Any], ends: tuple[type, ...]
-) -> CallVariables:
-    """What a call of ``target`` can reach, in a program of these functions and classes; attributes of ``owners`` that
-    the rest of the program names are shared too."""
-    packages = {package_of(part) for parts in program for part in parts}
-    functions = [one for one in functions_in(target) if package_of(one) in packages or not is_installed(one.__code__)]
-    owners = list(owners)
-    if not functions and not owners:
-        return CallVariables((), frozenset(), ends)
-    inner = _around(ReachableFunctions(), functions, ())
-    rest = ReachableFunctions(without=functions)
-    outer = _around(rest, *program)
-    named = {name for function in rest.functions for name in attribute_names(function.__code__)}
-    attributes = [(vars(function), name) for function in functions for name in vars(function)]
-    attributes += [(vars(owner), name) for owner in owners for name in sorted(named & vars(owner).keys())]
-    shared = [(holder, name) for key, (holder, name) in inner.items() if key in outer and _may_change(holder, name)]
-    shared += [one for one in attributes if one[1] != "__wrapped__" and _may_change(*one)]
-    own = frozenset(key for key in inner if key not in outer)
-    return CallVariables(tuple(Variable(holder, name) for holder, name in shared), own, ends)
-
-
-def state_behind(target: Any, given: tuple[Any, ...], ends: tuple[type, ...]) -> CallSnapshot:
-    """All that a call of ``target`` with these arguments may change, as it is now."""
-    around = _around(ReachableFunctions(), [one for one in functions_in(target) if not is_installed(one.__code__)], ())
-    found = tuple(Variable(*one) for one in around.values() if _may_change(*one))
-    return CallSnapshot(CallVariables(found, frozenset(), ends), given)
-
-
-def _around(
-    reach: ReachableFunctions, functions: Iterable[FunctionType], kinds: Iterable[type]
-) -> dict[Key, tuple[Any, str]]:
-    for kind in kinds:
-        reach.add_own_class(kind)
-    for function in functions:
-        reach.add(function)
-    found = [one for function in reach.functions for one in variables(function)]
-    return {(id(holder), name): (holder, name) for holder, name, _ in found}
-
-
-def _may_change(holder: Any, name: str) -> bool:
-    value = Variable(holder, name).get()
-    return not isinstance(value, CODE) and not callable(value)
-
-
 _MOST, _DEPTH = 500, 4
 
 
@@ -232,3 +127,112 @@ def _holds_traced(recorder: Any, value: Any) -> bool:
     parts = [part for one in held.everything() for part in contents(one).values()]
     is_new = not (recorder.state.had(value) or recorder.surroundings.holds(value))
     return any(issubclass(type(part), Scalar) for part in parts) or (is_new and any(map(recorder.is_array, parts)))
+
+
+# ---- the variables that a call shares with the program ---------------------------------------------------------------
+
+Key = tuple[int, str]
+
+
+class CallVariables(NamedTuple):
+    """The variables that a call shares with the rest of the program, and the keys of those that are its own."""
+
+    shared: tuple[Variable, ...]
+    own: frozenset[Key]
+    ends: tuple[type, ...]
+    """Classes of values that are followed by other means."""
+
+    def __repr__(self) -> str:
+        return f"({', '.join(variable.name for variable in self.shared)})"
+
+
+def functions_in(target: Any) -> list[FunctionType]:
+    """The Python functions that run when a target is called: itself, what it wraps, or those of its class."""
+    if isinstance(target, MethodType):
+        owner: Any = target.__self__
+        return _methods(owner if isinstance(owner, type) else type(owner))
+    if isinstance(target, FunctionType):
+        return [target, *functions_in(look_up(target, "__wrapped__"))]
+    wrapped = look_up(target, "__wrapped__")
+    if wrapped is not None:
+        return functions_in(wrapped)
+    if target is None or isinstance(target, CODE):
+        return []
+    return _methods(type(target))
+
+
+def _methods(kind: Any) -> list[FunctionType]:
+    return [function for _, functions in methods_of(kind) for function in functions]
+
+
+def variables_of_call(
+    target: Any, program: tuple[Iterable[FunctionType], Iterable[type]], owners: Iterable[Any], ends: tuple[type, ...]
+) -> CallVariables:
+    """What a call of ``target`` can reach, in a program of these functions and classes; attributes of ``owners`` that
+    the rest of the program names are shared too."""
+    packages = {package_of(part) for parts in program for part in parts}
+    functions = [one for one in functions_in(target) if package_of(one) in packages or not is_installed(one.__code__)]
+    owners = list(owners)
+    if not functions and not owners:
+        return CallVariables((), frozenset(), ends)
+    inner = _around(ReachableFunctions(), functions, ())
+    rest = ReachableFunctions(without=functions)
+    outer = _around(rest, *program)
+    named = {name for function in rest.functions for name in attribute_names(function.__code__)}
+    attributes = [(vars(function), name) for function in functions for name in vars(function)]
+    attributes += [(vars(owner), name) for owner in owners for name in sorted(named & vars(owner).keys())]
+    shared = [(holder, name) for key, (holder, name) in inner.items() if key in outer and _may_change(holder, name)]
+    shared += [one for one in attributes if one[1] != "__wrapped__" and _may_change(*one)]
+    own = frozenset(key for key in inner if key not in outer)
+    return CallVariables(tuple(Variable(holder, name) for holder, name in shared), own, ends)
+
+
+def state_behind(target: Any, given: tuple[Any, ...], ends: tuple[type, ...]) -> CallSnapshot:
+    """All that a call of ``target`` with these arguments may change, as it is now."""
+    around = _around(ReachableFunctions(), [one for one in functions_in(target) if not is_installed(one.__code__)], ())
+    found = tuple(Variable(*one) for one in around.values() if _may_change(*one))
+    return CallSnapshot(CallVariables(found, frozenset(), ends), given)
+
+
+def _around(
+    reach: ReachableFunctions, functions: Iterable[FunctionType], kinds: Iterable[type]
+) -> dict[Key, tuple[Any, str]]:
+    for kind in kinds:
+        reach.add_own_class(kind)
+    for function in functions:
+        reach.add(function)
+    found = [one for function in reach.functions for one in variables(function)]
+    return {(id(holder), name): (holder, name) for holder, name, _ in found}
+
+
+def _may_change(holder: Any, name: str) -> bool:
+    value = Variable(holder, name).get()
+    return not isinstance(value, CODE) and not callable(value)
+
+
+# ---- lists and dicts among the arguments -----------------------------------------------------------------------------
+
+_Copies = list[tuple[Any, Any]]
+
+
+def copies_of(nest: Any) -> _Copies:
+    """The lists and dicts in a nest of arguments, each with a copy of it."""
+    return [(part, part.copy()) for part in _containers(nest)]
+
+
+def changed_one(containers: _Copies) -> str:
+    """The type of one that is not what it was; an empty text if all are."""
+    for now, before in containers:
+        keys = list(now) == list(before) if type(now) is dict else True
+        items, known = (list(part.values()) if type(part) is dict else part for part in (now, before))
+        if not keys or len(items) != len(known) or not all(map(operator.is_, items, known)):
+            return type(now).__name__
+    return ""
+
+
+def _containers(nest: Any) -> Iterator[Any]:
+    for part in nest.values() if type(nest) is dict else nest:
+        if type(part) in (list, dict):
+            yield part
+        if type(part) in (list, dict) or isinstance(part, tuple):
+            yield from _containers(part)

@@ -22,54 +22,6 @@ from clew.errors import CaptureError
 from clew.ir.graph import Graph
 from clew.ir.source import is_hidden, is_installed, is_installed_file
 
-
-def signature_of(target: Any) -> inspect.Signature:
-    """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""
-    try:
-        own = inspect.signature(target, follow_wrapped=False)
-    except ValueError:  # a function that is written in C and does not tell
-        return inspect.signature(lambda *args, **kwargs: None)
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
-        return own
-    return inspect.signature(target)
-
-
-def behind(fn: Any) -> list[Any]:
-    """A callable and the objects that it consists of: of a method its object, of a partial what it holds."""
-    found: list[Any] = []
-    waiting = [fn]
-    while waiting:
-        one = waiting.pop()
-        if one is not None and not any(one is known for known in found):
-            found.append(one)
-            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
-            if isinstance(getattr(one, "__dict__", {}).get("_graph"), Graph):
-                waiting += _code_of(one)
-            if isinstance(one, partial):
-                waiting += [one.func, *one.args, *one.keywords.values()]
-    return found
-
-
-def _code_of(captured: Any) -> list[Any]:
-    """The function that was made of a graph, which runs in its place; what the first call remembers is known then."""
-    if hasattr(captured, "_plans"):
-        captured._plans()
-    return [captured._compile()[1]] if hasattr(captured, "_compile") else []
-
-
-def check_slots(programs: Iterable[Any]) -> None:
-    """An object that is called must keep its state where it can be watched by name."""
-    for part in programs:
-        kind: Any = type(part)
-        if slots_of(kind) and not hasattr(part, "__dict__"):
-            raise CaptureError(
-                f"the program is, or belongs to, a {kind.__name__}, which keeps its attributes in slots",
-                why="the capture cannot follow them there",
-                fixes=("let the class have a dict: take __slots__ away",),
-            )
-
-
 _FOREIGN = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras", "clew"}
 _MOST_FUNCTIONS = 1000
 
@@ -333,6 +285,9 @@ def _functions_in(value: Any) -> Iterator[FunctionType]:
             part = look_up(part, "__wrapped__")
 
 
+# ---- the variables around a function ---------------------------------------------------------------------------------
+
+
 @functools.lru_cache(maxsize=16384)
 def attribute_names(code: CodeType) -> frozenset[str]:
     """The names of attributes and global variables that a function, and the functions inside it, use."""
@@ -405,6 +360,8 @@ def is_chosen(name: str, value: Any) -> bool:
     """Whether a variable holds a function under another name than its own: one of several that it may hold."""
     return isinstance(value, (FunctionType, BuiltinFunctionType)) and getattr(value, "__name__", name) != name
 
+
+# ---- what the bytecode of a function tells ---------------------------------------------------------------------------
 
 _BY_TEXT = frozenset({"getattr", "vars", "__dict__", "attrgetter"})
 """Ways to an attribute whose name the code does not tell."""
@@ -490,3 +447,53 @@ def asks_for_identity(code: CodeType) -> bool:
 def compares_objects(code: CodeType) -> bool:
     """Whether a function asks if two values are the same object, which may be two of its arguments."""
     return _scan(code).compares_objects and not is_generated(code)
+
+
+# ---- callables and the objects behind them ---------------------------------------------------------------------------
+
+
+def signature_of(target: Any) -> inspect.Signature:
+    """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""
+    try:
+        own = inspect.signature(target, follow_wrapped=False)
+    except ValueError:  # a function that is written in C and does not tell
+        return inspect.signature(lambda *args, **kwargs: None)
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
+        return own
+    return inspect.signature(target)
+
+
+def behind(fn: Any) -> list[Any]:
+    """A callable and the objects that it consists of: of a method its object, of a partial what it holds."""
+    found: list[Any] = []
+    waiting = [fn]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and not any(one is known for known in found):
+            found.append(one)
+            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
+            if isinstance(getattr(one, "__dict__", {}).get("_graph"), Graph):
+                waiting += _code_of(one)
+            if isinstance(one, partial):
+                waiting += [one.func, *one.args, *one.keywords.values()]
+    return found
+
+
+def _code_of(captured: Any) -> list[Any]:
+    """The function that was made of a graph, which runs in its place; what the first call remembers is known then."""
+    if hasattr(captured, "_plans"):
+        captured._plans()
+    return [captured._compile()[1]] if hasattr(captured, "_compile") else []
+
+
+def check_slots(programs: Iterable[Any]) -> None:
+    """An object that is called must keep its state where it can be watched by name."""
+    for part in programs:
+        kind: Any = type(part)
+        if slots_of(kind) and not hasattr(part, "__dict__"):
+            raise CaptureError(
+                f"the program is, or belongs to, a {kind.__name__}, which keeps its attributes in slots",
+                why="the capture cannot follow them there",
+                fixes=("let the class have a dict: take __slots__ away",),
+            )

@@ -29,49 +29,6 @@ from clew.ir.guests import Guest, guest, module_guest, present
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
 
-_owners: weakref.WeakKeyDictionary[type, Guest | None] = weakref.WeakKeyDictionary()
-_UNKNOWN = object()
-
-
-def owner_of(value: Any) -> Guest | None:
-    """The framework whose class, or whose class's subclass, ``value`` is an instance of."""
-    return owner_of_class(type(value))
-
-
-def owner_of_class(kind: type) -> Guest | None:
-    """The framework that ``kind``, or the nearest of its bases, comes from."""
-    found: Any = _owners.get(kind, _UNKNOWN)
-    if found is _UNKNOWN:
-        packages = (base.__module__.partition(".")[0] for base in kind.__mro__ if isinstance(base.__module__, str))
-        found = _owners[kind] = next((host for package in packages if (host := guest(package)) is not None), None)
-    owner: Guest | None = found
-    return owner
-
-
-_proxyable: dict[type, None] = {}
-
-
-class ProxyableClassMeta(type):
-    """The metaclass of classes that may be built from symbolic values inside a traced program."""
-
-    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
-        _proxyable.setdefault(cls)
-        super().__init__(name, bases, attrs)
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        instance = cls.__new__(cls)  # type: ignore[call-overload]
-        proxy = find_proxy(args, kwargs)
-        if proxy is not None:
-            return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
-        cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
-        return instance
-
-
-def is_proxyable(kind: type) -> bool:
-    """True for classes made by ``ProxyableClassMeta``."""
-    return kind in _proxyable
-
-
 _running: contextvars.ContextVar[_Run | None] = contextvars.ContextVar("clew_symbolic_trace", default=None)
 
 
@@ -373,3 +330,50 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
         return run.tracer.call_module(module, forward, args, kwargs)
 
     return __call__
+
+
+# ---- which framework a value belongs to ------------------------------------------------------------------------------
+
+_owners: weakref.WeakKeyDictionary[type, Guest | None] = weakref.WeakKeyDictionary()
+_UNKNOWN = object()
+
+
+def owner_of(value: Any) -> Guest | None:
+    """The framework whose class, or whose class's subclass, ``value`` is an instance of."""
+    return owner_of_class(type(value))
+
+
+def owner_of_class(kind: type) -> Guest | None:
+    """The framework that ``kind``, or the nearest of its bases, comes from."""
+    found: Any = _owners.get(kind, _UNKNOWN)
+    if found is _UNKNOWN:
+        packages = (base.__module__.partition(".")[0] for base in kind.__mro__ if isinstance(base.__module__, str))
+        found = _owners[kind] = next((host for package in packages if (host := guest(package)) is not None), None)
+    owner: Guest | None = found
+    return owner
+
+
+# ---- classes whose construction is one call --------------------------------------------------------------------------
+
+_proxyable: dict[type, None] = {}
+
+
+class ProxyableClassMeta(type):
+    """The metaclass of classes that may be built from symbolic values inside a traced program."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
+        _proxyable.setdefault(cls)
+        super().__init__(name, bases, attrs)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        instance = cls.__new__(cls)  # type: ignore[call-overload]
+        proxy = find_proxy(args, kwargs)
+        if proxy is not None:
+            return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
+        cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
+        return instance
+
+
+def is_proxyable(kind: type) -> bool:
+    """True for classes made by ``ProxyableClassMeta``."""
+    return kind in _proxyable
