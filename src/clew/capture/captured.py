@@ -1,4 +1,4 @@
-"""What a capture from an example gives, whatever the framework."""
+"""What a capture from an example gives, whatever the framework: the graph, its constants, what else it relied on."""
 
 from __future__ import annotations
 

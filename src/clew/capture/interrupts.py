@@ -1,11 +1,9 @@
-"""Signals that arrive during a capture: they wait until code of the program runs, or until the capture has ended.
+"""Signals during a capture are deferred until code of the program runs, or until the capture has ended.
 
-``KeyboardInterrupt`` is raised between any two instructions of Python. In the middle of Clew's own work it would leave
-functions patched and state half put back. While a capture is under way, handlers of signals that are written in Python
-are called only while the program's own code runs, where any exception may be raised; until then the signal is sent
-again every few milliseconds, and at the latest right after the capture, when everything is back in place.
-
-Python handles signals in its main thread alone, so captures in other threads have nothing to wait for.
+``KeyboardInterrupt`` is raised between any two instructions. In the middle of Clew's own work it would leave functions
+patched and state half restored. So handlers written in Python are called only while the program's own code runs, where
+any exception may be raised; until then the signal is sent again every few milliseconds, at the latest right after the
+capture. Python handles signals in its main thread alone: captures in other threads have nothing to defer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The instructions of the user's functions: where a frame stands, and what stands before and after it.
+"""The instructions of the user's functions: where a frame stands, and what comes before and after.
 
-A code object and an offset in it come in; out come its instructions and the place among them. Each code object is read
-once, since a capture asks for many places of the same function. Whoever looks for a few operations in a great many
-functions finds them by ``Operations``, far faster than ``dis`` would.
+In come a code object and an offset; out come its instructions and the index among them, read once for each code, and
+the variable that the next instruction stores a result in. A library's own calls have no such name: the variable is for
+the library's result. ``Operations`` finds a few opcodes in a great many functions, far faster than ``dis``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the user's program is doing with a value right now, read from its source: is it only being shown?
+"""Whether the program only shows a value: prints or logs it, or puts it into the message of an error.
 
-A value that is printed, logged, or put into the message of an error does not steer the program, so turning it into text
-for that needs no guard. Any other use of the text might, and gets one.
+The frame that turns a value into text comes in; its source statement decides. A text that is only shown does not steer
+the program and needs no guard; any other use of it gets one, and so does a log that a user's own handler keeps.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Two branches whose bodies make the same calls become one, if they differ in what is handed to them or written out.
+"""Two recordings that differ in little become one: optional values are data, and what follows is no copy.
 
-In come two nodes that call ``cond`` at the same place of two recordings of one program. Out come bodies for one node,
-and the pairs of values that it is given: what a body of the first recording uses, and what the other uses at the same
-place, ``None`` and a mask say. Always holds: given the first of each pair the bodies do what those of the first node
-did, given the second what those of the second did. ``Unmergeable`` is raised where no such bodies are.
+In come the two bodies that follow a question, each the whole rest of the program. Calls that both make are written
+once, in the graph around; an argument in which they differ comes out of a small branch (a mask or None), and so does
+what only one does. Branches inside with the same calls are merged, with pairs of operands. Always holds: with one
+answer the result does what its recording did, call by call; what only asks may be asked earlier, and with
+``shares_checks`` sizes that only the other one relied on are checked too. If too little is alike, nothing is written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Values that go into a body and come out of it, taken apart: arrays and numbers are leaves, all else is their frame.
+"""Pieces of a program recorded into bodies: a side of a branch, a round or the test of a loop.
 
-Two values fit together if their frames are equal and their leaves are of the same kinds.
+A piece runs once for each of its paths, and all side effects are undone each time. Each path ends with an ``End``: what
+the piece returned, and what it left in variables and other locations. Values are taken apart into leaves (arrays,
+numbers) and structure; two fit together if their structures are equal and their leaves of the same kinds. If the paths
+do not fit, ``Abandon`` restarts the capture without the piece.
 """
 
 from __future__ import annotations

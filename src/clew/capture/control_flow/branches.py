@@ -1,7 +1,7 @@
-"""``a if test else b`` where both are numbers that are only read: constants, variables, attributes of objects.
+"""Branches on data whose sides meet again: both sides become bodies of one ``cond``.
 
-Nothing needs to run twice for these, and nothing to be undone: the two numbers come out of the code of the two sides,
-and one node chooses between them. All other conditions are branches, with a body for each side.
+The sides are recorded as pieces; what they leave in variables must fit together, and comes out of the node. Where both
+sides only read a number (``a if test else b``), nothing runs twice: one node chooses between the two.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One capture of a program: it is run once for each way that it can go, until all is known.
+"""One capture: the program is run once for each path, and restarted until all is known.
 
-A run that finds out something that must be known from the start (state that it changes, a function to rewrite, a piece
-that cannot be recorded, an island) is undone, and the capture started over. A program that does something else when it
-is run again is captured with guards on what it branches on.
+A run that finds out what must be known from the start (state that it changes, a function to rewrite, a piece that
+cannot be recorded, an opaque call) is undone, and the capture restarts. A program that does something else when run
+again is captured with guards on what it branches on.
 """
 
 from __future__ import annotations

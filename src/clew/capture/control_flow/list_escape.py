@@ -1,9 +1,8 @@
-"""Which lists of a function stay in sight: they are only walked, counted, joined by torch, or taken apart by it.
+"""Escape analysis of lists: which lists of a function are only iterated, counted, joined or split by torch.
 
-In comes a function's definition; out come the expressions and variables of which that is sure, because the source says
-so. Such a list may be of any length in the graph, and nobody can tell the object that stands for it from a list: it
-never leaves the function and those of the same file that it is handed to, and no question about its type or its length
-in the example is asked.
+In comes a function's definition; out come the expressions and variables whose lists never leave the function, or those
+of the same file that it calls, because the source says so. No question about their type or length is asked, so such a
+list may have any length in the graph, with a proxy in its place.
 """
 
 from __future__ import annotations

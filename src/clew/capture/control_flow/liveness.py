@@ -1,4 +1,10 @@
-"""The variables of a function as its source uses them: which a piece of it sets, which it reads, how it is left."""
+"""Liveness: which variables of a function may still be read after each of its branches and loops.
+
+In come the statements of a function; out come, for each ``if``, ``while`` and ``for``, the variables that may be read
+after it, and for a loop those that a round may read before it sets them. Walked backwards. Always holds: a variable
+that is not named is set before it is read again. Here too: which variables a block sets and reads, how it is left, and
+``continue`` and ``return`` replaced by flags.
+"""
 
 from __future__ import annotations
 

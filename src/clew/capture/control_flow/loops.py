@@ -1,8 +1,8 @@
-"""Loops whose number of rounds depends on data, or on sizes: the rounds become the body of one node.
+"""Loops whose number of rounds depends on data or on sizes: the rounds become the body of one node.
 
-What the loop changes is carried: its variables, and all other places that a round was seen to change. A variable that
-is set in each round before it is read is the round's own. ``break`` and ``return`` end the loop with a flag. A variable
-of a ``for`` that is None, or a number, until some round sets an array is carried as whatever it is: each round asks.
+What a round changes is carried: variables, and all other locations that a round was seen to change. A variable that
+each round sets before it reads it is the round's own. ``break`` and ``return`` end the loop with a flag. A variable of
+a ``for`` that is None or a number until some round sets an array is carried as an optional: each round asks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What a question is about: whether it hangs on what the program is given, and whether it was asked before.
+"""The paths of a program: where it asks for the truth of its data, both answers are recorded.
 
-In comes the node whose truth is asked for, and the bodies that are open: a parameter of a body stands for a node around
-it. An expression is a key: equal keys, equal values, as long as nothing was written between. What is not known to only
-compute has a key of its own.
+The program runs once for each path. A run that is told to answer its last question the other way repeats what was
+recorded up to there: the same nodes come back, and a program that does something else then is found out (``Diverged``).
+What follows a question goes into a body for each answer, and these bodies become the sides of a branch; so a branch may
+return early, change state or raise. ``Provenance`` tells what a question is about, and whether it was asked before.
 """
 
 from __future__ import annotations

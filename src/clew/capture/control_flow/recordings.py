@@ -1,10 +1,10 @@
-"""Calls with which both ways of a question begin are written once, before the question.
+"""Recordings of several paths become one graph.
 
-In come the two bodies that follow a question whose answer nothing changes, such as whether a tool traces the program.
-Out goes what can stand before it, in order: the longest start of calls that both make, that write nothing and enter no
-block, and what both ask of values that are known there. Then a question that one way asks next has nothing before it
-that others need, and the two may become one. Always holds: each way makes the same calls in the same order; what only
-asks may be asked earlier, and guards on sizes of the way that asks on are checked for both.
+A segment is what happens between two questions; a question has a segment for each answer. Questions of a library that
+lead to the same two paths are combined: ``a or (b and c)``. What follows is then written once, with a small branch for
+what differs; behind a guard where only one path was recorded; behind an ``if`` that raises where the other is an error.
+A common prefix of calls, and what both ask of values known there, moves before the question. Always holds: each path
+makes the calls of its run in their order; what only asks may be asked earlier.
 """
 
 from __future__ import annotations

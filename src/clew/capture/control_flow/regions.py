@@ -1,4 +1,8 @@
-"""The loops and branches of one run: which of them become nodes, and which Python runs as they are."""
+"""The loops and branches of one run: which become nodes, and which Python runs as they are.
+
+The runtime hands over each construct of a rewritten function. One that asks for data or leaves sizes open is recorded
+as a node; one that could not be (``Progress`` knows from earlier runs) is run by Python, with guards or several paths.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Whether a code object was made of a piece of source: a file may have changed on disk since it was loaded.
+"""Functions are rewritten: each loop, branch and condition becomes a call of the runtime.
 
-In come a code that was just compiled and one that is loaded. They are the same if they do the same steps with the same
-names and constants. Lines and file names do not matter, nor how a method is looked up before it is called: that depends
-on what the module imports.
+In comes a code object; out comes another that does the same, line by line, in which each body is an inner function and
+what it assigns is ``nonlocal``. ``break``, ``continue`` and ``return`` inside become what the body returns. A function
+without source, whose file has changed since, or that does what no inner function can, is left alone. ``Rewrites`` holds
+the functions of one capture that asked for data, for as long as it runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What rewritten functions call: each loop, branch and condition of the user's is one call of ``RUNTIME``.
 
-Outside of captures, and wherever nothing is asked of data, it does what Python does. Inside of a capture it hands loops
-and branches on data to the ``Regions`` of that capture.
+Outside of captures, and where nothing is asked of data, it does what Python does. Inside of a capture it hands loops
+and branches to the ``Regions`` of that capture.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Functions that are made anew for each call, and do the same: lambdas, inner functions, partials, bound methods.
+"""Functions that are made anew for each call and do the same: lambdas, inner functions, partials, bound methods.
 
-Two of them are alike if they run the same code in the same module, and hold the same: equal plain values, and otherwise
-the very same objects, in closures, default values and arguments that are fixed. What a bound method belongs to may be
-followed by others, and does not count then.
+Two have the same fingerprint if they run the same code in the same module and hold the same: equal plain values, else
+the very same objects, in closures, defaults and fixed arguments. The object of a bound method does not count where it
+is followed as an input.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""What a value directly depends on, into branches and out of bodies.
+"""Guards leave the graph: what a finished capture checks becomes data beside the program.
 
-In comes a node; out come the nodes that its value is computed of. What a branch gives depends on its question and on
-what its two sides give at that place; a parameter of a body is what was handed to it. Bodies of branches are known once
-they have been met; those that are still being recorded are looked up among the open ones.
+A finished graph comes in and is changed in place. A guard that reads nothing but inputs, attributes of the root and
+variables is lifted into ``graph.guards``: it says the same before the program as at its place. A guard on a value that
+the program computes, or on what it has changed by then, stays a node with its reason in ``meta``; so does one inside of
+a branch or loop, unless it always holds, is checked anyway, or no data decides whether the body runs. ``Dependence``
+follows values into branches and out of bodies.
 """
 
 from __future__ import annotations

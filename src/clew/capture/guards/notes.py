@@ -1,4 +1,10 @@
-"""What a value of a graph computes, as a guard says it: ``x.shape[1] <= 512``."""
+"""Guards as a recorder notes them while a program runs, and the variables around a program.
+
+A guard is a call of one of the ``require`` functions in the growing graph: the value that was asked for, the answer,
+the assumption as text, the user's line and the reason. ``lifting`` turns them into data (``clew.ir.guards``) when the
+graph is complete. A ``Variable`` is a global, a variable of a closure or an attribute, with the value that the capture
+found; it is saved by the path to its holder. Tests that only captures need are registered here.
+"""
 
 from __future__ import annotations
 

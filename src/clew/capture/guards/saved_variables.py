@@ -1,9 +1,8 @@
-"""Variables around a program in another process, where a saved graph is loaded: how they are found again, and what they
-must hold there.
+"""Variables around a program in another process, where a saved graph is loaded.
 
-A variable of a module, of a closure or of a function is found by name. What it held is saved as a likeness: plain data
-that two values share if a program that reads them does the same. Functions and classes are alike by their names, arrays
-by what they hold, objects by their class and attributes.
+A holder (module, class, function, closure) is found again by its path. What the variable held is saved as a
+fingerprint: plain data that is equal for two values if a program that reads them does the same. Functions and classes
+count by name, arrays by contents, objects by class and attributes.
 """
 
 from __future__ import annotations

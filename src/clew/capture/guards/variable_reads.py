@@ -1,9 +1,10 @@
-"""How code uses what it loads by name: whether it only looks into it, or hands it on.
+"""Which items of containers around a program were read, for guards no wider than that.
 
-A code object comes in. Out come the names (of globals, closures and attributes) of which some value is handed on, to
-where anybody may ask for its class or keep it, and those of which an attribute is read. What is only subscripted,
-searched, walked or called by method goes nowhere, so that something else may stand for it while the program runs. An
-instruction that is not known here counts as handing on.
+For the time of a run a recording proxy takes the place of a dict, list or set in its variable; it notes each item that
+is asked for and hands all else on to the original, changes too. It stands only where bytecode shows that the program
+looks into the container and does not hand it on (``NameUses``), so that nobody meets it who asks for its class or keeps
+it; an unknown instruction counts as handing on. An ``Item`` is a variable found in the value of another one:
+``CONFIG["used"]``. Looking one up runs no code of a user's.
 """
 
 from __future__ import annotations

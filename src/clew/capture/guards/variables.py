@@ -1,7 +1,9 @@
-"""What a program has taken from around itself: global variables, closures, attributes of objects and layers.
+"""Guards on variables around a program: what was read of them, as finely as it was read.
 
-Tracing by a framework's own means reads them once, so the graph holds as long as they are what they were. A
-``WatchedVariables`` can tell; saved and loaded elsewhere, where those places do not exist, it watches nothing.
+A plain value must be equal, a function the very same. Of a container the items that the run asked for are guarded, if a
+recording proxy has told which (``variable_reads``), of an object the attributes that code reads, otherwise all that the
+user's own variables hold. What libraries keep for themselves (objects, locks, caches) is not looked into. Guards come
+in the order in which the variables were found.
 """
 
 from __future__ import annotations

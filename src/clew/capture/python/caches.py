@@ -1,8 +1,8 @@
-"""Functions that only calculate: whoever runs one again gets the same, and nothing else has changed.
+"""Functions with ``functools.lru_cache`` in a program: where they are, and what makes them unfit for a graph.
 
-A function comes in and is read, not run. It may use its arguments, Python's own functions on numbers and containers,
-and functions that only calculate; it may set nothing outside of itself. What it does to its arguments it may still do:
-that is for the caller to see.
+A cached body runs once; a graph would run it each time or never. That is the same only if the body has no side effect
+on the variables around it and nobody changes what the cache hands out. ``only_calculates`` reads a function's bytecode:
+it may use its arguments, Python's own functions on numbers and containers, and functions that only calculate.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whose code it is that asks Python for something: a program's own, that of a package, of a framework, or Python's.
+"""Whose code asks Python for something: the program's, a package's, a framework's or Python's own.
 
-Python's library often stands between: ``pathlib`` opens files, ``uuid`` asks for entropy. It acts for whoever called
-it, and so do the packages that a framework names.
+Python's library often stands between (``pathlib`` opens files, ``uuid`` asks for entropy): it acts for its caller, and
+so do the packages that a framework names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Clocks and calendars: what shows another time at each call.
 
-A clock that the program's own modules read goes to the listener of the run, which records or refuses it; the date of
-today is refused. Other libraries (loggers, progress bars) may read clocks as they like.
+A clock that the program's own modules read goes to the run's listener, which records or refuses it; today's date is
+refused. Other libraries (loggers, progress bars) read clocks freely.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Random numbers of Python as calls of a graph: how each way to draw is recorded by a recorder that follows streams.
+"""Python's random numbers as calls of a graph, for a recorder that follows streams.
 
-Each draw is a call of the graph, from the same stream, so that a graph draws afresh at each call. Where an object is
-drawn (a function, a layer, an array), its place is drawn and the program goes one way for each place. A stream that the
-program makes itself, from a seed, gives the same numbers at each call, and is left alone.
+Each draw is a call from the same stream, so that a graph draws afresh at each call. Where an object is drawn (a
+function, a layer, an array), its index is drawn and the program takes a path for each. A stream that the program seeds
+itself gives the same numbers at each call, and is left alone.
 """
 
 from __future__ import annotations

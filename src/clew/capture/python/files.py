@@ -1,9 +1,9 @@
-"""Files and folders: what a program does to them is refused, what it reads of them is guarded.
+"""Files and folders: writing is refused, what is read is guarded.
 
-No node of a graph writes a file again, and no capture can take it back, so it is refused before it happens. The
-functions that do it are replaced for the time of a capture, in every module that holds one of them under its own name.
-A file that is read must hold the same at each call of the graph, as must the answers of the system about its files.
-(Python's audit hooks would report more, but they stay for ever, and make each ``id()`` of the process much slower.)
+No node writes a file again and no capture can take it back, so the functions that do it are replaced for the time of a
+capture, in every module that holds one by name, and refuse. One held in a container or attribute cannot be replaced: a
+program that holds one is refused. What was written to a file that the program holds open is truncated again. A file
+that is read must hold the same at each call. (Audit hooks would report more, but stay for ever and slow ``id()``.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Functions that programs import by their own names, such as ``from time import time``, and what stands for each.
+"""Functions that programs import by name, such as ``from time import time``, and their replacements.
 
-Whoever replaces a function in its home notes here what stands for it; for the time of a capture the same stands in the
-modules of the program, under whichever names they have imported it. All of them are looked for at once. Some matter
-wherever they are called from: these are replaced in all modules that hold them under their own names.
+Whoever replaces a function in its home notes the replacement here; for the time of a capture it stands in the modules
+of the program too, under whichever name. Some matter wherever they are called from: these are replaced in all modules
+that hold them under their own names.
 """
 
 from __future__ import annotations

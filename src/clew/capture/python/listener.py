@@ -1,8 +1,8 @@
-"""Who hears of plain Python while a program is being captured: of clocks, random numbers, the environment and files.
+"""Who hears of plain Python during a capture: of clocks, random numbers, the environment and files.
 
-What stands in the place of Python's functions for the time of a capture is the same for all frameworks: it asks for the
-listener of the run in this context, and is the original where there is none. By default a listener refuses what gives
-another value at each call, and guards what is read; a framework whose graph can hold such a call records it instead.
+The replacements are the same for all frameworks: they ask for the listener of the run in this context, and are the
+originals where there is none. By default a listener refuses what gives another value at each call, and guards what is
+read; a framework whose graph can hold such a call records it instead.
 """
 
 from __future__ import annotations

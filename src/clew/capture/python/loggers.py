@@ -1,7 +1,7 @@
-"""What users' own handlers and filters of loggers do: they run when a program logs, and may keep what they are given.
+"""Users' own handlers and filters of loggers, which run when a program logs.
 
-What is printed or logged has no node, and needs none. A handler that a user has written is part of the program, though:
-its variables and attributes are looked at like those of the program's own functions.
+Printing and logging have no node and need none. A handler that a user has written is part of the program, though: its
+variables and attributes are watched like those of the program's own functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""All that is replaced in plain Python for the time of a capture, whatever the framework.
+"""All replacements in plain Python for the time of a capture, whatever the framework.
 
-Comes in: the patches of a run and the surroundings of its program. In Python's own modules the replacements are the
-same for every program, and worked out once; in the modules of a program they are looked for at each capture.
+In come the patches of a run and the surroundings of its program. In Python's own modules the replacements are the same
+for every program, and worked out once; in the modules of a program they are looked for at each capture.
 """
 
 from __future__ import annotations

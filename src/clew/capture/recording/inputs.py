@@ -1,8 +1,10 @@
 """The arguments of the example become placeholders, one for each parameter of the original.
 
-What they hold enters the capture as ``inputs`` describes: nests are taken apart by nodes, made only for what is used.
-Parameters that the example leaves out are inputs with their defaults: numbers among them are traced like those that are
-given, what the program never reads is not relied on, and all others must be left out again.
+In come the example's arguments, and later the lifted state; out come the values that the program runs on. Containers
+are taken apart by nodes, made only for what is used, and keep their identity; what is no array or number is guarded.
+A parameter that the example leaves out is an input with its default: a number is traced, what the program never reads
+is not relied on, and anything else must be left out again. For programs that ask ``a is b``, whether equal plain
+values are one object is guarded too.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In come values of the example and the nodes that compute them. A ``ListProxy`` (filled by a loop of the graph), a
 ``TupleProxy`` (what an array was split into by one), an ``IteratorProxy`` (``iter(x)`` that only ``next`` reads) and a
 ``StateListProxy`` (a list that the program may only append to) are of Python's own classes to whoever asks. Always
-holds: an access that depends on the length first adds a guard on it, after which the proxy is a plain list or tuple.
+holds: an access that depends on the length first adds a guard on it; the proxy is a plain list or tuple from then on.
 """
 
 from __future__ import annotations

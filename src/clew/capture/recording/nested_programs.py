@@ -1,8 +1,8 @@
-"""Programs inside a program: a function that is handed to another one is recorded into a graph of its own.
+"""Bodies: a function that is handed to another one is recorded into a graph of its own.
 
-While it runs, new nodes go into its body. A value of the program around it that it uses becomes a parameter of the
-body, and the node outside becomes an operand of the call; so a body never refers to nodes of another graph. A value
-made inside a body that is used after the body has ended is refused: outside there is nothing that it could be.
+While it runs, new nodes go into its body. A free variable of the body becomes its parameter, and the outer node an
+operand of the call, so that a body never refers to nodes of another graph. A value made inside of a body and used
+after its end is refused: outside there is nothing that it could be.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Islands: parts of a program that a capture cannot follow, and that therefore stay one call."""
+"""Opaque calls: parts of a program that a capture cannot follow, and that stay one call of the graph.
+
+An ``OpaqueCall`` gives the node's arguments, and guards that the call changes none of the variables and objects that
+it shares with the rest of the program (``CallVariables``): the graph writes state at its end and would not know. What
+it alone reads and sets is its own. Anything else raises ``CannotFollow``.
+"""
 
 from __future__ import annotations
 

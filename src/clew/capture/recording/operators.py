@@ -1,8 +1,8 @@
 """Operators of the user's program: ``x + y`` stays ``x + y``, though the framework is told of a call of ``add``.
 
-The frame that calls the framework comes in, and the operator whose work the called function does; out comes that
-operator with its operands in the order of the source, if the frame stands at that very operator. Read from bytecode,
-once for each place in a program. The order matters to readers only: either way the framework gets the same call.
+In come the calling frame and the operator whose work the called function does; out comes that operator with its
+operands in the order of the source, if the frame stands at that very operator. Read from bytecode, once for each place
+in a program. The order matters to readers only: the framework gets the same call either way.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Programs that give an iterator: a generator, a ``map``, a ``filter``.
+"""The result of a run, and the values that it wrote, as arguments of nodes.
 
-The capture walks it to its end; the graph computes all values at the call, and gives an iterator of the same class that
-hands them out. The original computes each value when it is asked for, so nothing may have changed by then: that is
-looked at with each value, and a guard fails otherwise. A program that does more than compute is refused.
+In come values of the finished run; out come nodes, plain values and nested containers of these. A list or dict that
+two places hold is built once; objects are rebuilt without their constructors; what holds itself, or is a function over
+values of this run, is refused. An iterator that the program returns is drained: the graph computes all items at the
+call and checks, with each item handed out, that nothing has changed which the original would see.
 """
 
 from __future__ import annotations

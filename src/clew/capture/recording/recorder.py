@@ -1,8 +1,9 @@
-"""Places in the user's program where calls are recorded, each looked at once however often the program passes it.
+"""The recorder of one run: which value belongs to which node, and how calls and guards become nodes.
 
-A frame comes in; out comes what is known of the instruction at which it stands: the source line, the variable that
-gets the result, the operator that is executed. Frames of frameworks and those that only hand calls on have no site:
-which frame counts then depends on the whole stack.
+A framework reports a call; the node gets the user's line, the name of the variable that gets the result, and the
+modules being called, all read from the innermost frame of the user's (``Site``, each instruction read once). Values
+are known by identity; items and attributes are ``Pending`` until somebody needs their nodes. A call inside of a
+``try`` is recorded as an attempt, because the program would catch its error and go on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What runs of a program on its example have in common, whatever the framework: state, ways, and how they end.
+"""The template of one run on the example, whatever the framework: state, paths, and how a run ends.
 
-A framework's run records the program once; after the ``first`` one further runs go other ways. What they found out goes
-into ``Findings``, from which a capture starts over; what they recorded is completed when all ways are known.
+A framework's run records the program once; after the ``first`` one further runs take other paths. What they find out
+goes into ``Findings``, with which the capture restarts; what they record becomes one graph when all paths are known.
+Always holds: the program's state is as it was after each run, unless the run's result is that of a call.
 """
 
 from __future__ import annotations

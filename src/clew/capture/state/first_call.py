@@ -1,9 +1,8 @@
-"""State that a program sets once, and finds so ever after: a kind of problem that is told from the first labels, a flag
-that a warning was given.
+"""State that a program sets at its first call and finds so ever after: an inferred problem type, a "warned" flag.
 
-A capture finds such a place as it was before the first call. It is captured once more with the place as the first call
-leaves it: if both graphs do the same, and differ in nothing but their guards on it, the graph holds for both values. Of
-several such places only all or none would have to be settled, which no guard on one of them can tell: they stay bound.
+A capture sees it as it was before the first call. The program is captured once more with the value that the first call
+leaves: if both graphs do the same and differ only in guards on it, the graph holds for both values. With several such
+changes nothing is widened, because no guard on one of them could tell that all or none had been made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Everything that can be reached from a value, remembered: a change anywhere below it can be seen, and undone.
+"""A deep snapshot of everything below a value: a change anywhere can be seen, and undone.
 
-Comes in: values, the arguments and the state of a program say. Containers and objects of users' classes are followed,
-bytes and numbers in arrays too; frameworks' arrays and modules are ends. Each is remembered once.
+In come values, such as the arguments and state of a program. Containers and objects of users' classes are followed,
+bytes and numbers in arrays too; a framework's arrays and modules are ends. Each object is kept once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What was found out about a program's code, remembered for the next capture of the same program.
+"""What a program reaches, cached for its next capture.
 
-In come the functions and classes of a program; out come all functions that it reaches, the variables around them, and
-the values that these have now. To look for them takes far longer than to see that nothing has changed: what is known
-counts as long as all code that it names is the same, and all other values are of the same classes.
+In come the functions and classes of a program; out come all functions that it reaches, the variables around them and
+their values now. A cached answer counts as long as all code that it names is the same and all other values are of the
+same classes: to see that is far cheaper than to search again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""What a callable consists of: its signature, and the objects behind it."""
+"""Which functions a program can reach, and the variables around them.
+
+In come functions and classes; out come all functions of the program's own that they may call: those that code names, in
+globals, closures, containers and defaults, and methods by name. Packages that are merely used and frameworks are left
+out. All is read from code, nothing runs. Here too: what bytecode tells of a function (globals, stores, imports,
+identity tests), and the objects behind a callable.
+"""
 
 from __future__ import annotations
 

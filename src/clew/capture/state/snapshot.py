@@ -1,7 +1,7 @@
-"""All of Python's state that a piece of a program can change, as it is now: to see what the piece changed, and undo it.
+"""A snapshot of all of Python's state that a piece of a program can change, to see and undo its side effects.
 
-From the variables of the frames that are running, and those around the program, everything is walked that can be
-reached: containers, objects, modules, closures. ``changed`` gives the places that hold something else now.
+From the variables of running frames and those around the program, everything reachable is read: containers, objects,
+modules, closures. ``changed`` gives the locations that hold something else now, ``restore`` puts all back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The state of a program: attributes and variables that it can change, and that a graph must then change too.
 
-All of it is remembered before the run and compared after it. A place that the run changed is *lifted*: the capture is
-started over, and the place enters it like an argument, so that numbers in it are traced and the rest is guarded; what
-the program leaves there is written at the end of the graph. A place that is set before it is ever read needs no guard.
+All of it is snapshotted before the run and compared after it. A slot that the run changed is *lifted*: the capture
+restarts, and the slot enters it like an argument, so that numbers in it are traced and the rest is guarded; what the
+program leaves there is written at the end of the graph. A slot that is set before it is ever read needs no guard.
 """
 
 from __future__ import annotations

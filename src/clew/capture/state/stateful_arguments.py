@@ -1,8 +1,7 @@
 """Stateful arguments: objects that a program may be given again after it has set attributes of them.
 
-The attributes of such an object report whether they are read or set first. One that is set before anybody reads it may
-be there or not, and may hold anything: the guards of the capture on it are loosened. Where a program looks at all
-attributes at once, everything stays as strict as it was.
+Their attributes report whether they are read or set first. One that is set before it is read may be there or not, and
+hold anything: guards on it are loosened. Where a program looks at all attributes at once, nothing is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a program can reach besides its arguments: closures, globals and default values.
+"""The surroundings of a program: variables in closures, globals and defaults that its own code names.
 
-Where does an array come from that nobody saw being made? Which variables may the program read, or change? Only what
-the program's own code names is looked at.
+In come its functions and classes; out come the variables that it may read, those that it can change, the classes and
+methods that ran, and streams (iterators, random generators), which are refused if something was taken from them.
 """
 
 from __future__ import annotations

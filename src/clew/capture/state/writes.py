@@ -1,7 +1,7 @@
 """What a run has changed becomes writes at the end of the graph.
 
-Containers and objects that came in are changed in place, as the program did; places of the state are set. All values
-are computed before the first write, so that no node reads what a write has already changed.
+Containers and objects that came in are changed in place, as the program did; slots are set. All values are computed
+before the first write, so that no node reads what a write has already changed.
 """
 
 from __future__ import annotations

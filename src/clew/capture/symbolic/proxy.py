@@ -1,6 +1,9 @@
-"""Where in the program a node is made: the module being called, and the Python stack.
+"""Proxies: symbolic values that record what a program does with them.
 
-``Scope`` holds the path and class of the innermost module; ``stack_trace`` formats the user's frames of this moment.
+In come the operations that Python and a framework apply to a ``Proxy``; out go nodes, made by its ``TracerBase``, each
+with the user's line and the modules being called. An attribute becomes a node only when it is used as a value.
+Whatever needs a concrete value (``if``, ``len``, ``int``, iteration) is refused with the ways out; unpacking and, if
+the tracer wants it, ``assert`` are recognised in the caller's bytecode and recorded.
 """
 
 from __future__ import annotations

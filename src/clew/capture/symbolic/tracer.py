@@ -1,7 +1,8 @@
-"""Which framework a value belongs to, judged by its class and the classes it derives from.
+"""The tracer: runs a module or function on proxies and gives its graph.
 
-A user's own subclass of a framework's module, parameter or array is the framework's too. The answer is kept for each
-class, and forgotten with it, because a tracer asks for every argument and attribute.
+For the time of a trace, calls of modules, reads of their attributes, wrapped functions and construction of some
+classes report to the tracer. The methods to override are those of ``torch.fx.Tracer``. Constants that the program uses
+become attributes of the root, until whoever asked for the graph takes them over. All patches are undone at the end.
 """
 
 from __future__ import annotations
