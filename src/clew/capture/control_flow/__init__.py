@@ -1,5 +1,5 @@
 """Control flow: questions that a program asks of its data become branches and loops of the graph.
 
-The program runs once for each path (``explore``, ``paths``); the recordings become one graph (``recordings``). Functions
-that ask are rewritten so that their loops and branches are recorded as bodies (``rewrite``, ``regions``).
+The program runs once for each path (``explore``, ``paths``); the recordings become one graph (``recordings``). Those
+functions that ask are rewritten so that loops and branches are recorded as bodies (``rewrite``, ``regions``).
 """
