@@ -46,4 +46,4 @@ class Captured(NamedTuple):
     """Paths of the module's attributes that the graph changes."""
     pins: Pins = Pins()
     several_paths: bool = False
-    """Whether the program was run once for each of several ways: then no run counts, and the graph gives the result."""
+    """Whether the program was run for several paths: then no run counts, and the graph gives the result."""

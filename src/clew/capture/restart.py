@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Restart(BaseException):
-    """The capture starts over. No `Exception`, so that no handler of the program catches it."""
+    """The capture restarts. No `Exception`, so that no handler of the program catches it."""
 
     def note(self, findings: Findings) -> None:
         """Keep what was found for the next run, if the restart carries it."""

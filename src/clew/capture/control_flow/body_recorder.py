@@ -37,7 +37,7 @@ _MOST_ROUNDS = 20_000
 
 
 class Abandon(Restart):
-    """A piece cannot be recorded: the capture starts over without it.
+    """A piece cannot be recorded: the capture restarts without it.
 
     With ``peel`` a loop is tried once more, its first round taken out of it.
     """
@@ -148,7 +148,7 @@ class Support:
 
 
 class End:
-    """Where one way of a piece has ended."""
+    """Where one path of a piece has ended."""
 
     def __init__(self, value: Any, levels: list[OpenBody]) -> None:
         self.value = value
@@ -160,7 +160,7 @@ class End:
         self.left: dict[Any, tuple[Any, ...]] = {}
         """For each place what is there, and its leaves as arguments."""
         self.raised = False
-        """Whether the way ends with an error that leaves the program: then nothing comes out of it."""
+        """Whether the path ends with an error that leaves the program: then nothing comes out of it."""
 
     @property
     def returned(self) -> Any:
@@ -218,7 +218,7 @@ class PieceRecorder:
             raise CaptureError("a loop seems to have no end on a way that the example does not go")
 
     def ends(self, piece: Piece, most: int = _MOST_PATHS) -> list[End]:
-        """Run a piece for each way that it can go."""
+        """Run a piece for each of its paths."""
         recorder, paths = self.recorder, piece.paths
         outer, guarded, levels = recorder.paths, recorder._guarded, len(recorder.bodies.open)
         check, recorder.check_piece = recorder.check_piece, self._checking(piece.site)
@@ -256,7 +256,7 @@ class PieceRecorder:
         return check
 
     def _path(self, piece: Piece, is_forced: bool) -> list[End]:
-        """One way of a piece; none if it cannot be recorded."""
+        """One path of a piece; none if it cannot be recorded."""
         recorder = self.recorder
         failure, recorder.failure = recorder.failure, None
         try:
@@ -312,7 +312,7 @@ class PieceRecorder:
         return tuple(self.recorder.argument(leaf) for leaf in leaves_of(self.recorder, value))
 
     def check_fit(self, site: ConstructSite, values: Sequence[Any], peel: bool = False) -> None:
-        """Values that shall stand in one place must have the same frame, and leaves of the same kinds."""
+        """Values that shall stand in one place must have the same structure, and leaves of the same kinds."""
         leaves = [leaf for value in values for leaf in leaves_of(self.recorder, value)]
         if any(stays_inside(self.recorder, leaf) for leaf in leaves):
             raise Abandon(site, "a variable holds a text that follows from a dtype or device")
@@ -339,7 +339,7 @@ class PieceRecorder:
             raise Abandon(piece.site, "a variable holds a list or dict that another one holds too")
 
     def check_alone(self, site: ConstructSite, values: Sequence[Any]) -> None:
-        """What one way leaves in different places must not be the same list or dict."""
+        """What one path leaves in different places must not be the same list or dict."""
         found = [id(one) for value in values for one in containers_of(value)]
         if len(set(found)) < len(found):
             raise Abandon(site, "two variables hold the same list or dict")
@@ -360,7 +360,7 @@ _NUMBERS = (bool, int, float, complex)
 
 
 class Leaf:
-    """Stands in a frame for an array or a number."""
+    """Stands in a structure for an array or a number."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Leaf)
@@ -372,7 +372,7 @@ LEAF = Leaf()
 
 
 class Constant:
-    """Stands in a frame for a value that is neither: the same object, or an equal plain one."""
+    """Stands in a structure for a value that is neither: the same object, or an equal plain one."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -398,7 +398,7 @@ def stays_inside(recorder: Recorder, value: Any) -> bool:
 
 
 def structure_of(recorder: Recorder, value: Any) -> Any:
-    """The frame of a value."""
+    """The structure of a value."""
     if is_leaf(recorder, value):
         return LEAF
     kind = type(value)

@@ -52,7 +52,7 @@ def explore_paths(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Captured:
-    """Run a program once for each way that it can go."""
+    """Run a program once for each of its paths."""
     paths = Paths() if findings.control_flow == "capture" else None
     first = new_run(paths, None, ())
     if paths is not None:
@@ -66,7 +66,7 @@ def explore_paths(
         run = new_run(paths, first, answers)
         try:
             _run_apart(run, args, kwargs)
-        except Exception as error:  # a way that cannot be recorded is guarded against
+        except Exception as error:  # a path that cannot be recorded is guarded against
             paths.give_up(error)  # type: ignore[union-attr]
             continue
         runs.append(run)

@@ -35,8 +35,8 @@ class FileFunctions:
                     self._functions.setdefault((one.name, is_class), []).append(one)
 
     def keep(self, call: ast.Call, argument: ast.AST) -> bool:
-        """Whether a list that is an argument of a call stays in sight in the function that is called, whichever of
-        that name it is."""
+        """Whether a list that is an argument of a call does not escape from the called function, whichever of that
+        name it is."""
         function = call.func
         is_method = isinstance(function, ast.Attribute)
         if isinstance(function, ast.Attribute):
@@ -68,7 +68,7 @@ def _parameter(definition: ast.FunctionDef, call: ast.Call, argument: ast.AST, i
 
 
 class ListEscape:
-    """The lists of one function that stay in sight; ``functions`` are those of its file."""
+    """The lists of one function that do not escape; ``functions`` are those of its file."""
 
     def __init__(self, body: list[Any], functions: FileFunctions | None = None) -> None:
         self._functions = functions or FileFunctions(None)
@@ -83,7 +83,7 @@ class ListEscape:
 
     @functools.cached_property
     def names(self) -> dict[ast.For, set[str]]:
-        """For each loop the variables whose lists stay in sight from there on."""
+        """For each loop the variables whose lists do not escape from there on."""
         kept = {loop: {name for name in self._names if self._is_kept(name, loop, frozenset())} for loop in self._loops}
         return kept
 
@@ -123,7 +123,7 @@ class ListEscape:
 
     @functools.cached_property
     def repeats(self) -> set[ast.AST]:
-        """Lists that are repeated, ``[1] * n``, and stay in sight."""
+        """Lists that are repeated, ``[1] * n``, and do not escape."""
         return {node for node in self._parents if _is_repeat(node) and (self._keeps(node) or self._is_walk(node))}
 
     @functools.cached_property
@@ -141,7 +141,7 @@ class ListEscape:
         return [node for node in [*self._body, *self._parents] if isinstance(node, ast.For)]
 
     def keeps_parameter(self, name: str) -> bool:
-        """Whether a list that is given to the function as this parameter stays in sight."""
+        """Whether a list that is given to the function as this parameter does not escape."""
         asked = frozenset({(name, None)})
         uses = [node for node in self._names.get(name, []) if not self._is_set_before(node)]
         return name not in self._lost and all(self._is_harmless(node, asked) for node in uses)
@@ -152,7 +152,7 @@ class ListEscape:
         return any(isinstance(one, ast.Assign) and _is_set(node.id, one) for one in before)
 
     def _look(self, node: ast.AST, place: int) -> None:
-        """Note what stands in what, and in which statement; what functions inside read is out of sight."""
+        """Note the parent and the statement of each node; what inner functions read escapes."""
         self._statements[node] = place
         if isinstance(node, _OWN_SCOPES):
             self._lost |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
@@ -166,7 +166,7 @@ class ListEscape:
             self._look(part, place)
 
     def _is_kept(self, name: str, since: Any, asked: frozenset[Any]) -> bool:
-        """Whether all that a variable may hold since then stays in sight."""
+        """Whether all that a variable may hold since then does not escape."""
         if name in self._lost:
             return False
         if (name, since) in asked:
@@ -269,7 +269,7 @@ class ListEscape:
         return any(isinstance(one, ast.Subscript) or getattr(one, "attr", "") == "extend" for one in parents)
 
     def _keeps(self, node: ast.AST, asked: frozenset[Any] = frozenset()) -> bool:
-        """Whether the list that an expression gives stays in sight where it stands."""
+        """Whether the list that an expression gives does not escape."""
         parent = self._parents.get(node)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return node is parent.iter
@@ -294,7 +294,7 @@ class ListEscape:
         return isinstance(parent, ast.Expr)
 
     def _is_given(self, call: Any, argument: ast.AST, asked: frozenset[Any]) -> bool:
-        """Whether a list that is an argument of a call stays in sight."""
+        """Whether a list that is an argument of a call does not escape."""
         if not isinstance(call, ast.Call) or argument is call.func:
             return False
         if not isinstance(argument, ast.Starred) and self._functions.keep(call, argument):

@@ -146,7 +146,7 @@ class Loop:
         self.kinds: dict[Any, list[Any]] = {}
         self.inputs: dict[int, list[Node]] = {}
         self.raising: dict[int, list[End]] = {}
-        """The ways of each piece that end with an error."""
+        """The paths of each piece that end with an error."""
 
     def record(self, wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
         """Make the node, and run the loop plainly."""
@@ -253,7 +253,7 @@ class Loop:
         return asking if self.optional else function
 
     def _become_arrays(self, ends: list[End]) -> bool:
-        """Whether a round sets some variable to an array only on some ways, which was not known: on the others it stays
+        """Whether a round sets a variable to an array only on some paths, which was not known: on the others it stays
         None, or the number that it was."""
         going_on = [end for end in ends if not isinstance(end.value, Returned)]
         for place in self.carried if self.items is not None and self.test is None else ():

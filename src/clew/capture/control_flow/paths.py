@@ -43,11 +43,11 @@ from clew.ir.source import is_installed, user_frame, user_source
 _MOST_QUESTIONS = 40
 _MOST_AT_ONE_PLACE = 8
 _MOST_TOO_LONG = 6
-"""So many ways, one after the other, that ask for too much: the program sorts by value, say, and the rest do too."""
+"""So many paths, one after the other, that ask for too much: the program sorts by value, say, and the rest do too."""
 _MOST_MODES = 3
-"""So many questions about modes are recorded as ways of the whole program, if it is small: each may double it."""
+"""So many questions about modes are recorded as paths of the whole program, if it is small: each may double it."""
 _MOST_NODES_IN_LIBRARIES = 100
-"""In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
+"""In a longer program, a question of code that is not the user's is guarded: each path is a run of all of it."""
 
 _MOST_IN_LIBRARIES = 3
 """In a program of more nodes than that, libraries may ask so often: each question may double the runs."""
@@ -100,7 +100,7 @@ class PathGraph(Graph):
 
 
 class Paths:
-    """All ways of one program, or of a piece of it, as far as they have been recorded.
+    """All paths of one program, or of a piece of it, as far as they have been recorded.
 
     A piece is recorded into the body of its own, inside those that are open.
     """
@@ -224,18 +224,18 @@ class Paths:
         return self._enter(segment.question, node, answer)
 
     def knows(self, node: Node) -> bool:
-        """Whether the way that this run goes tells the answer to a question."""
+        """Whether the path of this run tells the answer to a question."""
         return self._known_answer(node) is not None
 
     def _known_answer(self, node: Node) -> bool | None:
-        """The answer to a question that the way of this run tells, or tells of its opposite."""
+        """The answer to a question that the path of this run tells, or tells of its opposite."""
         if node.target is operator.not_ and node not in self._known:
             known = self._known.get(node.args[0])  # type: ignore[call-overload]
             return None if known is None else not known
         return self._known.get(node)
 
     def is_told(self, node: Node, answer: Any) -> bool:
-        """Whether the way that this run goes has this answer to a question."""
+        """Whether the path of this run has this answer to a question."""
         return type(answer) is bool and self._known.get(node) is answer
 
     def _implied(self, node: Node) -> bool | None:
@@ -322,11 +322,11 @@ class Paths:
 
     @property
     def is_too_much(self) -> bool:
-        """Whether libraries ask so often, in a run of so many nodes, that all ways of it would take too long."""
+        """Whether libraries ask so often, in a run of so many nodes, that all paths of it would take too long."""
         return self._in_libraries > _MOST_IN_LIBRARIES and self._count > _MOST_NODES_IN_LIBRARIES
 
     def end(self) -> None:
-        """The run has recorded its way to the end."""
+        """The run has recorded its path to the end."""
         self._segment.is_complete = self._segment.ends = True
         self._too_long = 0
 
@@ -336,7 +336,7 @@ class Paths:
         return len(self._given) >= len(self.answers)
 
     def give_up(self, error: BaseException) -> None:
-        """The way of this run cannot be recorded because of an error: it will be guarded against."""
+        """The path of this run cannot be recorded because of an error: it will be guarded against."""
         if not self.is_ahead:
             raise Diverged
         self._too_long = self._too_long + 1 if TOO_MUCH in str(error) else 0
@@ -349,7 +349,7 @@ class Paths:
     # ---- all runs ------------------------------------------------------------------------------------------------
 
     def untried(self) -> Iterator[tuple[bool, ...]]:
-        """The answers for one run after another, until all ways are known or there are too many."""
+        """The answers for one run after another, until all paths are known or there are too many."""
         while self.runs < (_MOST_RUNS_ALIGNED if self._aligns else MOST_PATHS) and self._too_long < _MOST_TOO_LONG:
             answers = next(self.open_paths(), None)
             if answers is None:
@@ -357,7 +357,7 @@ class Paths:
             yield answers
 
     def open_paths(self) -> Iterator[tuple[bool, ...]]:
-        """The answers that lead to a way that was not tried yet, the shortest first."""
+        """The answers that lead to a path that was not tried yet, the shortest first."""
         waiting: list[tuple[Segment, tuple[bool, ...]]] = [(self._first, ())]
         while waiting:
             following = []
@@ -373,7 +373,7 @@ class Paths:
 
     @property
     def lacks_path_of_tracer(self) -> bool:
-        """Whether a library asks for tracers, and a way that follows was not recorded."""
+        """Whether a library asks for tracers, and a path that follows was not recorded."""
         asked = [question for question in questions(self._first) if question.is_of_tracers]
         return any(len(question.recorded()) < 2 for question in asked)
 
@@ -395,7 +395,7 @@ class Paths:
             waiting += [] if segment.question is None else segment.question.sides.values()
 
     def write_end(self, levels: list[OpenBody], result: Any) -> None:
-        """Let a way of a piece, which ended with these bodies open, give back this."""
+        """Let a path of a piece, which ended with these bodies open, give back this."""
         bodies, graph = self.bodies, levels[-1].graph
         before = list(bodies.open)
         bodies.open[:] = levels
@@ -468,7 +468,7 @@ def _is_item(value: Any) -> bool:
 
 
 def _refusing(question: Question, answer: bool, result: Any) -> OpenBody:
-    """A body for a way that was not recorded: it raises that the graph has assumed the other one."""
+    """A body for a path that was not recorded: it raises that the graph has assumed the other one."""
     body = OpenBody(Graph(), is_branch=True)
     guard = body.graph.call_function(require_way, question.assumed(not answer, answer))
     guard.source = question.source

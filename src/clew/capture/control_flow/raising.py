@@ -97,7 +97,7 @@ def _is_known(part: Any) -> bool:
 
 
 def is_raised(error: BaseException) -> bool:
-    """Whether a ``raise`` or ``assert`` has raised an error, and no operation that may have met a stand-in."""
+    """Whether a ``raise`` or ``assert`` has raised an error, and no operation that may have met a proxy."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

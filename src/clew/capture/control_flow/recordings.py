@@ -110,7 +110,7 @@ class Question:
 
 
 def share_facts(segment: Segment, graph: Graph, renamed: dict[Node, Node] | None = None) -> None:
-    """Let all ways use one node for parameters of the program, and for facts that they have read about a value that
+    """Let all paths use one node for parameters of the program, and for facts that they have read about a value that
     was there before the question, and numbers computed of these: each run has made its own. ``renamed`` is what stands
     for nodes of the graph."""
     question = segment.question
@@ -182,7 +182,7 @@ def combine(segment: Segment, graph: Graph, root: Any, is_of_tracers: bool = Fal
 
 
 def _ask_later(segment: Segment, graph: Graph, question: Question, root: Any) -> bool:
-    """Write what both ways begin with before the question, whose answer stays the same; whether there was anything."""
+    """Write what both paths begin with before the question, whose answer stays the same; whether there was anything."""
     sides = [question.sides[answer] for answer in (question.answer, not question.answer)]
     left, right = (side.body for side in sides)
     assert left is not None and right is not None
@@ -219,7 +219,7 @@ def _take_from_outside(side: Segment, outside: dict[Node, Node]) -> None:
 def _combined(
     segment: Segment, graph: Graph, first: Question, answer: bool, root: Any, only_tracers: bool = False
 ) -> bool:
-    """Combine with the question that follows an ``answer``, if one of its ways is that of the other answer."""
+    """Combine with the question that follows an ``answer``, if one of its paths is that of the other answer."""
     between, other = first.sides[answer], first.sides[not answer]
     second = between.question
     if second is None or not second.aligns or len(second.recorded()) < 2 or other.question is not None:
@@ -447,7 +447,7 @@ class CommonStart:
     # ---- what is asked of it -------------------------------------------------------------------------------------
 
     def shared(self, asks_on: tuple[bool, bool]) -> list[CallPair]:
-        """All that can stand before the question, in order; ``asks_on`` tells which ways have another question."""
+        """All that can stand before the question, in order; ``asks_on`` tells which paths have another question."""
         start = {left: left for left in self.pairs}, {right: left for left, right in self.pairs.items()}
         facts = [_Facts(*given, self._root) for given in zip(self._bodies, start, strict=True)]
         found: dict[Any, CallPair] = {}

@@ -489,7 +489,7 @@ class Regions:
         local_lists: tuple[str, ...],
         chains: tuple[str, ...],
     ) -> Outcome:
-        """A ``for`` over what is open ended becomes one node; in sight are lists that may have any length."""
+        """A ``for`` over what is open ended becomes one node; local lists may have any length."""
         site = self._site(number)
         is_own_wish = not self.recorder.dynamic and not (isinstance(items, Iteration) and items.plainly is None)
         known = items if type(items) is range else None

@@ -563,7 +563,7 @@ class BodyWriter(ast.NodeTransformer):
         return ast.copy_location(_runtime("not_", self._truth(node.operand)), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """``super()`` needs to be told what it sees by itself in a method; a list in sight may have any length."""
+        """``super()`` must be told what it sees by itself in a method; a list that does not escape is of any length."""
         is_local, unpacks = node in self.escape.lists, _flag(node in self.escape.unpacked)
         gives_parts = node in self.escape.parted
         place, walks = self.escape.groups.get(node), node in self.escape.walks
@@ -585,13 +585,13 @@ class BodyWriter(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        """A list that is repeated and stays in sight may have any length."""
+        """A list that is repeated and does not escape may have any length."""
         repeats = node in self.escape.repeats
         self.generic_visit(node)
         return ast.copy_location(_runtime("repeated", node.left, node.right), node) if repeats else node
 
     def visit_ListComp(self, node: Any) -> Any:
-        """A comprehension whose list stays in sight is a loop that appends."""
+        """A comprehension whose list does not escape is a loop that appends."""
         if node not in self.escape.comprehensions:
             return self.generic_visit(node)
         number, generator = self._number(), node.generators[0]

@@ -135,7 +135,7 @@ class Runtime:
 
     @staticmethod
     def listed(array: Any, unpacks: bool, gives_parts: bool = False) -> Any:
-        """``array.tolist()``, which stays in sight; with ``unpacks`` each row is taken apart at once. What torch takes
+        """``array.tolist()``, which does not escape; with ``unpacks`` each row is taken apart at once. What torch takes
         apart by it may be seen by others if it ``gives_parts``."""
         regions = current.get()
         found = None if regions is None else regions.listed(array, unpacks, gives_parts)
@@ -156,7 +156,7 @@ class Runtime:
 
     @staticmethod
     def repeated(items: list[Any], count: Any) -> Any:
-        """``items * count``, a list that stays in sight."""
+        """``items * count``, a list that does not escape."""
         regions = current.get()
         found = None if regions is None else regions.repeated(items, count)
         return items * count if found is None else found

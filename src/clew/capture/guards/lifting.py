@@ -218,7 +218,7 @@ def is_context(node: Node) -> bool:
 
 
 def _recomputes(subject: Expression | None) -> bool:
-    """Whether a guard makes the very calls again that its subject hangs on."""
+    """Whether a guard makes the very calls again that its subject depends on."""
     return isinstance(subject, Call) and getattr(subject.function, "recomputes", False)
 
 

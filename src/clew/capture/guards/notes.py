@@ -31,6 +31,8 @@ def describe(node: Node, answer: Any) -> str:
     return EQUALS.text(expression_of(node), answer)
 
 
+# ---- guards noted by a recorder --------------------------------------------------------------------------------------
+
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 """Stands where a variable or an attribute has no value."""
 PROXY_CLASSES: set[type] = set()
@@ -129,6 +131,9 @@ register(
         lambda value: "it is another one",
     )
 )
+
+
+# ---- variables around a program --------------------------------------------------------------------------------------
 
 
 class Variable:
@@ -258,6 +263,9 @@ WRITERS["array"] = type_test
 WRITERS["variable"] = _variable_condition
 
 
+# ---- what a call shares with the program -----------------------------------------------------------------------------
+
+
 class CallSnapshot:
     """What a call shares with the program, as it is before the call."""
 
@@ -312,6 +320,9 @@ register(
         _untouched_told,
     )
 )
+
+
+# ---- functions of the graph ------------------------------------------------------------------------------------------
 
 
 @pure

@@ -263,7 +263,7 @@ _BY_TEXT = frozenset({"globals", "__globals__", "exec", "eval", "vars", "__dict_
 
 
 class Reads:
-    """What one run has read of the containers that stand-ins were put in place of."""
+    """What one run has read of the containers that proxies were put in place of."""
 
     def __init__(self) -> None:
         self.watched: set[Key] = set()
@@ -290,7 +290,7 @@ class Reads:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Let stand-ins that are met in this context note here what is read."""
+        """Let proxies that are met in this context note here what is read."""
         token = current.set(self)
         try:
             yield
@@ -298,7 +298,7 @@ class Reads:
             current.reset(token)
 
     def install(self, patches: Patches, around: Surroundings, lifted: Container[Key]) -> None:
-        """Put stand-ins in place of the containers among the variables around a program, and of those that objects of
+        """Put proxies in place of the containers among the variables around a program, and of those that objects of
         libraries hold; what is ``lifted`` enters the capture by other means."""
         program, found = around.derived(ProgramUses), around.found
         for holder, name, value in found:
@@ -369,12 +369,12 @@ def _read_proxy(original: Any, base: Variable, handed_on: frozenset[Any] = _ALL)
 
 
 _PROXY_KINDS: list[Any] = []
-"""The classes of stand-ins."""
+"""The classes of proxies."""
 _HELD = ("_base", "_handed_on", "_original")
 
 
 class _ReadProxy:
-    """What stand-ins have in common."""
+    """What proxies have in common."""
 
     __slots__ = ()
     _base: Variable

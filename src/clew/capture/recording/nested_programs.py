@@ -23,7 +23,7 @@ class OpenBody:
         self.graph = Graph() if graph is None else graph
         self.is_branch = is_branch
         self.is_path = is_path
-        """Whether it holds the whole rest of the program, after a question of a library whose ways become one."""
+        """Whether it holds the whole rest of the program, after a question of a library whose paths become one."""
         self.free: dict[Node, Node] = {}
 
     def parameter(self, outer: Node) -> Node:
@@ -84,7 +84,7 @@ class Bodies:
         return any(not body.is_branch for body in self.open)
 
     def home_of_guard(self, graph: Graph) -> Graph:
-        """Where a guard on a value of ``graph`` belongs: to the branch that asked, not to all ways."""
+        """Where a guard on a value of ``graph`` belongs: to the branch that asked, not to all paths."""
         levels = [self.outermost, *(body.graph for body in self.open)]
         level = next((place for place, found in enumerate(levels) if found is graph), 0)
         while level < len(self.open) and self.open[level].is_branch:

@@ -268,7 +268,7 @@ class Recorder:
     array_kinds: frozenset[type] = frozenset()
     """The classes of most arrays, which are known without a question to the framework."""
 
-    leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from way to way
+    leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from path to path
 
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())

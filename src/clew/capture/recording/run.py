@@ -152,7 +152,7 @@ class ExampleRun:
         recorder.needs_identity = recorder.plain_truths or compares
         if recorder.plain_truths:
             self.inputs.plain_kinds += (bool,)
-        if compares:  # equal numbers may be one object, two stand-ins never are
+        if compares:  # equal numbers may be one object, two proxies never are
             self.inputs.plain_kinds += (bool, int, float)
             self.inputs.identities = Identities(self.surroundings.found)
         return compares
@@ -198,7 +198,7 @@ class ExampleRun:
     # ---- how a run ends ------------------------------------------------------------------------------------------
 
     def _check_failure(self) -> None:
-        """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
+        """A call that failed and was caught leaves no node, yet decided the path: such a program is refused."""
         if self.recorder.failure is not None:
             kind, where = self.recorder.failure
             raise CaptureError(
@@ -209,7 +209,7 @@ class ExampleRun:
             )
 
     def _ends_raising(self, error: Exception) -> bool:
-        """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
+        """Whether this path ends with a ``raise`` of the program's own, which the graph does too."""
         recorder = self.recorder
         is_own = self.first is not None and self.raised and recorder.failure is None
         is_own = is_own and (is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
@@ -247,7 +247,7 @@ class ExampleRun:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether the program goes several ways only by optional values, so that the graph is like that of one way."""
+        """Whether optional values alone tell the paths apart, so that the graph is like that of one path."""
         return self.paths is not None and self.paths.are_aligned and not self.regions.were_used
 
     # ---- all runs ------------------------------------------------------------------------------------------------

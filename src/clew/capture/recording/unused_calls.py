@@ -64,8 +64,8 @@ def may_raise(node: Node) -> bool:
 
 
 def _settled(graph: Graph) -> Iterator[Node]:
-    """The calls that hang on no input, but on constants of the capture and on what was just made, so that they will not
-    raise either; and those that were made before."""
+    """The calls that depend on no input, only on constants of the capture and what was just made, so that they will
+    not raise either; and those that were made before."""
     fixed: set[Node] = set()
     before: set[tuple[Any, ...]] = set()
     for node in graph.nodes:
