@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from types import FrameType, FunctionType
 from typing import Any
 
-from clew.capture.python.loggers import keepers
+from clew.capture.python.loggers import own_handlers
 from clew.capture.state.containers import look_up
 
 _SHOWING = frozenset(
@@ -189,7 +189,7 @@ def _called(frame: FrameType, called: ast.expr) -> Any:
     names = ast.unparse(called).split(".")
     value: Any = frame.f_locals.get(names[0], frame.f_globals.get(names[0]))
     for name in names[1:]:
-        if value is not None and keepers(value):  # a logger that tells it to what the user has made
+        if value is not None and own_handlers(value):  # a logger that tells it to what the user has made
             return _KEEPING
         value = inspect.getattr_static(value, name, None)
     return value

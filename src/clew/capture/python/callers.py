@@ -34,7 +34,7 @@ def is_of_program(frame: FrameType | None) -> bool:
     return not is_installed(frame.f_code)
 
 
-def asking(frame: FrameType | None, through: tuple[str, ...] = ()) -> FrameType | None:
+def asking_frame(frame: FrameType | None, through: tuple[str, ...] = ()) -> FrameType | None:
     """The innermost frame from this one on that is neither Python's nor Clew's, nor lies in the folders ``through``.
 
     None if Python reads code there, as it does to tell a line of source.

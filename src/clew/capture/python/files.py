@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from clew.capture.patches import Patches
-from clew.capture.python.callers import asking, is_importing, is_of_program, is_of_python
+from clew.capture.python.callers import asking_frame, is_importing, is_of_program, is_of_python
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import Listener, asked_listener, current
 from clew.capture.state.containers import ACTING
@@ -182,9 +182,9 @@ def _absolute(path: Any) -> str:
 
 def _is_of_program(listener: Listener, frame: FrameType | None) -> bool:
     """Whether a file is read for the program: by its own code, or by a framework that it has called for that."""
-    found = asking(frame, listener.through)
+    found = asking_frame(frame, listener.through)
     while found is not None and is_hidden(found.f_code):
-        found = asking(found.f_back, listener.through)
+        found = asking_frame(found.f_back, listener.through)
     return is_of_program(found)
 
 

@@ -103,7 +103,7 @@ def _enter(inputs: Inputs, value: Any, node: Node, name: str, parameter: inspect
     """Arguments gathered by ``**`` come in a dict that nobody else holds, whose writes nobody sees."""
     entered = inputs.enter(value, node, name)
     if parameter.kind is parameter.VAR_KEYWORD:
-        inputs.containers = [held for held in inputs.containers if held.value is not value]
+        inputs.containers = [container for container in inputs.containers if container.value is not value]
         del inputs.recorder.objects[id(value)]
     return entered
 
@@ -304,16 +304,16 @@ class Inputs:
         return [self.enter(item, Pending(operator.getitem, (place, i)), name) for i, item in enumerate(value)]
 
     def _container(self, value: Any, place: Any, name: str) -> Any:
-        held = InputContainer(value, place, contents(value))
-        self.containers.append(held)
+        container = InputContainer(value, place, contents(value))
+        self.containers.append(container)
         self.recorder.objects[id(value)] = (value, place)
         self.checks.append((notes.require_type, place, type(value)))
-        self._check_keys(held)
+        self._check_keys(container)
         if callable(value):
             self.callables.append(value)
-        for key, part in held.before.items():
-            held.entered[key] = self._part(key, part, place, name)
-        refill(value, held.entered)
+        for key, part in container.before.items():
+            container.entered[key] = self._part(key, part, place, name)
+        refill(value, container.entered)
         return value
 
     def history(self, value: list[Any], place: Any, name: str) -> StateListProxy:
@@ -322,16 +322,16 @@ class Inputs:
         before = contents(value)
         parts = {key: self._part(key, part, place, name) for key, part in before.items()}
         made = StateListProxy(value, list(parts.values()))
-        held = InputContainer(made, place, before)
-        held.entered = parts
-        self.containers.append(held)
+        container = InputContainer(made, place, before)
+        container.entered = parts
+        self.containers.append(container)
         self.recorder.objects[id(made)] = (made, place)
         return made
 
-    def _check_keys(self, held: InputContainer) -> None:
-        value, place = held.value, held.place
+    def _check_keys(self, container: InputContainer) -> None:
+        value, place = container.value, container.place
         if isinstance(value, dict):
-            self.checks.append((notes.require_keys, place, tuple(key for way, key in held.before if way == ITEM)))
+            self.checks.append((notes.require_keys, place, tuple(key for way, key in container.before if way == ITEM)))
         elif isinstance(value, set):
             self.checks.append((notes.require, place, set(value)))
         elif isinstance(value, (list, deque)):
@@ -343,7 +343,7 @@ class Inputs:
                 (notes.require_same, Pending(getattr, (place, "default_factory")), value.default_factory)
             )
         if has_attributes(value):
-            names = tuple(key for way, key in held.before if way == ATTRIBUTE)
+            names = tuple(key for way, key in container.before if way == ATTRIBUTE)
             self.checks.append((notes.require_attributes, place, names))
 
     def _part(self, key: tuple[str, Any], part: Any, place: Any, name: str) -> Any:
@@ -442,15 +442,15 @@ class Inputs:
 
     def put_back(self) -> None:
         """Let all containers hold what they held."""
-        for held in reversed(self.containers):
-            if type(held.value) is not StateListProxy:  # what it stands for was left as it was
-                refill(held.value, held.before)
+        for container in reversed(self.containers):
+            if type(container.value) is not StateListProxy:  # what it stands for was left as it was
+                refill(container.value, container.before)
 
     def commit(self, plain: Callable[[Any], Any]) -> None:
         """Let all containers hold what the program left in them, with plain numbers."""
-        for held in self.containers:
-            value = held.value.original if type(held.value) is StateListProxy else held.value
-            parts = contents(held.value).items()
+        for container in self.containers:
+            value = container.value.original if type(container.value) is StateListProxy else container.value
+            parts = contents(container.value).items()
             refill(value, {(way, self.recorder.concrete(key)): plain(part) for (way, key), part in parts})
 
 

@@ -26,7 +26,7 @@ from clew.capture.guards.variable_reads import Reads
 from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.python.files import OpenFiles, refuse_acting_functions
-from clew.capture.python.loggers import STANDARD, functions_in, handlers_and_filters, is_logger
+from clew.capture.python.loggers import STANDARD, functions_of_handler, handlers_and_filters, is_logger
 from clew.capture.recording.folding import Folding
 from clew.capture.recording.inputs import Identities, Inputs
 from clew.capture.recording.nested_programs import Bodies
@@ -188,12 +188,12 @@ class ExampleRun:
         named = [value for _, value in self.surroundings.held(_is_file)]
         self.open_files = OpenFiles([*self.state.memory.files, *named])
         loggers = [value for _, value in self.surroundings.held(is_logger)]
-        for keeper in handlers_and_filters([*self.state.memory.loggers, *loggers]):
-            for function in functions_in(keeper):
+        for handler in handlers_and_filters([*self.state.memory.loggers, *loggers]):
+            for function in functions_of_handler(handler):
                 for holder, name in self.surroundings.add(function):
                     self.state.watch_variable(Variable(holder, name))
-            if hasattr(keeper, "__dict__"):
-                self.state.watch(keeper, vars(keeper), skip=STANDARD)
+            if hasattr(handler, "__dict__"):
+                self.state.watch(handler, vars(handler), skip=STANDARD)
 
     # ---- how a run ends ------------------------------------------------------------------------------------------
 

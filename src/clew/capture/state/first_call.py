@@ -45,13 +45,13 @@ class FirstCallChange(NamedTuple):
 def first_call_change(state: State) -> FirstCallChange | None:
     """What a run has set to another constant in the objects and dicts that entered it, if it is one place."""
     found = []
-    for held in state.inputs.containers:
-        way = ITEM if isinstance(held.value, dict) else ATTRIBUTE
-        for (kind, key), now in contents(held.value).items():
-            before = held.before.get((kind, key), held)
+    for container in state.inputs.containers:
+        way = ITEM if isinstance(container.value, dict) else ATTRIBUTE
+        for (kind, key), now in contents(container.value).items():
+            before = container.before.get((kind, key), container)
             is_plain = type(now) in _PLAIN and type(before) in _PLAIN
-            if kind == way and is_plain and now != before and (way == ITEM or hasattr(held.value, "__dict__")):
-                found.append(FirstCallChange(held.value, key, before, now))
+            if kind == way and is_plain and now != before and (way == ITEM or hasattr(container.value, "__dict__")):
+                found.append(FirstCallChange(container.value, key, before, now))
     return found[0] if len(found) == 1 else None
 
 

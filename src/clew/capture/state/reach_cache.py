@@ -107,7 +107,7 @@ _known: dict[Any, CachedReach] = {}
 _MOST_KNOWN = 64
 
 
-def look(functions: tuple[Any, ...], kinds: tuple[type, ...]) -> tuple[CachedReach, list[Any]]:
+def cached_reach(functions: tuple[Any, ...], kinds: tuple[type, ...]) -> tuple[CachedReach, list[Any]]:
     """What is known of a program, and the values of the variables around it; remembered for programs of importable
     parts."""
     known = _known.get((functions, kinds))

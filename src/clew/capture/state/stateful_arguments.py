@@ -56,9 +56,9 @@ class Accesses:
         """Let guards no longer ask for what the program set before it read it, on the only way that it can go."""
         if not self._set or any(bodies_of(node) for node in graph.nodes):
             return
-        for held in inputs.containers:
-            owner = id(held.value)
-            place = inputs.recorder.resolve(held.place)
+        for container in inputs.containers:
+            owner = id(container.value)
+            place = inputs.recorder.resolve(container.place)
             fresh = sorted(_written(place) & {name for known, name in self._set if known == owner})
             if fresh and (owner, "__dict__") not in self._read:
                 _loosen(graph, place, fresh)

@@ -25,7 +25,7 @@ from clew.capture.state.containers import (
     look_up,
     value_of,
 )
-from clew.capture.state.reach_cache import look, may_change, names_stored
+from clew.capture.state.reach_cache import cached_reach, may_change, names_stored
 from clew.capture.state.reachable import attribute_names, is_chosen
 from clew.errors import CaptureError
 from clew.ir.source import SourceLine, is_hidden, is_installed
@@ -48,7 +48,7 @@ class Surroundings:
     ) -> None:
         self._streams: list[tuple[str, Any, Any]] = []
         self.program: tuple[list[Any], tuple[type, ...]] = (list(functions), tuple(dict.fromkeys(kinds)))
-        known, values = look(tuple(functions), self.program[1])
+        known, values = cached_reach(tuple(functions), self.program[1])
         self._known, self._values = known, values
         self._reach, self._near, self._stored, self._seen = known.reach, known.near, known.stored, known.keys
         self.found = [(holder, name, value) for (holder, name, _), value in zip(known.around, values, strict=True)]
