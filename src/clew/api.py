@@ -18,7 +18,7 @@ from typing import Any
 
 from clew.capture.captured import Pins
 from clew.capture.current_capture import LOCK, original_of
-from clew.capture.interrupts import Waiting
+from clew.capture.interrupts import DeferredSignals
 from clew.capture.options import Options, check_callable, given, stateful_objects, stateful_parts, static_names
 from clew.capture.symbolic import Tracer
 from clew.errors import CaptureError, MissingFramework, a_or_an
@@ -271,7 +271,7 @@ def _capture(
     """The captured callable, the result of the run that was captured, and the attributes that it relied on."""
     fn = original_of(fn)
     framework = framework_of(fn, args, kwargs, to)
-    with Waiting(), LOCK:
+    with DeferredSignals(), LOCK:
         captured = framework.capture(fn, args, kwargs, options)
     name = getattr(fn, "__name__", type(fn).__name__)
     made = make_captured(framework.package, captured, name, live=options.keep or inspect.ismethod(fn))
@@ -280,5 +280,5 @@ def _capture(
         made._rely_on(Fingerprint(fn, captured.pins))  # it works on the original, which may change
     if native:
         made = NativeFunction(framework.package, made, options.static)
-    result = made(*args, **kwargs) if options.keep and captured.several_ways else captured.result
+    result = made(*args, **kwargs) if options.keep and captured.several_paths else captured.result
     return made, result, captured.pins

@@ -17,7 +17,7 @@ import torch
 import clew
 from benchmarks.forks import in_child
 from benchmarks.interrupts import LEFT, left_behind
-from clew.capture.interrupts import Waiting
+from clew.capture.interrupts import DeferredSignals
 from clew.capture.patches import patched_places
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers with signals here")
@@ -59,7 +59,7 @@ def test_a_program_that_does_not_end_can_be_interrupted(alarm: None) -> None:
 def test_what_comes_during_clews_own_work_waits_for_its_end(alarm: None) -> None:
     handler = signal.getsignal(signal.SIGALRM)
     done = []
-    with pytest.raises(TimeoutError), Waiting():
+    with pytest.raises(TimeoutError), DeferredSignals():
         _in_clew(functools.partial(os.kill, os.getpid(), signal.SIGALRM))
         done.append("what was under way")
     assert done == ["what was under way"]

@@ -1,4 +1,4 @@
-"""What a capture from an example gives, whatever the framework."""
+"""What a capture from an example gives, whatever the framework: the graph, its constants, what else it relied on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from clew.capture.guards.notes import Variable
-from clew.capture.state.containers import Reading, same_part
+from clew.capture.state.containers import ContentsSnapshot, same_part
 from clew.ir.graph import Graph
 
 Pin = tuple[Any, str, Any]
@@ -18,7 +18,7 @@ class Pins(NamedTuple):
     variables that hold its functions."""
 
     attributes: Sequence[Pin] = ()
-    held: Sequence[Reading] = ()
+    held: Sequence[ContentsSnapshot] = ()
     code: Sequence[Variable] = ()
 
     def hold(self) -> bool:
@@ -45,5 +45,5 @@ class Captured(NamedTuple):
     state: Sequence[str] = ()
     """Paths of the module's attributes that the graph changes."""
     pins: Pins = Pins()
-    several_ways: bool = False
-    """Whether the program was run once for each of several ways: then no run counts, and the graph gives the result."""
+    several_paths: bool = False
+    """Whether the program was run for several paths: then no run counts, and the graph gives the result."""

@@ -1,7 +1,7 @@
-"""Which capture is under way: what everybody may ask without loading what captures need.
+"""Which capture is under way: what everybody may ask without importing what captures need.
 
-A capture replaces things for its time that all threads see, so there is one at a time. What stands for another callable
-and captures it runs that callable itself while a capture is under way in its context.
+A capture patches what all threads see, so there is one at a time. A callable that captures another one runs the
+original while a capture is under way in its context.
 """
 
 from __future__ import annotations

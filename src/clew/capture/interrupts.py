@@ -1,11 +1,9 @@
-"""Signals that arrive during a capture: they wait until code of the program runs, or until the capture has ended.
+"""Signals during a capture are deferred until code of the program runs, or until the capture has ended.
 
-``KeyboardInterrupt`` is raised between any two instructions of Python. In the middle of Clew's own work it would leave
-functions patched and state half put back. While a capture is under way, handlers of signals that are written in Python
-are called only while the program's own code runs, where any exception may be raised; until then the signal is sent
-again every few milliseconds, and at the latest right after the capture, when everything is back in place.
-
-Python handles signals in its main thread alone, so captures in other threads have nothing to wait for.
+``KeyboardInterrupt`` is raised between any two instructions. In the middle of Clew's own work it would leave functions
+patched and state half restored. So handlers written in Python are called only while the program's own code runs, where
+any exception may be raised; until then the signal is sent again every few milliseconds, at the latest right after the
+capture. Python handles signals in its main thread alone: captures in other threads have nothing to defer.
 """
 
 from __future__ import annotations
@@ -19,6 +17,8 @@ import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
+
+from clew.ir.source import is_installed_file
 
 _PAUSE = 0.003
 _SIGNALS = tuple(
@@ -37,7 +37,7 @@ def _folders() -> tuple[str, ...]:
 
 
 _NOT_OF_PROGRAMS = _folders()
-_STANDARD, _INSTALLED = sysconfig.get_path("stdlib") + os.sep, "-packages" + os.sep
+_STANDARD = sysconfig.get_path("stdlib") + os.sep
 
 
 def is_of_program(frame: FrameType | None) -> bool:
@@ -45,31 +45,31 @@ def is_of_program(frame: FrameType | None) -> bool:
     file = "<frozen" if frame is None else frame.f_code.co_filename
     if file.startswith(("<clew", "<frozen", *_NOT_OF_PROGRAMS)):
         return False
-    return not file.startswith(_STANDARD) or _INSTALLED in file
+    return not file.startswith(_STANDARD) or is_installed_file(file)
 
 
-class Waiting:
+class DeferredSignals:
     """A context in which signals wait for the program. Inside of another one it does nothing."""
 
-    _current: Waiting | None = None
+    _current: DeferredSignals | None = None
 
     def __init__(self) -> None:
         self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
         self._pending: set[int] = set()
         self._is_asking = False
 
-    def __enter__(self) -> Waiting:
-        if Waiting._current is None and _thread.get_ident() == threading.main_thread().ident:
+    def __enter__(self) -> DeferredSignals:
+        if DeferredSignals._current is None and _thread.get_ident() == threading.main_thread().ident:
             self._handlers = {number: handler for number in _SIGNALS if callable(handler := _signal.getsignal(number))}
             for number in self._handlers:
                 _signal.signal(number, self._handle)
-            Waiting._current = self
+            DeferredSignals._current = self
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if Waiting._current is not self:
+        if DeferredSignals._current is not self:
             return
-        Waiting._current = None  # from here on, handlers that are still in place hand on what comes
+        DeferredSignals._current = None  # from here on, handlers that are still in place hand on what comes
         for number, handler in self._handlers.items():
             if _signal.getsignal(number) == self._handle:  # otherwise the program has set another one
                 _signal.signal(number, handler)
@@ -78,7 +78,7 @@ class Waiting:
             signal.raise_signal(number)
 
     def _handle(self, number: int, frame: FrameType | None) -> Any:
-        if Waiting._current is self and not is_of_program(frame):
+        if DeferredSignals._current is self and not is_of_program(frame):
             self._pending.add(number)
             if not self._is_asking:
                 self._is_asking = True
@@ -91,7 +91,7 @@ class Waiting:
         """Send what waits again, until it was taken; a lock that nobody opens is a clock that nobody replaces."""
         main, never = threading.main_thread().ident, _thread.allocate_lock()
         never.acquire()
-        while main is not None and self._pending and Waiting._current is self:
+        while main is not None and self._pending and DeferredSignals._current is self:
             never.acquire(timeout=_PAUSE)
             for number in tuple(self._pending):
                 signal.pthread_kill(main, number)

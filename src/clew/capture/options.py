@@ -1,7 +1,8 @@
-"""What is asked of a capture: one object, from ``clew.trace`` down to each run of the program.
+"""The options of a capture: one object, from ``clew.trace`` down to each run of the program.
 
-``Options.of`` takes the words of a user and refuses at once what says nothing to any framework; a framework refuses
-what says nothing to it, with the reasons that it keeps as data. The program and its example are looked at here too.
+``Options.of`` takes the user's words and refuses at once what means nothing to any framework; a framework refuses what
+means nothing to it, with reasons that it keeps as data. Here too: the example's arguments checked, and arguments named
+by position (``static_argnums=1``, ``arg_stateful_idxs=[[0, "cache"]]``) turned into names or objects.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Replacing functions for the time of a trace, and putting everything back whatever happens.
 
-Several traces may run at once, in several threads: a place is replaced when the first trace needs it and restored
-when the last one is done. What is put in place behaves like the original for everybody who is not tracing. What every
-trace replaces in the same way is a stock: worked out once, then put in place again as it is.
+Several traces may run at once, in several threads: an entry is replaced when the first trace needs it and restored when
+the last is done. A replacement behaves like the original for everybody who is not tracing. What every trace replaces in
+the same way is a ``Stock``: worked out once, then put in place as it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How a run of a program starts its capture over: it has found out something that must be known from the start.
+"""How a run restarts its capture: it has found out something that must be known from the start.
 
-What was found is noted in the findings of the capture, by whoever finds it or by the restart itself. The run is undone,
-and the next one begins with it. A restart is caught in one place, by `capture_until_known`.
+The finding is noted in the ``Findings`` of the capture, by whoever finds it or by the restart itself. The run is
+undone, and the next one begins with it. A restart is caught in one place, by ``capture_until_known``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Restart(BaseException):
-    """The capture starts over. No `Exception`, so that no handler of the program catches it."""
+    """The capture restarts. No `Exception`, so that no handler of the program catches it."""
 
     def note(self, findings: Findings) -> None:
         """Keep what was found for the next run, if the restart carries it."""

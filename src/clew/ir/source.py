@@ -13,6 +13,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INSTALLED = "-packages" + os.sep
 
 
 class SourceLine:
@@ -96,6 +97,16 @@ def is_hidden(code: CodeType) -> bool:
 def is_hidden_file(filename: str) -> bool:
     """True for a file of Clew or of a framework that has woken."""
     return filename.startswith(tuple(_hidden_folders))
+
+
+def is_installed(code: CodeType) -> bool:
+    """Whether code is of an installed package, not the user's own."""
+    return _INSTALLED in code.co_filename
+
+
+def is_installed_file(filename: str) -> bool:
+    """Whether a file is of an installed package: it lies in ``site-packages`` or ``dist-packages``."""
+    return _INSTALLED in filename
 
 
 def user_frame(depth: int = 1) -> FrameType | None:

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 import clew
-from clew.capture.bytecode.variable_names import stored_in, variable_for
+from clew.capture.bytecode.instructions import stored_in, variable_for
 from clew.ir.source import source_of_frame
 
 seen = []

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import clew
-from clew.capture.control_flow.list_escape import Functions, Sight
+from clew.capture.control_flow.list_escape import Functions, ListEscape
 from clew.errors import GuardError
 
 Calls = list[tuple[Tensor, ...]]
@@ -196,10 +196,10 @@ def test_guards_alone_unroll() -> None:
         ("for x in xs: out.append(x)\nreturn other.counting(1, out)", set()),
     ],
 )
-def test_what_stays_in_sight(source: str, names: set[str]) -> None:
+def test_lists_that_do_not_escape(source: str, names: set[str]) -> None:
     tree = ast.parse(f"def f():\n{''.join(f'  {line}{chr(10)}' for line in source.splitlines())}")
     around = ast.parse("def counting(first, rows):\n  print(first)\n  return counting(len(rows), rows)")
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
     (loop,) = [node for node in ast.walk(definition) if isinstance(node, ast.For)]
-    assert Sight(definition.body, Functions(around)).names[loop] & {"out"} == names
+    assert ListEscape(definition.body, Functions(around)).names[loop] & {"out"} == names

@@ -1,1 +1,1 @@
-"""The user's code as it runs: its instructions, the calls and ``try`` blocks in it, what it does with a value."""
+"""The user's code as it runs: its instructions, calls and ``try`` blocks, and what it does with a value."""

@@ -1,9 +1,9 @@
-"""Direct calls of builtins such as ``int(n)`` in the program's own functions, led to other functions for a while.
+"""Direct calls of builtins such as ``int(n)`` in the program's own functions, redirected to other functions.
 
-A function's code says apart whether a global is loaded to be called or as a value: only the calls are led elsewhere, so
-``isinstance(n, int)``, ``type(n) is int`` and ``dtype=int`` mean what they meant. In come functions; out come codes
-that hold what they call instead as constants, so that a frame may go on with one in another thread, and a function made
-inside may outlive the capture. Nothing is changed here.
+Bytecode tells whether a global is loaded to be called or as a value. Only calls are redirected, so ``isinstance(n,
+int)``, ``type(n) is int`` and ``dtype=int`` mean what they meant. In come functions; out come code objects with the
+substitutes as constants, so that a frame may go on with one in another thread and a closure may outlive the capture.
+Nothing is changed here.
 """
 
 from __future__ import annotations

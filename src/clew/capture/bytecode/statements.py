@@ -1,7 +1,7 @@
-"""What the user's program is doing with a value right now, read from its source: is it only being shown?
+"""Whether the program only shows a value: prints or logs it, or puts it into the message of an error.
 
-A value that is printed, logged, or put into the message of an error does not steer the program, so turning it into text
-for that needs no guard. Any other use of the text might, and gets one.
+The frame that turns a value into text comes in; its source statement decides. A text that is only shown does not steer
+the program and needs no guard; any other use of it gets one, and so does a log that a user's own handler keeps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from types import FrameType, FunctionType
 from typing import Any
 
-from clew.capture.python.loggers import keepers
+from clew.capture.python.loggers import own_handlers
 from clew.capture.state.containers import look_up
 
 _SHOWING = frozenset(
@@ -189,7 +189,7 @@ def _called(frame: FrameType, called: ast.expr) -> Any:
     names = ast.unparse(called).split(".")
     value: Any = frame.f_locals.get(names[0], frame.f_globals.get(names[0]))
     for name in names[1:]:
-        if value is not None and keepers(value):  # a logger that tells it to what the user has made
+        if value is not None and own_handlers(value):  # a logger that tells it to what the user has made
             return _KEEPING
         value = inspect.getattr_static(value, name, None)
     return value

@@ -1,7 +1,7 @@
-"""Calls inside a ``try`` of the user's: there an error is not the end, but a way that the capture did not take.
+"""Calls inside of a ``try`` of the user's: there an error is a path that the capture did not take.
 
-Whether the frames of the program stand inside a ``try`` with an ``except`` is read from their exception tables. Such a
-call is recorded as an attempt: if it fails when the graph runs, the graph does not know the way, and a guard fails.
+Whether a frame of the program stands under an ``except`` is read from exception tables. Such a call is recorded as an
+attempt: if it fails when the graph runs, a guard fails, because the path behind the handler is not known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Control flow of Python in captures: questions that a program asks of its data become branches and loops of the graph.
+"""Control flow: questions that a program asks of its data become branches and loops of the graph.
 
-The program runs once for each way that it can go (``explore``, ``paths``). Functions that ask are rewritten, so that
-their loops and branches can be recorded as bodies (``rewrite``, ``regions``). Recordings become one graph
-(``recordings``).
+The program runs once for each path (``explore``, ``paths``); the recordings become one graph (``recordings``). Those
+functions that ask are rewritten so that loops and branches are recorded as bodies (``rewrite``, ``regions``).
 """

@@ -1,6 +1,9 @@
-"""Values that go into a body and come out of it, taken apart: arrays and numbers are leaves, all else is their frame.
+"""Pieces of a program recorded into bodies: a side of a branch, a round or the test of a loop.
 
-Two values fit together if their frames are equal and their leaves are of the same kinds.
+A piece runs once for each of its paths, and all side effects are undone each time. Each path ends with an ``End``: what
+the piece returned, and what it left in variables and other locations. Values are taken apart into leaves (arrays,
+numbers) and structure; two fit together if their structures are equal and their leaves of the same kinds. If the paths
+do not fit, ``Abandon`` restarts the capture without the piece.
 """
 
 from __future__ import annotations
@@ -10,16 +13,16 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.bytecode.instructions import only_returns
-from clew.capture.control_flow.paths import Paths, said
+from clew.capture.control_flow.paths import Paths, one_line
 from clew.capture.control_flow.raising import arguments_of, is_raised, leaves_program, record_raise
 from clew.capture.control_flow.runtime import Returned
 from clew.capture.guards.notes import MISSING
 from clew.capture.recording.example_recorder import ExampleRecorder
-from clew.capture.recording.list_proxies import History
+from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.nested_programs import OpenBody
 from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Diverged, Restart
-from clew.capture.state.snapshot import Place, Snapshot
+from clew.capture.state.snapshot import Location, Snapshot
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.node import Node
@@ -27,117 +30,20 @@ from clew.ir.node import Node
 if TYPE_CHECKING:
     from clew.capture.recording.run import Findings
 
-
-_NUMBERS = (bool, int, float, complex)
-
-
-class Leaf:
-    """Stands in a frame for an array or a number."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Leaf)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-LEAF = Leaf()
-
-
-class Constant:
-    """Stands in a frame for a value that is neither: the same object, or an equal plain one."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Constant):
-            return False
-        same = type(self.value) is type(other.value) and isinstance(self.value, (str, bytes, type(None)))
-        return self.value is other.value or (same and bool(self.value == other.value))
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def is_leaf(recorder: ExampleRecorder, value: Any) -> bool:
-    """Whether a value is an array or a number, or of another class that the graph follows."""
-    kind = type(value)
-    return kind in _NUMBERS or kind in recorder.leaf_kinds or issubclass(kind, Scalar) or recorder.is_array(value)
-
-
-def stays_inside(recorder: ExampleRecorder, value: Any) -> bool:
-    """Whether a value is followed where it was made, and nowhere else: its plain one is no leaf."""
-    return issubclass(type(value), Scalar) and not is_leaf(recorder, recorder.concrete(value))
-
-
-def frame_of(recorder: ExampleRecorder, value: Any) -> Any:
-    """The frame of a value."""
-    if is_leaf(recorder, value):
-        return LEAF
-    kind = type(value)
-    if isinstance(value, tuple):
-        return (kind, [frame_of(recorder, item) for item in value])
-    if kind is list:
-        return (kind, [frame_of(recorder, item) for item in value])
-    if kind is dict:
-        return (kind, {key: frame_of(recorder, item) for key, item in value.items()}, list(value))
-    return Constant(value)
-
-
-def leaves_of(recorder: ExampleRecorder, value: Any) -> Iterator[Any]:
-    """The arrays and numbers in a value, from left to right."""
-    if is_leaf(recorder, value):
-        yield value
-    elif isinstance(value, tuple) or type(value) is list:
-        for item in value:
-            yield from leaves_of(recorder, item)
-    elif type(value) is History:
-        for item in list.__iter__(value):  # past its note of who looks at it
-            yield from leaves_of(recorder, item)
-    elif type(value) is dict:
-        for item in value.values():
-            yield from leaves_of(recorder, item)
-
-
-def containers_of(value: Any) -> Iterator[Any]:
-    """The lists and dicts in a value, which a copy of it would not share with others."""
-    if type(value) in (list, dict):
-        yield value
-    if isinstance(value, tuple) or type(value) is list:
-        for item in value:
-            yield from containers_of(item)
-    elif type(value) is dict:
-        for item in value.values():
-            yield from containers_of(item)
-
-
-def with_leaves(recorder: ExampleRecorder, value: Any, change: Callable[[Any], Any]) -> Any:
-    """A value like this one, with other leaves; what holds none is the same object."""
-    if is_leaf(recorder, value):
-        return change(value)
-    if not any(True for _ in leaves_of(recorder, value)):
-        return value
-    if isinstance(value, tuple):
-        items = [with_leaves(recorder, item, change) for item in value]
-        return tuple(items) if type(value) is tuple else rebuilt_tuple(value, items)
-    if type(value) is list:
-        return [with_leaves(recorder, item, change) for item in value]
-    return {key: with_leaves(recorder, item, change) for key, item in value.items()}
-
-
-Site = tuple[str, int, int]
+ConstructSite = tuple[str, int, int]
 """A place in the user's source: file, line of the function, number of the construct in it."""
 
-_MOST_WAYS = 32
+_MOST_PATHS = 32
 _MOST_ROUNDS = 20_000
 
 
 class Abandon(Restart):
-    """A piece cannot be recorded: the capture starts over without it.
+    """A piece cannot be recorded: the capture restarts without it.
 
     With ``peel`` a loop is tried once more, its first round taken out of it.
     """
 
-    def __init__(self, site: Site, why: str, peel: bool = False) -> None:
+    def __init__(self, site: ConstructSite, why: str, peel: bool = False) -> None:
         self.site = site
         self.why = why
         self.peel = peel
@@ -230,7 +136,7 @@ class Support:
         """The truth of a value in the example."""
         raise NotImplementedError
 
-    def note_differences(self, site: Site, arrays: list[Any]) -> None:
+    def note_differences(self, site: ConstructSite, arrays: list[Any]) -> None:
         """Arrays and numbers come together in one place: what may differ in them must not be asked for later."""
 
     def rewinding(self) -> Any:
@@ -243,19 +149,19 @@ class Support:
 
 
 class End:
-    """Where one way of a piece has ended."""
+    """Where one path of a piece has ended."""
 
     def __init__(self, value: Any, levels: list[OpenBody]) -> None:
         self.value = value
         self.levels = levels
         self.arguments: tuple[Any, ...] = ()
         """The leaves of the value, or of what a ``return`` inside gives, as arguments of nodes."""
-        self.places: dict[Any, Place] = {}
+        self.places: dict[Any, Location] = {}
         self.values: dict[Any, Any] = {}
         self.left: dict[Any, tuple[Any, ...]] = {}
         """For each place what is there, and its leaves as arguments."""
         self.raised = False
-        """Whether the way ends with an error that leaves the program: then nothing comes out of it."""
+        """Whether the path ends with an error that leaves the program: then nothing comes out of it."""
 
     @property
     def returned(self) -> Any:
@@ -268,12 +174,12 @@ class Piece:
 
     def __init__(
         self,
-        site: Site,
+        site: ConstructSite,
         function: Callable[..., Any],
         paths: Paths,
         snapshot: Snapshot,
         bind: Callable[[], tuple[Any, ...]] = tuple,
-        carried: Sequence[Place] = (),
+        carried: Sequence[Location] = (),
     ) -> None:
         self.site = site
         self.function = function
@@ -312,8 +218,8 @@ class PieceRecorder:
         if rounds > _MOST_ROUNDS and paths is not None and (paths.body is not None or paths.answers):
             raise CaptureError("a loop seems to have no end on a way that the example does not go")
 
-    def ends(self, piece: Piece, most: int = _MOST_WAYS) -> list[End]:
-        """Run a piece for each way that it can go."""
+    def ends(self, piece: Piece, most: int = _MOST_PATHS) -> list[End]:
+        """Run a piece for each of its paths."""
         recorder, paths = self.recorder, piece.paths
         outer, guarded, levels = recorder.paths, recorder.guarded, len(recorder.bodies.open)
         check, recorder.hooks.check_piece = recorder.hooks.check_piece, self._checking(piece.site)
@@ -326,7 +232,7 @@ class PieceRecorder:
                 paths.begin(recorder.bodies, answers)
                 ended: list[End] = []
                 try:
-                    ended = self._way(piece, is_forced=bool(answers))
+                    ended = self._path(piece, is_forced=bool(answers))
                     found += ended
                 finally:
                     del recorder.bodies.open[levels:]
@@ -334,12 +240,12 @@ class PieceRecorder:
                     if not piece.is_constant:
                         piece.snapshot.restore(was_looked_at=any(not end.raised for end in ended))
                     recorder.open = True
-                answers = next(paths.open_ways(), None) if paths.runs < most else None
+                answers = next(paths.open_paths(), None) if paths.runs < most else None
         finally:
             recorder.paths, recorder.guarded, recorder.hooks.check_piece = outer, guarded, check
         return found
 
-    def _checking(self, site: Site) -> Callable[[Node, str], None]:
+    def _checking(self, site: ConstructSite) -> Callable[[Node, str], None]:
         """What gives a piece up if it changes what stands for a node of the graphs around it."""
         bodies = self.recorder.bodies
         around = [bodies.outermost, *(body.graph for body in bodies.open)]
@@ -350,8 +256,8 @@ class PieceRecorder:
 
         return check
 
-    def _way(self, piece: Piece, is_forced: bool) -> list[End]:
-        """One way of a piece; none if it cannot be recorded."""
+    def _path(self, piece: Piece, is_forced: bool) -> list[End]:
+        """One path of a piece; none if it cannot be recorded."""
         recorder = self.recorder
         failure, recorder.error_notes.failure = recorder.error_notes.failure, None
         try:
@@ -368,7 +274,7 @@ class PieceRecorder:
             if isinstance(error, Exception) and (is_forced or piece.is_untaken) and self._raises(piece, error):
                 return [self._raising_end(piece, error)]
             if not is_forced:
-                raise Abandon(piece.site, f"it cannot be recorded: {said(error)}") from error
+                raise Abandon(piece.site, f"it cannot be recorded: {one_line(error)}") from error
             piece.paths.give_up(error)
             return []
         finally:
@@ -408,17 +314,17 @@ class PieceRecorder:
         """The leaves of a value as arguments of nodes."""
         return tuple(self.recorder.argument(leaf) for leaf in leaves_of(self.recorder, value))
 
-    def check_fit(self, site: Site, values: Sequence[Any], peel: bool = False) -> None:
-        """Values that shall stand in one place must have the same frame, and leaves of the same kinds."""
+    def check_fit(self, site: ConstructSite, values: Sequence[Any], peel: bool = False) -> None:
+        """Values that shall stand in one place must have the same structure, and leaves of the same kinds."""
         leaves = [leaf for value in values for leaf in leaves_of(self.recorder, value)]
         if any(stays_inside(self.recorder, leaf) for leaf in leaves):
             raise Abandon(site, "a variable holds a text that follows from a dtype or device")
-        first = frame_of(self.recorder, values[0])
+        first = structure_of(self.recorder, values[0])
         kinds = self._kinds(values[0])
         for value in values[1:]:
             if (value is MISSING) != (values[0] is MISSING):
                 raise Abandon(site, "a variable is set on one way only", peel)
-            if frame_of(self.recorder, value) != first:
+            if structure_of(self.recorder, value) != first:
                 raise Abandon(site, "a variable holds different things on different ways", peel)
             if self._kinds(value) != kinds:
                 raise Abandon(site, "a variable is of another type on another way", peel)
@@ -435,8 +341,8 @@ class PieceRecorder:
         if not same or any(True for one in foreign for _ in leaves_of(self.recorder, one)):
             raise Abandon(piece.site, "a variable holds a list or dict that another one holds too")
 
-    def check_alone(self, site: Site, values: Sequence[Any]) -> None:
-        """What one way leaves in different places must not be the same list or dict."""
+    def check_alone(self, site: ConstructSite, values: Sequence[Any]) -> None:
+        """What one path leaves in different places must not be the same list or dict."""
         found = [id(one) for value in values for one in containers_of(value)]
         if len(set(found)) < len(found):
             raise Abandon(site, "two variables hold the same list or dict")
@@ -449,3 +355,101 @@ class PieceRecorder:
         if self.recorder.is_array(leaf):
             leaf = self.support.fresh(leaf)
         return self.recorder.result(self.recorder.concrete(leaf), place)
+
+
+# ---- values taken apart: leaves and structure ------------------------------------------------------------------------
+
+_NUMBERS = (bool, int, float, complex)
+
+
+class Leaf:
+    """Stands in a structure for an array or a number."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaf)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+LEAF = Leaf()
+
+
+class Constant:
+    """Stands in a structure for a value that is neither: the same object, or an equal plain one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Constant):
+            return False
+        same = type(self.value) is type(other.value) and isinstance(self.value, (str, bytes, type(None)))
+        return self.value is other.value or (same and bool(self.value == other.value))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def is_leaf(recorder: ExampleRecorder, value: Any) -> bool:
+    """Whether a value is an array or a number, or of another class that the graph follows."""
+    kind = type(value)
+    return kind in _NUMBERS or kind in recorder.leaf_kinds or issubclass(kind, Scalar) or recorder.is_array(value)
+
+
+def stays_inside(recorder: ExampleRecorder, value: Any) -> bool:
+    """Whether a value is followed where it was made, and nowhere else: its plain one is no leaf."""
+    return issubclass(type(value), Scalar) and not is_leaf(recorder, recorder.concrete(value))
+
+
+def structure_of(recorder: ExampleRecorder, value: Any) -> Any:
+    """The structure of a value."""
+    if is_leaf(recorder, value):
+        return LEAF
+    kind = type(value)
+    if isinstance(value, tuple):
+        return (kind, [structure_of(recorder, item) for item in value])
+    if kind is list:
+        return (kind, [structure_of(recorder, item) for item in value])
+    if kind is dict:
+        return (kind, {key: structure_of(recorder, item) for key, item in value.items()}, list(value))
+    return Constant(value)
+
+
+def leaves_of(recorder: ExampleRecorder, value: Any) -> Iterator[Any]:
+    """The arrays and numbers in a value, from left to right."""
+    if is_leaf(recorder, value):
+        yield value
+    elif isinstance(value, tuple) or type(value) is list:
+        for item in value:
+            yield from leaves_of(recorder, item)
+    elif type(value) is StateListProxy:
+        for item in list.__iter__(value):  # past its note of who looks at it
+            yield from leaves_of(recorder, item)
+    elif type(value) is dict:
+        for item in value.values():
+            yield from leaves_of(recorder, item)
+
+
+def containers_of(value: Any) -> Iterator[Any]:
+    """The lists and dicts in a value, which a copy of it would not share with others."""
+    if type(value) in (list, dict):
+        yield value
+    if isinstance(value, tuple) or type(value) is list:
+        for item in value:
+            yield from containers_of(item)
+    elif type(value) is dict:
+        for item in value.values():
+            yield from containers_of(item)
+
+
+def with_leaves(recorder: ExampleRecorder, value: Any, change: Callable[[Any], Any]) -> Any:
+    """A value like this one, with other leaves; what holds none is the same object."""
+    if is_leaf(recorder, value):
+        return change(value)
+    if not any(True for _ in leaves_of(recorder, value)):
+        return value
+    if isinstance(value, tuple):
+        items = [with_leaves(recorder, item, change) for item in value]
+        return tuple(items) if type(value) is tuple else rebuilt_tuple(value, items)
+    if type(value) is list:
+        return [with_leaves(recorder, item, change) for item in value]
+    return {key: with_leaves(recorder, item, change) for key, item in value.items()}

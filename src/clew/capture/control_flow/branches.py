@@ -1,7 +1,7 @@
-"""``a if test else b`` where both are numbers that are only read: constants, variables, attributes of objects.
+"""Branches on data whose sides meet again: both sides become bodies of one ``cond``.
 
-Nothing needs to run twice for these, and nothing to be undone: the two numbers come out of the code of the two sides,
-and one node chooses between them. All other conditions are branches, with a body for each side.
+The sides are recorded as pieces; what they leave in variables must fit together, and comes out of the node. Where both
+sides only read a number (``a if test else b``), nothing runs twice: one node chooses between the two.
 """
 
 from __future__ import annotations
@@ -13,18 +13,154 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.bytecode.instructions import instructions_of
-from clew.capture.control_flow.body_recorder import End, Piece, PieceRecorder, Site, with_leaves
+from clew.capture.control_flow.body_recorder import ConstructSite, End, Piece, PieceRecorder, with_leaves
 from clew.capture.control_flow.operand_order import arrange
 from clew.capture.control_flow.paths import Paths
 from clew.capture.guards.notes import MISSING
 from clew.capture.recording.recorder import Pending, Scalar
-from clew.capture.state.snapshot import Place, Snapshot, cells_of, in_order
+from clew.capture.state.snapshot import Location, Snapshot, cells_of, in_order
 from clew.ir.control_flow import choose, cond
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
 
 if TYPE_CHECKING:
     from clew.capture.recording.example_recorder import ExampleRecorder
+
+
+class Branch:
+    """One branch that is being recorded."""
+
+    def __init__(
+        self, pieces: PieceRecorder, site: ConstructSite, test: Any, then: Any, other: Any, snapshot: Snapshot
+    ) -> None:
+        self.pieces = pieces
+        self.recorder = pieces.recorder
+        self.site = site
+        self.test = test
+        self.is_turned = False
+        self.sides = [Piece(site, side, Paths(self.recorder.bodies), snapshot) for side in (then, other)]
+
+    def record(self, names: Iterable[str], live: Iterable[str], turns: bool = False) -> Any:
+        """Make the node; the answer is the value that the side taken gives.
+
+        If it ``turns``, the sides change places where the question is ``not`` something.
+        """
+        predicate, answer = self.recorder.argument(self.test), self.pieces.support.truth(self.test)
+        if turns and isinstance(predicate, Node) and predicate.target is operator.not_:
+            predicate, answer, self.is_turned = predicate.args[0], not answer, True
+            self.sides.reverse()
+        around = self.recorder.paths
+        if isinstance(predicate, Node) and around is not None:
+            for side, held in zip(self.sides, (True, False), strict=True):
+                side.paths.assume(around, predicate, held)
+        self.sides[answer].is_untaken = True
+        ends = [self.pieces.ends(side) for side in self.sides]
+        unused = set(names) - set(live)
+        going_on = [end for side in ends for end in side if not end.raised]
+        places = self._places(going_on, unused)
+        numbers = [] if places else self._numbers(ends)
+        if numbers:
+            return chosen(self.recorder, predicate, (numbers[0], numbers[1]), answer)
+        self._gives_constant = _is_settled([end.value for end in going_on], self.recorder.leaf_kinds)
+        missing = (None,) * len(self._given(going_on[0], places))
+        for side, found in zip(self.sides, ends, strict=True):
+            for end in found:
+                side.paths.write_end(end.levels, missing if end.raised else self._given(end, places))
+            side.paths.missing = missing
+            side.paths.finish()
+        node = self._node(predicate)
+        with self.pieces.support.plainly():
+            result = self.sides[not answer].function()
+        for side in self.sides:  # what nobody reads any more is no value of the graph
+            for name, cell in cells_of(side.function).items():
+                if name in unused:
+                    Location(name, cell, None).put(MISSING)
+        return self._left(node, result, places)
+
+    def _numbers(self, ends: list[list[End]]) -> list[Any]:
+        """The plain numbers of one kind that the two sides give, if that is all that they do."""
+        sides = zip((True, False), ends, strict=True)
+        values = [self._held(side[0].value, held) for held, side in sides if len(side) == 1 and not side[0].raised]
+        kinds = {type(value) for value in values}
+        is_plain = len(values) == 2 and len(kinds) == 1 and kinds <= {bool, int, float}
+        empty = all(node.op == "placeholder" for side in self.sides for node in side.body.graph.nodes)
+        return values if is_plain and empty else []
+
+    def _held(self, value: Any, held: bool) -> Any:
+        """What a side gives that runs where the question has this answer: that, if it gives what was asked."""
+        is_asked = value is self.test and type(self.recorder.concrete(value)) is bool
+        return (held is not self.is_turned) if is_asked else value
+
+    def _places(self, ends: list[End], unused: set[str]) -> list[Location]:
+        """The places that the two sides leave different things in, after a check that these fit together."""
+        names = {id(cell): name for side in self.sides for name, cell in cells_of(side.function).items()}
+        found = {key: place for end in ends for key, place in end.places.items()}
+        found = {key: place for key, place in found.items() if names.get(id(place.holder)) not in unused}
+        for place in found.values():
+            place.name = names.get(id(place.holder), place.name)
+        self.pieces.check_fit(self.site, [end.value for end in ends])
+        self.pieces.check_containers(self.sides[0], None, [end.value for end in ends])
+        kept = []
+        for key, place in found.items():
+            values = [end.values.get(key, place.get()) for end in ends]
+            self.pieces.check_fit(self.site, values)
+            self.pieces.check_containers(self.sides[0], place.get(), values)
+            if not _is_settled(values, self.recorder.leaf_kinds):
+                kept.append(place)
+        for end in ends:
+            self.pieces.check_alone(self.site, [end.value, *(end.values.get(place.identity) for place in kept)])
+        return in_order(kept)
+
+    def _given(self, end: End, places: list[Location]) -> tuple[Any, ...]:
+        """What one way gives: its value, then what it left in each place, or what was there before."""
+        left = (end.left.get(place.identity) for place in places)
+        befores = (self.pieces.arguments(place.get()) for place in places)
+        parts = (before if now is None else now for now, before in zip(left, befores, strict=True))
+        return (*(() if self._gives_constant else end.arguments), *itertools.chain(*parts))
+
+    def _node(self, predicate: Any) -> Node:
+        bodies = [side.body for side in self.sides]
+        outer = list(dict.fromkeys(node for body in bodies for node in body.free))
+        for body in bodies:
+            arrange(body, outer)
+        graphs = [body.graph for body in bodies]
+        return self.recorder.create(cond, (predicate, *graphs, tuple(outer)))  # type: ignore[no-any-return]
+
+    def _left(self, node: Node, result: Any, places: list[Location]) -> Any:
+        """Let the program see what came out of the node."""
+        tie = Tying(self.pieces, node)
+        if not self._gives_constant:
+            result = with_leaves(self.recorder, result, tie.named(None))
+        for place in places:
+            place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
+        return result
+
+
+class Tying:
+    """Ties leaves to the values that a node gives, one after the other."""
+
+    def __init__(self, pieces: PieceRecorder, node: Node) -> None:
+        self._pieces = pieces
+        self._node = node
+        self._places = itertools.count()
+
+    def named(self, name: str | None) -> Callable[[Any], Any]:
+        """A function that does so, under the name of a variable."""
+        return lambda leaf: self._pieces.tied(leaf, self.next(name))
+
+    def next(self, name: str | None) -> Pending:
+        """The place of the next value."""
+        return Pending(operator.getitem, (self._node, next(self._places)), name)
+
+
+def _is_settled(values: list[Any], kinds: frozenset[type]) -> bool:
+    """Whether a place holds the same plain value, whichever way was taken; a zero has a sign."""
+    first = values[0]
+    plain = not issubclass(type(first), Scalar) and type(first) in {bool, int, float, *kinds}
+    return plain and all(type(value) is type(first) and repr(value) == repr(first) for value in values)
+
+
+# ---- a choice between two numbers that are only read -----------------------------------------------------------------
 
 _BOOL = ScalarType("bool")
 _NUMBERS = (bool, int, float)
@@ -76,134 +212,3 @@ def _truth(recorder: ExampleRecorder, predicate: Node, held: bool, answer: bool)
         return recorder.result(answer, predicate)
     function = bool if held else operator.not_
     return recorder.result(answer is held, recorder.create(function, (predicate,), is_result=True))
-
-
-class Branch:
-    """One branch that is being recorded."""
-
-    def __init__(self, pieces: PieceRecorder, site: Site, test: Any, then: Any, other: Any, snapshot: Snapshot) -> None:
-        self.pieces = pieces
-        self.recorder = pieces.recorder
-        self.site = site
-        self.test = test
-        self.is_turned = False
-        self.sides = [Piece(site, side, Paths(self.recorder.bodies), snapshot) for side in (then, other)]
-
-    def record(self, names: Iterable[str], live: Iterable[str], turns: bool = False) -> Any:
-        """Make the node; the answer is the value that the side taken gives.
-
-        If it ``turns``, the sides change places where the question is ``not`` something.
-        """
-        predicate, answer = self.recorder.argument(self.test), self.pieces.support.truth(self.test)
-        if turns and isinstance(predicate, Node) and predicate.target is operator.not_:
-            predicate, answer, self.is_turned = predicate.args[0], not answer, True
-            self.sides.reverse()
-        around = self.recorder.paths
-        if isinstance(predicate, Node) and around is not None:
-            for side, held in zip(self.sides, (True, False), strict=True):
-                side.paths.assume(around, predicate, held)
-        self.sides[answer].is_untaken = True
-        ends = [self.pieces.ends(side) for side in self.sides]
-        unused = set(names) - set(live)
-        going_on = [end for side in ends for end in side if not end.raised]
-        places = self._places(going_on, unused)
-        numbers = [] if places else self._numbers(ends)
-        if numbers:
-            return chosen(self.recorder, predicate, (numbers[0], numbers[1]), answer)
-        self._gives_constant = _is_settled([end.value for end in going_on], self.recorder.leaf_kinds)
-        missing = (None,) * len(self._given(going_on[0], places))
-        for side, found in zip(self.sides, ends, strict=True):
-            for end in found:
-                side.paths.write_end(end.levels, missing if end.raised else self._given(end, places))
-            side.paths.missing = missing
-            side.paths.finish()
-        node = self._node(predicate)
-        with self.pieces.support.plainly():
-            result = self.sides[not answer].function()
-        for side in self.sides:  # what nobody reads any more is no value of the graph
-            for name, cell in cells_of(side.function).items():
-                if name in unused:
-                    Place(name, cell, None).put(MISSING)
-        return self._left(node, result, places)
-
-    def _numbers(self, ends: list[list[End]]) -> list[Any]:
-        """The plain numbers of one kind that the two sides give, if that is all that they do."""
-        sides = zip((True, False), ends, strict=True)
-        values = [self._held(side[0].value, held) for held, side in sides if len(side) == 1 and not side[0].raised]
-        kinds = {type(value) for value in values}
-        is_plain = len(values) == 2 and len(kinds) == 1 and kinds <= {bool, int, float}
-        empty = all(node.op == "placeholder" for side in self.sides for node in side.body.graph.nodes)
-        return values if is_plain and empty else []
-
-    def _held(self, value: Any, held: bool) -> Any:
-        """What a side gives that runs where the question has this answer: that, if it gives what was asked."""
-        is_asked = value is self.test and type(self.recorder.concrete(value)) is bool
-        return (held is not self.is_turned) if is_asked else value
-
-    def _places(self, ends: list[End], unused: set[str]) -> list[Place]:
-        """The places that the two sides leave different things in, after a check that these fit together."""
-        names = {id(cell): name for side in self.sides for name, cell in cells_of(side.function).items()}
-        found = {key: place for end in ends for key, place in end.places.items()}
-        found = {key: place for key, place in found.items() if names.get(id(place.holder)) not in unused}
-        for place in found.values():
-            place.name = names.get(id(place.holder), place.name)
-        self.pieces.check_fit(self.site, [end.value for end in ends])
-        self.pieces.check_containers(self.sides[0], None, [end.value for end in ends])
-        kept = []
-        for key, place in found.items():
-            values = [end.values.get(key, place.get()) for end in ends]
-            self.pieces.check_fit(self.site, values)
-            self.pieces.check_containers(self.sides[0], place.get(), values)
-            if not _is_settled(values, self.recorder.leaf_kinds):
-                kept.append(place)
-        for end in ends:
-            self.pieces.check_alone(self.site, [end.value, *(end.values.get(place.identity) for place in kept)])
-        return in_order(kept)
-
-    def _given(self, end: End, places: list[Place]) -> tuple[Any, ...]:
-        """What one way gives: its value, then what it left in each place, or what was there before."""
-        left = (end.left.get(place.identity) for place in places)
-        befores = (self.pieces.arguments(place.get()) for place in places)
-        parts = (before if now is None else now for now, before in zip(left, befores, strict=True))
-        return (*(() if self._gives_constant else end.arguments), *itertools.chain(*parts))
-
-    def _node(self, predicate: Any) -> Node:
-        bodies = [side.body for side in self.sides]
-        outer = list(dict.fromkeys(node for body in bodies for node in body.free))
-        for body in bodies:
-            arrange(body, outer)
-        graphs = [body.graph for body in bodies]
-        return self.recorder.create(cond, (predicate, *graphs, tuple(outer)))  # type: ignore[no-any-return]
-
-    def _left(self, node: Node, result: Any, places: list[Place]) -> Any:
-        """Let the program see what came out of the node."""
-        tie = Tying(self.pieces, node)
-        if not self._gives_constant:
-            result = with_leaves(self.recorder, result, tie.named(None))
-        for place in places:
-            place.put(with_leaves(self.recorder, place.get(), tie.named(place.name)))
-        return result
-
-
-class Tying:
-    """Ties leaves to the values that a node gives, one after the other."""
-
-    def __init__(self, pieces: PieceRecorder, node: Node) -> None:
-        self._pieces = pieces
-        self._node = node
-        self._places = itertools.count()
-
-    def named(self, name: str | None) -> Callable[[Any], Any]:
-        """A function that does so, under the name of a variable."""
-        return lambda leaf: self._pieces.tied(leaf, self.next(name))
-
-    def next(self, name: str | None) -> Pending:
-        """The place of the next value."""
-        return Pending(operator.getitem, (self._node, next(self._places)), name)
-
-
-def _is_settled(values: list[Any], kinds: frozenset[type]) -> bool:
-    """Whether a place holds the same plain value, whichever way was taken; a zero has a sign."""
-    first = values[0]
-    plain = not issubclass(type(first), Scalar) and type(first) in {bool, int, float, *kinds}
-    return plain and all(type(value) is type(first) and repr(value) == repr(first) for value in values)

@@ -1,8 +1,8 @@
-"""One capture of a program: it is run once for each way that it can go, until all is known.
+"""One capture: the program is run once for each path, and restarted until all is known.
 
-A run that finds out something that must be known from the start (state that it changes, a function to rewrite, a piece
-that cannot be recorded, an island) is undone, and the capture started over. A program that does something else when it
-is run again is captured with guards on what it branches on.
+A run that finds out what must be known from the start (state that it changes, a function to rewrite, a piece that
+cannot be recorded, an opaque call) is undone, and the capture restarts. A program that does something else when run
+again is captured with guards on what it branches on.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def capture_until_known(
     )
 
 
-def explore_ways(
+def explore_paths(
     new_run: Callable[[Paths | None, Any, tuple[bool, ...]], Any],
     findings: Findings,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Captured:
-    """Run a program once for each way that it can go."""
+    """Run a program once for each of its paths."""
     paths = Paths() if findings.control_flow == "capture" else None
     first = new_run(paths, None, ())
     if paths is not None:
@@ -62,15 +62,15 @@ def explore_ways(
         findings.looks_into_libraries = False
         raise Restart
     runs = [first]
-    for answers in () if paths is None else paths.ways():
+    for answers in () if paths is None else paths.untried():
         run = new_run(paths, first, answers)
         try:
             _run_apart(run, args, kwargs)
-        except Exception as error:  # a way that cannot be recorded is guarded against
+        except Exception as error:  # a path that cannot be recorded is guarded against
             paths.give_up(error)  # type: ignore[union-attr]
             continue
         runs.append(run)
-    if paths is not None and paths.lacks_way_of_tracer:
+    if paths is not None and paths.lacks_path_of_tracer:
         findings.tracers = LibraryTracers.LEFT
         raise Restart
     try:

@@ -1,9 +1,8 @@
-"""Which lists of a function stay in sight: they are only walked, counted, joined by torch, or taken apart by it.
+"""Escape analysis of lists: which lists of a function are only iterated, counted, joined or split by torch.
 
-In comes a function's definition; out come the expressions and variables of which that is sure, because the source says
-so. Such a list may be of any length in the graph, and nobody can tell the object that stands for it from a list: it
-never leaves the function and those of the same file that it is handed to, and no question about its type or its length
-in the example is asked.
+In comes a function's definition; out come the expressions and variables whose lists never leave the function, or those
+of the same file that it calls, because the source says so. No question about their type or length is asked, so such a
+list may have any length in the graph, with a proxy in its place.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _LATER = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 """What may read the variable of a comprehension after its round, or sets one of the function's."""
 
 
-class Functions:
+class FileFunctions:
     """The functions and methods that a file defines, each name once or in several classes."""
 
     def __init__(self, tree: ast.Module | None) -> None:
@@ -36,8 +35,8 @@ class Functions:
                     self._functions.setdefault((one.name, is_class), []).append(one)
 
     def keep(self, call: ast.Call, argument: ast.AST) -> bool:
-        """Whether a list that is an argument of a call stays in sight in the function that is called, whichever of
-        that name it is."""
+        """Whether a list that is an argument of a call does not escape from the called function, whichever of that
+        name it is."""
         function = call.func
         is_method = isinstance(function, ast.Attribute)
         if isinstance(function, ast.Attribute):
@@ -53,7 +52,7 @@ class Functions:
             return False
         if key not in self._keeping:
             self._keeping[key] = True  # of a function that calls itself
-            self._keeping[key] = Sight(definition.body, self).keeps_parameter(parameter)
+            self._keeping[key] = ListEscape(definition.body, self).keeps_parameter(parameter)
         return self._keeping[key]
 
 
@@ -68,11 +67,11 @@ def _parameter(definition: ast.FunctionDef, call: ast.Call, argument: ast.AST, i
     return parameters[place] if place < len(parameters) else ""
 
 
-class Sight:
-    """The lists of one function that stay in sight; ``functions`` are those of its file."""
+class ListEscape:
+    """The lists of one function that do not escape; ``functions`` are those of its file."""
 
-    def __init__(self, body: list[Any], functions: Functions | None = None) -> None:
-        self._functions = functions or Functions(None)
+    def __init__(self, body: list[Any], functions: FileFunctions | None = None) -> None:
+        self._functions = functions or FileFunctions(None)
         self._parents: dict[ast.AST, ast.AST] = {}
         self._names: dict[str, list[ast.Name]] = {}
         self._lost: set[str] = set()
@@ -84,7 +83,7 @@ class Sight:
 
     @functools.cached_property
     def names(self) -> dict[ast.For, set[str]]:
-        """For each loop the variables whose lists stay in sight from there on."""
+        """For each loop the variables whose lists do not escape from there on."""
         kept = {loop: {name for name in self._names if self._is_kept(name, loop, frozenset())} for loop in self._loops}
         return kept
 
@@ -124,7 +123,7 @@ class Sight:
 
     @functools.cached_property
     def repeats(self) -> set[ast.AST]:
-        """Lists that are repeated, ``[1] * n``, and stay in sight."""
+        """Lists that are repeated, ``[1] * n``, and do not escape."""
         return {node for node in self._parents if _is_repeat(node) and (self._keeps(node) or self._is_walk(node))}
 
     @functools.cached_property
@@ -142,7 +141,7 @@ class Sight:
         return [node for node in [*self._body, *self._parents] if isinstance(node, ast.For)]
 
     def keeps_parameter(self, name: str) -> bool:
-        """Whether a list that is given to the function as this parameter stays in sight."""
+        """Whether a list that is given to the function as this parameter does not escape."""
         asked = frozenset({(name, None)})
         uses = [node for node in self._names.get(name, []) if not self._is_set_before(node)]
         return name not in self._lost and all(self._is_harmless(node, asked) for node in uses)
@@ -153,7 +152,7 @@ class Sight:
         return any(isinstance(one, ast.Assign) and _is_set(node.id, one) for one in before)
 
     def _look(self, node: ast.AST, place: int) -> None:
-        """Note what stands in what, and in which statement; what functions inside read is out of sight."""
+        """Note the parent and the statement of each node; what inner functions read escapes."""
         self._statements[node] = place
         if isinstance(node, _OWN_SCOPES):
             self._lost |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
@@ -167,7 +166,7 @@ class Sight:
             self._look(part, place)
 
     def _is_kept(self, name: str, since: Any, asked: frozenset[Any]) -> bool:
-        """Whether all that a variable may hold since then stays in sight."""
+        """Whether all that a variable may hold since then does not escape."""
         if name in self._lost:
             return False
         if (name, since) in asked:
@@ -270,7 +269,7 @@ class Sight:
         return any(isinstance(one, ast.Subscript) or getattr(one, "attr", "") == "extend" for one in parents)
 
     def _keeps(self, node: ast.AST, asked: frozenset[Any] = frozenset()) -> bool:
-        """Whether the list that an expression gives stays in sight where it stands."""
+        """Whether the list that an expression gives does not escape."""
         parent = self._parents.get(node)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return node is parent.iter
@@ -295,7 +294,7 @@ class Sight:
         return isinstance(parent, ast.Expr)
 
     def _is_given(self, call: Any, argument: ast.AST, asked: frozenset[Any]) -> bool:
-        """Whether a list that is an argument of a call stays in sight."""
+        """Whether a list that is an argument of a call does not escape."""
         if not isinstance(call, ast.Call) or argument is call.func:
             return False
         if not isinstance(argument, ast.Starred) and self._functions.keep(call, argument):
@@ -410,9 +409,15 @@ def _sets_variables(target: ast.expr) -> bool:
     return isinstance(target, ast.Name)
 
 
-def opening_lines(body: list[Any], sight: Sight) -> Iterator[int]:
+def opening_lines(body: list[Any], escape: ListEscape) -> Iterator[int]:
     """The lines on which a loop begins that may be of any length, or a list is made that may be."""
-    nodes = [*sight.lists, *sight.parted, *sight.comprehensions, *sight.repeats, *(node.iter for node in _loops(body))]
+    nodes = [
+        *escape.lists,
+        *escape.parted,
+        *escape.comprehensions,
+        *escape.repeats,
+        *(node.iter for node in _loops(body)),
+    ]
     for node in nodes:
         yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
 

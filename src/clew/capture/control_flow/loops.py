@@ -1,8 +1,8 @@
-"""Loops whose number of rounds depends on data, or on sizes: the rounds become the body of one node.
+"""Loops whose number of rounds depends on data or on sizes: the rounds become the body of one node.
 
-What the loop changes is carried: its variables, and all other places that a round was seen to change. A variable that
-is set in each round before it is read is the round's own. ``break`` and ``return`` end the loop with a flag. A variable
-of a ``for`` that is None, or a number, until some round sets an array is carried as whatever it is: each round asks.
+What a round changes is carried: variables, and all other locations that a round was seen to change. A variable that
+each round sets before it reads it is the round's own. ``break`` and ``return`` end the loop with a flag. A variable of
+a ``for`` that is None or a number until some round sets an array is carried as an optional: each round asks.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from clew.capture.control_flow.body_recorder import (
     Abandon,
+    ConstructSite,
     End,
     Piece,
     PieceRecorder,
-    Site,
     is_leaf,
     leaves_of,
     with_leaves,
@@ -28,9 +28,9 @@ from clew.capture.control_flow.operand_order import arrange
 from clew.capture.control_flow.paths import Paths
 from clew.capture.control_flow.runtime import RUNTIME, Outcome, Returned
 from clew.capture.guards.notes import MISSING, require
-from clew.capture.recording.list_proxies import Collected, History
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy
 from clew.capture.recording.recorder import Scalar
-from clew.capture.state.snapshot import Place, Snapshot, cells_of, in_order, order_of
+from clew.capture.state.snapshot import Location, Snapshot, cells_of, in_order, order_of
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import Branch, control_of, for_loop, inputs_of, while_loop
 from clew.ir.effects import pure
@@ -72,7 +72,7 @@ class Iteration:
 class Optional:
     """A variable that is a constant until some round sets an array; ``example`` is such an array."""
 
-    def __init__(self, place: Place, constant: Any, example: Any) -> None:
+    def __init__(self, place: Location, constant: Any, example: Any) -> None:
         self.place = place
         self.constant = constant
         self.example = example
@@ -112,16 +112,16 @@ class Loop:
     def __init__(
         self,
         pieces: PieceRecorder,
-        site: Site,
+        site: ConstructSite,
         test: Callable[[], Any] | None,
         body: Callable[..., Any],
         names: Sets,
         items: Iteration | None = None,
-        sight: tuple[str, ...] = (),
+        local_lists: tuple[str, ...] = (),
         must_see: bool = False,
         chains: tuple[str, ...] = (),
     ) -> None:
-        self.sight = sight
+        self.local_lists = local_lists
         """The variables whose lists nobody but the function sees; with ``must_see`` no others may be filled."""
         self.must_see = must_see
         self.pieces = pieces
@@ -132,14 +132,14 @@ class Loop:
         self.items = items
         self.live, self.again, ending = map(frozenset, names[1:])
         cells = cells_of(body) | ({} if test is None else cells_of(test))
-        self.places = [Place(name, cells[name], None) for name in names[0] if name in cells]
+        self.places = [Location(name, cells[name], None) for name in names[0] if name in cells]
         self.ending = {place.identity for place in self.places if place.name in ending}
         self.own = {place.identity for place in self.places if place.name not in self.again}
         self.item_name = _target_of(body) if items is not None else ""
-        self.carried: list[Place] = []
-        self.lists: list[Place] = []
+        self.carried: list[Location] = []
+        self.lists: list[Location] = []
         """Variables that hold lists to which the loop only appends."""
-        self.chains = [Place(name, cells[name], None) for name in chains if name in cells and name not in names[0]]
+        self.chains = [Location(name, cells[name], None) for name in chains if name in cells and name not in names[0]]
         """Variables that hold lists of numbers, which are carried whole."""
         self.optional: list[Optional] = []
         """Variables that are a constant until a round makes an array of them."""
@@ -147,7 +147,7 @@ class Loop:
         self.kinds: dict[Any, list[Any]] = {}
         self.inputs: dict[int, list[Node]] = {}
         self.raising: dict[int, list[End]] = {}
-        """The ways of each piece that end with an error."""
+        """The paths of each piece that end with an error."""
 
     def record(self, wants_broke: bool, may_peel: bool, snapshot: Snapshot) -> Outcome:
         """Make the node, and run the loop plainly."""
@@ -218,7 +218,7 @@ class Loop:
                 place.put(with_leaves(self.recorder, before, entering(place.name)))
             for place in self.chains:
                 inputs.append(paths.graph.create_node("placeholder", place.name))
-                place.put(Collected(list(place.get()), inputs[-1], self.recorder, True))
+                place.put(ListProxy(list(place.get()), inputs[-1], self.recorder, True))
             for one in self.optional:
                 one.input = paths.graph.create_node("placeholder", one.place.name)
                 inputs.append(one.input)
@@ -226,7 +226,7 @@ class Loop:
                 if place not in self.carried:
                     place.put(MISSING)
             for place in self.lists:
-                place.put(History(self.before_lists[place.identity], list(self.before_lists[place.identity])))
+                place.put(StateListProxy(self.before_lists[place.identity], list(self.before_lists[place.identity])))
             self.inputs[id(paths)] = inputs
             return (self._item(paths),) if is_round and self.items is not None else ()
 
@@ -254,7 +254,7 @@ class Loop:
         return asking if self.optional else function
 
     def _become_arrays(self, ends: list[End]) -> bool:
-        """Whether a round sets some variable to an array only on some ways, which was not known: on the others it stays
+        """Whether a round sets a variable to an array only on some paths, which was not known: on the others it stays
         None, or the number that it was."""
         going_on = [end for end in ends if not isinstance(end.value, Returned)]
         for place in self.carried if self.items is not None and self.test is None else ():
@@ -272,9 +272,9 @@ class Loop:
         known = {place.identity for place in self.lists}
         grown = {id(place.holder): place.holder for end in ends for place in end.places.values() if _has_grown(place)}
         for name, cell in cells_of(self.body).items():
-            place = Place(name, cell, None)
+            place = Location(name, cell, None)
             if id(place.get()) in grown and place.identity not in known and self.snapshot.is_held_once(place.get()):
-                if self.must_see and name not in self.sight:
+                if self.must_see and name not in self.local_lists:
                     raise Abandon(self.site, f"the length of {name} may be asked for after the loop")
                 self.lists.append(place)
                 self.places = [one for one in self.places if one.identity != place.identity]
@@ -285,7 +285,7 @@ class Loop:
         given: list[Any] = []
         for place in self.lists:
             now, before = end.values[place.identity], self.before_lists[place.identity]
-            added = list.__len__(now) - len(before) if type(now) is History and not now.seen else -1
+            added = list.__len__(now) - len(before) if type(now) is StateListProxy and not now.seen else -1
             items = list(list.__iter__(now))[len(before) :] if added > 0 else []
             is_regular = added == self.counts.setdefault(place.identity, added) and added > 0
             if not is_regular or not all(map(self._is_item, items)):
@@ -305,7 +305,7 @@ class Loop:
             return all(is_leaf(self.recorder, part) for part in value)
         return is_leaf(self.recorder, value)
 
-    def _further(self, ends: list[End]) -> list[Place]:
+    def _further(self, ends: list[End]) -> list[Location]:
         """Places that some round changes and that were not known to be changed."""
         known = {place.identity for place in [*self.places, *self.chains, *self.lists, *self._optional_places]}
         found = {key: place for end in ends for key, place in end.places.items() if key not in known}
@@ -314,7 +314,7 @@ class Loop:
         return list(found.values())
 
     @property
-    def _optional_places(self) -> list[Place]:
+    def _optional_places(self) -> list[Location]:
         return [one.place for one in self.optional]
 
     def _changes(self, end: End, piece: Piece) -> bool:
@@ -377,7 +377,7 @@ class Loop:
             self.items.example = example
         return True
 
-    def _leaves(self, end: End, place: Place) -> bool:
+    def _leaves(self, end: End, place: Location) -> bool:
         """Whether it matters what a way leaves in a place: not in a variable that ends with the function."""
         return not isinstance(end.value, Returned) or place.identity not in self.ending
 
@@ -452,7 +452,7 @@ class Loop:
     def _chained(self, end: End) -> list[Any]:
         """The lists that one way has made longer, as arguments."""
         chains = [end.values[place.identity] for place in self.chains]
-        if not all(type(one) is Collected and one.is_whole for one in chains):
+        if not all(type(one) is ListProxy and one.is_whole for one in chains):
             raise Abandon(self.site, "a list is looked at as a whole in a round")
         return [self.recorder.argument(one) for one in chains]
 
@@ -525,7 +525,7 @@ class Loop:
         for place in self.chains:
             if not _is_chain(place.get()):
                 raise Abandon(self.site, f"{place.name} holds numbers of different types")
-            place.put(Collected(place.get(), tie.next(place.name), self.recorder, True))
+            place.put(ListProxy(place.get(), tie.next(place.name), self.recorder, True))
         for one in self.optional:
             is_constant = not self.pieces.support.is_array(one.place.get())
             one.put(self.pieces, self.recorder.resolve(tie.next(one.place.name)), is_constant)
@@ -550,7 +550,7 @@ class Loop:
             whole = found[0] if count == 1 else recorder.create(interleaved, tuple(found))
             if before:
                 whole = recorder.create(operator.add, (recorder.argument(before), whole))
-            place.put(Collected(now, whole, recorder, place.name in self.sight))
+            place.put(ListProxy(now, whole, recorder, place.name in self.local_lists))
 
 
 @pure
@@ -579,7 +579,7 @@ def _is_chain(value: Any) -> bool:
     return len(kinds) == 1 and kinds <= {int, float}
 
 
-def _has_grown(place: Place) -> bool:
+def _has_grown(place: Location) -> bool:
     """Whether a place is an item of a list that was not there before."""
     return type(place.holder) is list and place.get() is MISSING
 

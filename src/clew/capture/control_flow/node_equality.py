@@ -1,7 +1,7 @@
-"""Whether two arguments of nodes, of two runs of one program, are the same, and keys by which values are told apart.
+"""Whether arguments of nodes from two runs of one program are equal, and which nodes only ask.
 
-Nodes are the same if they are one; graphs if they differ in names alone; all else by kind and value, where nan is nan
-and a zero has a sign. Objects that do not say when they are equal count as the same: each run makes its own.
+Nodes are equal if they are one; graphs if they differ in names alone; all else by class and value, where nan is nan
+and a zero has a sign. Objects without equality of their own count as equal: each run makes its own.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def _has_hash(value: Any) -> bool:
         return False
     return True
 
+
+# ---- nodes that only ask, and nodes that may write -------------------------------------------------------------------
 
 _FACTS = ("dtype", "device")
 _CALCULATING = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,

@@ -1,8 +1,8 @@
-"""The order of what branches and loops are given, and of what branches give back: that of the graph around.
+"""A canonical order for operands of branches and loops, and for results of branches: that of the graph around.
 
-In comes a complete graph. Operands get the order in which the values stand, and the parameters of the bodies follow;
-results of a branch get the order in which they are first taken. Always holds: neither depends on which body happened to
-use a value first, or on the name of a variable, so the code of a graph, captured again, gives the same.
+In comes a complete graph, changed in place. Operands get the order in which their values stand, and the parameters of
+bodies follow; results get the order of first use. Always holds: neither depends on which body used a value first or on
+the name of a variable, so the generated code, captured again, gives the same graph.
 """
 
 from __future__ import annotations

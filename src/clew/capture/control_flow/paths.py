@@ -1,8 +1,9 @@
-"""What a question is about: whether it hangs on what the program is given, and whether it was asked before.
+"""The paths of a program: where it asks for the truth of its data, both answers are recorded.
 
-In comes the node whose truth is asked for, and the bodies that are open: a parameter of a body stands for a node around
-it. An expression is a key: equal keys, equal values, as long as nothing was written between. What is not known to only
-compute has a key of its own.
+The program runs once for each path. A run that is told to answer its last question the other way repeats what was
+recorded up to there: the same nodes come back, and a program that does something else then is found out (``Diverged``).
+What follows a question goes into a body for each answer, and these bodies become the sides of a branch; so a branch may
+return early, change state or raise. ``Provenance`` tells what a question is about, and whether it was asked before.
 """
 
 from __future__ import annotations
@@ -37,71 +38,16 @@ from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.source import user_frame, user_source
-
-_DEPTH = 12
-_SHAPES = frozenset({"shape", "ndim", "dtype", "device"})
-_SIZES = frozenset({"size", "dim", "numel", "nelement"})
-
-
-class Asked:
-    """A look at nodes from inside of the bodies that are open; ``root`` has the modules that nodes call."""
-
-    def __init__(self, bodies: Bodies, root: Any) -> None:
-        self._outer = {parameter: node for body in bodies.open for node, parameter in body.free.items()}
-        self._root = root
-
-    def _home(self, node: Node) -> Node:
-        """The node that a parameter stands for."""
-        while node in self._outer:
-            node = self._outer[node]
-        return node
-
-    def depends_on_data(self, node: Node) -> bool:
-        """Whether a value comes from what arrays hold, or is drawn, and not from sizes alone."""
-        waiting, seen = [node], set()
-        while waiting:
-            found = self._home(waiting.pop())
-            if found in seen or _is_size(found):
-                continue
-            seen.add(found)
-            if found.op in ("placeholder", "get_attr") or effect_of(found, self._root) is not Effect.NONE:
-                return True
-            waiting += found.all_input_nodes
-        return False
-
-    def expression(self, node: Node, depth: int = 0) -> Any:
-        """What a node computes, of nodes that both sides of a comparison share."""
-        node = self._home(node)
-        is_call = node.op in ("call_function", "call_method") and not bodies_of(node)
-        if not is_call or depth > _DEPTH or effect_of(node, self._root) is not Effect.NONE:
-            return id(node) if node.op != "get_attr" else (node.op, node.target)
-        args = [self._argument(leaf, depth) for leaf in leaves((node.args, node.kwargs))]
-        return node.op, node.target, len(node.args), tuple(node.kwargs), *args
-
-    def _argument(self, value: Any, depth: int) -> Any:
-        return self.expression(value, depth + 1) if isinstance(value, Node) else identity(value)
-
-    def writes(self, nodes: Iterable[Node]) -> bool:
-        """Whether one of the nodes may change a value that is there already."""
-        return any(may_write(node, self._root) for node in nodes)
-
-
-def _is_size(node: Node) -> bool:
-    """Whether a node reads what is known of an array without what it holds."""
-    if node.op == "call_function" and node.target is getattr:
-        return node.args[1] in _SHAPES
-    return node.op == "call_method" and node.target in _SIZES
-
+from clew.ir.source import is_installed, user_frame, user_source
 
 _MOST_QUESTIONS = 40
 _MOST_AT_ONE_PLACE = 8
 _MOST_TOO_LONG = 6
-"""So many ways, one after the other, that ask for too much: the program sorts by value, say, and the rest do too."""
+"""So many paths, one after the other, that ask for too much: the program sorts by value, say, and the rest do too."""
 _MOST_MODES = 3
-"""So many questions about modes are recorded as ways of the whole program, if it is small: each may double it."""
+"""So many questions about modes are recorded as paths of the whole program, if it is small: each may double it."""
 _MOST_NODES_IN_LIBRARIES = 100
-"""In a program that is longer, a question of code that is not the user's is guarded: each way is a run of all of it."""
+"""In a longer program, a question of code that is not the user's is guarded: each path is a run of all of it."""
 
 _MOST_IN_LIBRARIES = 3
 """In a program of more nodes than that, libraries may ask so often: each question may double the runs."""
@@ -183,7 +129,7 @@ class Way:
 
 
 class Paths:
-    """All ways of one program, or of a piece of it, as far as they have been recorded.
+    """All paths of one program, or of a piece of it, as far as they have been recorded.
 
     A piece is recorded into the body of its own, inside those that are open.
     """
@@ -296,18 +242,18 @@ class Paths:
         return self._enter(segment.question, node, answer)
 
     def knows(self, node: Node) -> bool:
-        """Whether the way that this run goes tells the answer to a question."""
+        """Whether the path of this run tells the answer to a question."""
         return self._known_answer(node) is not None
 
     def _known_answer(self, node: Node) -> bool | None:
-        """The answer to a question that the way of this run tells, or tells of its opposite."""
+        """The answer to a question that the path of this run tells, or tells of its opposite."""
         if node.target is operator.not_ and node not in self.way.known:
             known = self.way.known.get(node.args[0])  # type: ignore[call-overload]
             return None if known is None else not known
         return self.way.known.get(node)
 
     def is_told(self, node: Node, answer: Any) -> bool:
-        """Whether the way that this run goes has this answer to a question."""
+        """Whether the path of this run has this answer to a question."""
         return type(answer) is bool and self.way.known.get(node) is answer
 
     def _implied(self, node: Node) -> bool | None:
@@ -331,21 +277,21 @@ class Paths:
         self.way.known[node] = chosen
         side = question.sides.get(chosen)
         if side is None:
-            body = OpenBody(self._new_graph(), is_branch=True, is_way=self.body is None and question.aligns)
+            body = OpenBody(self._new_graph(), is_branch=True, is_path=self.body is None and question.aligns)
             side = question.sides[chosen] = Segment(body)
         assert side.body is not None
         self.bodies.enter(side.body)
         self.way.segment, self.way.cursor, self.way.latest = side, 0, (question, chosen)
         self.way.trail.append(side)
         if question.aligns:
-            expression = Asked(self.bodies, self.root).expression(node)
+            expression = Provenance(self.bodies, self.root).expression(node)
             since = None if question.is_of_tracers else len(self.way.trail) - 1
             self.way.told.append((expression, chosen, since))
         return chosen
 
     def _told_before(self, node: Node) -> bool | None:
         """The answer to a question of a library that has asked the same before, if nothing was written since."""
-        asked = Asked(self.bodies, self.root)
+        asked = Provenance(self.bodies, self.root)
         expression = asked.expression(node)
         for known, answer, place in self.way.told:
             if known == expression and place is None:  # no write changes who traces the program
@@ -369,7 +315,7 @@ class Paths:
         frame = user_frame(3)
         place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         self.way.place, self.way.is_to_align = place, False
-        is_own = frame is None or "-packages" not in frame.f_code.co_filename
+        is_own = frame is None or not is_installed(frame.f_code)
         is_small = self.looks_into_libraries and self.way.count <= _MOST_NODES_IN_LIBRARIES
         is_small = is_small and node not in self.sizes_asked
         if not is_own and not is_small and not self._can_be_aligned(node):
@@ -390,15 +336,15 @@ class Paths:
         """Whether both answers to a question of a library in a large program are tried."""
         count = sum(since is not None for _, _, since in self.way.told)
         can_be = self.body is None and self.way.place not in self.guarded and count < _MOST_ALIGNED
-        return can_be and (node in self.sizes_asked or Asked(self.bodies, self.root).depends_on_data(node))
+        return can_be and (node in self.sizes_asked or Provenance(self.bodies, self.root).depends_on_data(node))
 
     @property
     def is_too_much(self) -> bool:
-        """Whether libraries ask so often, in a run of so many nodes, that all ways of it would take too long."""
+        """Whether libraries ask so often, in a run of so many nodes, that all paths of it would take too long."""
         return self.way.in_libraries > _MOST_IN_LIBRARIES and self.way.count > _MOST_NODES_IN_LIBRARIES
 
     def end(self) -> None:
-        """The run has recorded its way to the end."""
+        """The run has recorded its path to the end."""
         self.way.segment.is_complete = self.way.segment.ends = True
         self._too_long = 0
 
@@ -408,28 +354,28 @@ class Paths:
         return len(self.way.given) >= len(self.answers)
 
     def give_up(self, error: BaseException) -> None:
-        """The way of this run cannot be recorded because of an error: it will be guarded against."""
+        """The path of this run cannot be recorded because of an error: it will be guarded against."""
         if not self.is_ahead:
             raise Diverged
         self._too_long = self._too_long + 1 if TOO_MUCH in str(error) else 0
         if self.way.latest is not None:
             question, answer = self.way.latest
-            question.refused[answer] = f"on the example this way could not be run: {said(error)}"
+            question.refused[answer] = f"on the example this way could not be run: {one_line(error)}"
         self.way.segment.is_complete, self.way.segment.ends = True, False
         self.way.segment.question = None
 
     # ---- all runs ------------------------------------------------------------------------------------------------
 
-    def ways(self) -> Iterator[tuple[bool, ...]]:
-        """The answers for one run after another, until all ways are known or there are too many."""
+    def untried(self) -> Iterator[tuple[bool, ...]]:
+        """The answers for one run after another, until all paths are known or there are too many."""
         while self.runs < (_MOST_RUNS_ALIGNED if self._aligns else MOST_PATHS) and self._too_long < _MOST_TOO_LONG:
-            answers = next(self.open_ways(), None)
+            answers = next(self.open_paths(), None)
             if answers is None:
                 return
             yield answers
 
-    def open_ways(self) -> Iterator[tuple[bool, ...]]:
-        """The answers that lead to a way that was not tried yet, the shortest first."""
+    def open_paths(self) -> Iterator[tuple[bool, ...]]:
+        """The answers that lead to a path that was not tried yet, the shortest first."""
         waiting: list[tuple[Segment, tuple[bool, ...]]] = [(self._first, ())]
         while waiting:
             following = []
@@ -444,8 +390,8 @@ class Paths:
             waiting = following
 
     @property
-    def lacks_way_of_tracer(self) -> bool:
-        """Whether a library asks for tracers, and a way that follows was not recorded."""
+    def lacks_path_of_tracer(self) -> bool:
+        """Whether a library asks for tracers, and a path that follows was not recorded."""
         asked = [question for question in questions(self._first) if question.is_of_tracers]
         return any(len(question.recorded()) < 2 for question in asked)
 
@@ -467,7 +413,7 @@ class Paths:
             waiting += [] if segment.question is None else segment.question.sides.values()
 
     def write_end(self, levels: list[OpenBody], result: Any) -> None:
-        """Let a way of a piece, which ended with these bodies open, give back this."""
+        """Let a path of a piece, which ended with these bodies open, give back this."""
         bodies, graph = self.bodies, levels[-1].graph
         before = list(bodies.open)
         bodies.open[:] = levels
@@ -512,7 +458,7 @@ class Paths:
         graph.output(write_branch(graph, segment, question, sides))
 
 
-def said(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """An error in one line."""
     text = (str(error).splitlines() or [""])[0]
     return text if isinstance(error, (CaptureError, Diverged)) else f"{type(error).__name__}: {text}"
@@ -540,9 +486,66 @@ def _is_item(value: Any) -> bool:
 
 
 def _refusing(question: Question, answer: bool, result: Any) -> OpenBody:
-    """A body for a way that was not recorded: it raises that the graph has assumed the other one."""
+    """A body for a path that was not recorded: it raises that the graph has assumed the other one."""
     body = OpenBody(Graph(), is_branch=True)
     guard = body.graph.call_function(require_way, question.assumed(not answer, answer))
     guard.source = question.source
     body.graph.output(result)
     return body
+
+
+# ---- what a question is about ----------------------------------------------------------------------------------------
+
+_DEPTH = 12
+_SHAPES = frozenset({"shape", "ndim", "dtype", "device"})
+_SIZES = frozenset({"size", "dim", "numel", "nelement"})
+
+
+class Provenance:
+    """A look at nodes from inside of the bodies that are open; ``root`` has the modules that nodes call."""
+
+    def __init__(self, bodies: Bodies, root: Any) -> None:
+        self._outer = {parameter: node for body in bodies.open for node, parameter in body.free.items()}
+        self._root = root
+
+    def _home(self, node: Node) -> Node:
+        """The node that a parameter stands for."""
+        while node in self._outer:
+            node = self._outer[node]
+        return node
+
+    def depends_on_data(self, node: Node) -> bool:
+        """Whether a value comes from what arrays hold, or is drawn, and not from sizes alone."""
+        waiting, seen = [node], set()
+        while waiting:
+            found = self._home(waiting.pop())
+            if found in seen or _is_size(found):
+                continue
+            seen.add(found)
+            if found.op in ("placeholder", "get_attr") or effect_of(found, self._root) is not Effect.NONE:
+                return True
+            waiting += found.all_input_nodes
+        return False
+
+    def expression(self, node: Node, depth: int = 0) -> Any:
+        """What a node computes, of nodes that both sides of a comparison share."""
+        node = self._home(node)
+        is_call = node.op in ("call_function", "call_method") and not bodies_of(node)
+        if not is_call or depth > _DEPTH or effect_of(node, self._root) is not Effect.NONE:
+            return id(node) if node.op != "get_attr" else (node.op, node.target)
+        args = [self._argument(leaf, depth) for leaf in leaves((node.args, node.kwargs))]
+        return node.op, node.target, len(node.args), tuple(node.kwargs), *args
+
+    def _argument(self, value: Any, depth: int) -> Any:
+        return self.expression(value, depth + 1) if isinstance(value, Node) else identity(value)
+
+    def writes(self, nodes: Iterable[Node]) -> bool:
+        """Whether one of the nodes may change a value that is there already."""
+        return any(may_write(node, self._root) for node in nodes)
+
+
+def _is_size(node: Node) -> bool:
+    """Whether a node reads what is known of an array without what it holds."""
+    if node.op == "call_function" and node.target is getattr:
+        return node.args[1] in _SHAPES
+    return node.op == "call_method" and node.target in _SIZES

@@ -1,8 +1,8 @@
-"""Errors that a program raises by itself: ``raise`` and ``assert`` on data are done again by the graph.
+"""Errors that a program raises itself: the graph raises for ``raise`` and ``assert`` on data.
 
-An error that leaves the program is a call of ``raise_error`` in the graph, which code writes as ``raise``. Its text may
-be put together from values: it is then a ``Text``, which knows its node. Whether an error leaves the program is read
-off the stack: no function that is running there may be in a block that would catch it, or that does something then.
+An error that leaves the program is a call of ``raise_error``, written in code as ``raise``. Its text may be put
+together from values: then it is a ``Text``, which knows its node. Whether an error leaves the program is read off the
+stack: no running function may be in a block that would catch it or do something then.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _is_known(part: Any) -> bool:
 
 
 def is_raised(error: BaseException) -> bool:
-    """Whether a ``raise`` or ``assert`` has raised an error, and no operation that may have met a stand-in."""
+    """Whether a ``raise`` or ``assert`` has raised an error, and no operation that may have met a proxy."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

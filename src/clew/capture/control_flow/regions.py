@@ -1,4 +1,8 @@
-"""The loops and branches of one run: which of them become nodes, and which Python runs as they are."""
+"""The loops and branches of one run: which become nodes, and which Python runs as they are.
+
+The runtime hands over each construct of a rewritten function. One that asks for data or leaves sizes open is recorded
+as a node; one that could not be (``Progress`` knows from earlier runs) is run by Python, with guards or several paths.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from contextlib import nullcontext
 from types import FrameType, FunctionType
 from typing import Any
 
-from clew.capture.control_flow.body_recorder import Abandon, Piece, PieceRecorder, Site, Support
+from clew.capture.control_flow.body_recorder import Abandon, ConstructSite, Piece, PieceRecorder, Support
 from clew.capture.control_flow.branches import Branch, chosen, number_read_by
 from clew.capture.control_flow.loops import Iteration, Loop, Sets
 from clew.capture.control_flow.paths import Paths
@@ -18,11 +22,11 @@ from clew.capture.control_flow.rewrite import Rewrites
 from clew.capture.control_flow.runtime import Outcome
 from clew.capture.guards.notes import MISSING
 from clew.capture.recording.example_recorder import ExampleRecorder
-from clew.capture.recording.list_proxies import Collected, Parts, Walk
+from clew.capture.recording.list_proxies import IteratorProxy, ListProxy, TupleProxy
 from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Restart
 from clew.capture.state.reach_cache import names_stored
-from clew.capture.state.snapshot import Reached, Snapshot
+from clew.capture.state.snapshot import ReachableState, Snapshot
 from clew.ir.effects import pure
 from clew.ir.node import Node
 from clew.ir.source import user_frame
@@ -72,18 +76,18 @@ class Progress:
 
     def __init__(self) -> None:
         self.rewrites = Rewrites()
-        self.abandoned: dict[Site, str] = {}
+        self.abandoned: dict[ConstructSite, str] = {}
         """Pieces that cannot be recorded, and why."""
-        self.peeled: set[Site] = set()
+        self.peeled: set[ConstructSite] = set()
         """Loops whose first round is not one of the node's."""
-        self.repeated: set[Site] = set()
+        self.repeated: set[ConstructSite] = set()
         """Peeled loops that one run meets more than once."""
-        self.opened: set[Site] = set()
+        self.opened: set[ConstructSite] = set()
         """Loops of which the number of rounds is known, but that ask for data inside."""
 
-        self._lines: dict[Site, int] = {}
+        self._lines: dict[ConstructSite, int] = {}
 
-    def site(self, filename: str, function: int, number: int, line: int) -> Site:
+    def site(self, filename: str, function: int, number: int, line: int) -> ConstructSite:
         """The place of a loop or branch, which stands in this line."""
         found = (filename, function, number)
         self._lines[found] = line
@@ -109,7 +113,7 @@ _KEYWORDS = {(zip, "strict"): True, (enumerate, "start"): 0}
 class _Unrolled:
     """A block in which a loop is the innermost one that Python runs."""
 
-    def __init__(self, loops: list[Site], site: Site) -> None:
+    def __init__(self, loops: list[ConstructSite], site: ConstructSite) -> None:
         self.loops = loops
         self.site = site
 
@@ -135,11 +139,11 @@ class Regions:
         self.progress = progress
         self.rewrites = progress.rewrites
         self.variables = variables
-        self._unrolled: list[Site] = []
-        self._begun: set[Site] = set()
+        self._unrolled: list[ConstructSite] = []
+        self._begun: set[ConstructSite] = set()
         """Loops of which this run has asked whether there is a first round."""
         self.were_used = False
-        self._around: Reached | None = None
+        self._around: ReachableState | None = None
         """What the latest snapshot has read around the functions that are running."""
         self.raised: BaseException | None = None
         self.pieces = PieceRecorder(recorder, support)
@@ -199,7 +203,7 @@ class Regions:
         if self.raised is not None:
             raise self.raised
 
-    def _site(self, number: int) -> Site:
+    def _site(self, number: int) -> ConstructSite:
         frame = user_frame(3)
         if frame is None:
             return ("", 0, number)
@@ -214,7 +218,7 @@ class Regions:
             and not (recorder.bodies.is_in_function or recorder.identity.is_asked)
         )
 
-    def _snapshot(self, site: Site) -> Snapshot:
+    def _snapshot(self, site: ConstructSite) -> Snapshot:
         self.were_used = True
         snapshot = Snapshot(self._is_leaf, list(self.variables()), self._around)
         self._around = snapshot.around
@@ -390,7 +394,7 @@ class Regions:
         recorder.guard(recorder.create(keys_of, (node,)), keys_of(groups))
         lists = [recorder.create(operator.getitem, (node, index)) for index in range(len(groups))]
         return [
-            (key, Collected(items, recorder.create(operator.getitem, (one, 1)), recorder))
+            (key, ListProxy(items, recorder.create(operator.getitem, (one, 1)), recorder))
             for (key, items), one in zip(groups, lists, strict=True)
         ]
 
@@ -402,7 +406,9 @@ class Regions:
         """An iterator over an array or a list of any length, whose position is state that a piece may change."""
         if function is not iter or not self._is_on() or isinstance(values, Scalar) or not self._is_walked(values):
             return None
-        return Walk(self.recorder, values, self.support.rows(values) if self.support.is_array(values) else None)
+        return IteratorProxy(
+            self.recorder, values, self.support.rows(values) if self.support.is_array(values) else None
+        )
 
     def _arrays(self, args: Iterable[Any]) -> list[Any]:
         """The arrays among what is walked."""
@@ -414,7 +420,7 @@ class Regions:
             return self._opens(value)
         opens = self.recorder.options.dynamic or self.support.opens_loops
         is_number = issubclass(type(value), Scalar)
-        is_whole = isinstance(value, (Collected, Parts)) and value.is_whole
+        is_whole = isinstance(value, (ListProxy, TupleProxy)) and value.is_whole
         return isinstance(value, Iteration) or is_whole or (is_number and (opens or self.support.is_data(value)))
 
     def _opens(self, array: Any) -> bool:
@@ -424,7 +430,7 @@ class Regions:
     def _can_be_walked(self, value: Any) -> bool:
         """Whether a node can stand for what is walked."""
         is_number = issubclass(type(value), Scalar) or type(value) is int
-        is_whole = isinstance(value, (Collected, Parts)) and value.is_whole
+        is_whole = isinstance(value, (ListProxy, TupleProxy)) and value.is_whole
         is_walkable = isinstance(value, Iteration) or type(value) is range or self.support.is_array(value)
         return is_number or is_whole or is_walkable
 
@@ -441,7 +447,7 @@ class Regions:
         site = self._site(number)
         if not self._is_on() or site in self.progress.abandoned:
             return False
-        is_list = isinstance(iterable, (Collected, Parts)) and iterable.is_whole
+        is_list = isinstance(iterable, (ListProxy, TupleProxy)) and iterable.is_whole
         is_dynamic = self._opens(iterable) if self.support.is_array(iterable) else is_list
         opened = type(iterable) is range and site in self.progress.opened
         return isinstance(iterable, Iteration) or is_dynamic or opened
@@ -463,7 +469,7 @@ class Regions:
         node = self.recorder.create(range, (numbers.start, numbers.stop, numbers.step))
         return Iteration(node, list(numbers), example)
 
-    def _has_items(self, site: Site, node: Node) -> bool:
+    def _has_items(self, site: ConstructSite, node: Node) -> bool:
         """Whether there is a first round: a question, since what a loop without any leaves may be of another kind; in
         a loop that is met again and again, a guard."""
         if site in self._begun:
@@ -482,16 +488,16 @@ class Regions:
         body: Any,
         names: Sets,
         wants_broke: bool,
-        sight: tuple[str, ...],
+        local_lists: tuple[str, ...],
         chains: tuple[str, ...],
     ) -> Outcome:
-        """A ``for`` over what is open ended becomes one node; in sight are lists that may have any length."""
+        """A ``for`` over what is open ended becomes one node; local lists may have any length."""
         site = self._site(number)
         is_own_wish = not self.recorder.options.dynamic and not (isinstance(items, Iteration) and items.plainly is None)
         known = items if type(items) is range else None
         if known is not None:
             items = None if site in self.progress.peeled and len(known) else self._walk_of(known)
-        elif isinstance(items, (Collected, Parts)):
+        elif isinstance(items, (ListProxy, TupleProxy)):
             items = Iteration(self.recorder.argument(items), list(self.recorder.concrete(items)))
         elif self.support.is_array(items):
             items = Iteration(self.recorder.argument(items), self.support.rows(items), arrays=[items])
@@ -512,5 +518,5 @@ class Regions:
             if outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,))))):
                 return outcome
             items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)
-        loop = Loop(self.pieces, site, None, body, names, items, sight, is_own_wish, chains)
+        loop = Loop(self.pieces, site, None, body, names, items, local_lists, is_own_wish, chains)
         return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))

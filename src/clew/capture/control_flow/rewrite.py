@@ -1,8 +1,9 @@
-"""Whether a code object was made of a piece of source: a file may have changed on disk since it was loaded.
+"""Functions are rewritten: each loop, branch and condition becomes a call of the runtime.
 
-In come a code that was just compiled and one that is loaded. They are the same if they do the same steps with the same
-names and constants. Lines and file names do not matter, nor how a method is looked up before it is called: that depends
-on what the module imports.
+In comes a code object; out comes another that does the same, line by line, in which each body is an inner function and
+what it assigns is ``nonlocal``. ``break``, ``continue`` and ``return`` inside become what the body returns. A function
+without source, whose file has changed since, or that does what no inner function can, is left alone. ``Rewrites`` holds
+the functions of one capture that asked for data, for as long as it runs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from clew.capture.bytecode.call_sites import original_of
-from clew.capture.control_flow.list_escape import Functions, Sight, opening_lines
+from clew.capture.control_flow.list_escape import FileFunctions, ListEscape, opening_lines
 from clew.capture.control_flow.liveness import (
     LOOPS,
     Liveness,
@@ -36,41 +37,247 @@ from clew.capture.control_flow.liveness import (
 from clew.capture.control_flow.raising import escaped
 from clew.capture.control_flow.runtime import RUNTIME
 from clew.capture.patches import REWRITTEN, Patches
+from clew.ir.source import is_installed_file
 
-_NAMES = ("co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_kwonlyargcount")
-_SILENT = frozenset({"CACHE", "PUSH_NULL", "NOP", "EXTENDED_ARG", "PRECALL"})
-_ALIKE = {"LOAD_METHOD": "LOAD_ATTR", "LOAD_SUPER_METHOD": "LOAD_SUPER_ATTR"}
-_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
+_BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
+"""Functions that see which function they are called in."""
+_GENERATORS = 0x20 | 0x80 | 0x200  # flags of code objects that can be suspended
 
 
-def is_made_of(loaded: CodeType, compiled: CodeType) -> bool:
-    """Whether the loaded code does what the compiled one does."""
-    if any(getattr(loaded, name) != getattr(compiled, name) for name in _NAMES):
-        return False
-    return _same(loaded.co_consts, compiled.co_consts) and _steps(loaded) == _steps(compiled)
+def rewritten(code: CodeType, runtime: Any) -> CodeType | None:
+    """The code with its control flow handed to ``runtime``; None if that cannot be done, or there is none."""
+    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
+    if definition is None or not _BLIND.isdisjoint(code.co_names):
+        return None
+    writer = BodyWriter(definition, _functions(_tree(code.co_filename)))
+    body = writer.body_of(definition)
+    compiled = _compiled(definition, body, code) if writer.count else None
+    if compiled is None or compiled.co_freevars != code.co_freevars:
+        return None
+    return _with_runtime(compiled, runtime)
+
+
+def is_one_expression(code: CodeType) -> bool:
+    """Whether a function does nothing but return the value of an expression."""
+    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
+    body = getattr(definition, "body", [])
+    return isinstance(body, list) and len(body) == 1 and isinstance(body[0], ast.Return)
+
+
+@functools.lru_cache(maxsize=1024)
+def lines_of_loops(code: CodeType) -> frozenset[int]:
+    """The lines of a function on which a loop begins, or a list that may have any length."""
+    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
+    body = [] if definition is None else [definition.body] if isinstance(definition, ast.Lambda) else definition.body
+    body = copy_of(body)
+    return frozenset(opening_lines(body, ListEscape(body, _functions(_tree(code.co_filename)))))
+
+
+def replaced_inside(code: CodeType, changes: dict[CodeType, CodeType]) -> CodeType:
+    """The code with others in the place of those of functions that are made inside of it."""
+    if code in changes:
+        return changes[code]
+    constants = tuple([replaced_inside(one, changes) if isinstance(one, CodeType) else one for one in code.co_consts])
+    same = all(new is old for new, old in zip(constants, code.co_consts, strict=True))
+    return code if same else code.replace(co_consts=constants)
+
+
+def _with_runtime(code: CodeType, runtime: Any, around: str = "") -> CodeType:
+    """The code with the runtime in it; bodies bear the name of the function that they are a part of."""
+    name = around if code.co_name.startswith(OWN) else code.co_name
+    constants = [_with_runtime(part, runtime, name) if isinstance(part, CodeType) else part for part in code.co_consts]
+    constants = [runtime if isinstance(part, str) and part == _RUNTIME_NAME else part for part in constants]
+    return code.replace(co_consts=tuple(constants), co_name=name)
+
+
+# ---- finding and compiling -------------------------------------------------------------------------------------------
+
+
+def _tree(filename: str) -> ast.Module | None:
+    """The source of a file; None if it is no Python as a whole."""
+    return _parsed("".join(linecache.getlines(filename)))
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
+
+
+@functools.lru_cache(maxsize=64)
+def _functions(tree: ast.Module | None) -> FileFunctions:
+    """The functions that a source defines."""
+    return FileFunctions(tree)
+
+
+def _block(filename: str, line: int) -> ast.Module | None:
+    """The source of the one function that begins at a line: of a document, say, that holds pieces of Python."""
+    lines = linecache.getlines(filename)[line - 1 :]
+    try:
+        block = ast.parse(textwrap.dedent("".join(inspect.getblock(lines)))) if lines else None
+    except (SyntaxError, ValueError):
+        return None
+    return block and ast.increment_lineno(block, line - 1)
 
 
 @functools.lru_cache(maxsize=256)
-def _steps(code: CodeType) -> tuple[tuple[str, Any], ...]:
-    """The instructions by name, each with what it names or the place of its constant; jumps without their length."""
-    return tuple(
-        (_ALIKE.get(step.opname, step.opname), None if step.opcode in _JUMPS else _operand(step))
-        for step in dis.get_instructions(code)
-        if step.opname not in _SILENT
-    )
+def _definitions(tree: ast.Module | None) -> dict[tuple[int, str], list[Any]]:
+    """The functions in a source by first line and name."""
+    if tree is None:
+        return {}
+    found: dict[tuple[int, str], list[Any]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            found.setdefault((line, node.name), []).append(node)
+        elif isinstance(node, ast.Lambda):
+            found.setdefault((node.lineno, "<lambda>"), []).append(node)
+    return found
 
 
-def _operand(step: dis.Instruction) -> Any:
-    return step.argval if isinstance(step.argval, str) else step.arg
+def _definition_of(code: CodeType) -> Any:
+    """The definition in the source that a code was made of; None if there is none."""
+    linecache.checkcache(code.co_filename)
+    tree = _tree(code.co_filename)
+    if tree is None:
+        tree = _block(code.co_filename, code.co_firstlineno)
+    found = _definitions(tree).get((code.co_firstlineno, code.co_name), [])
+    fitting = [node for node in found if _is_source_of(node, code)]
+    return fitting[0] if fitting else None
 
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, CodeType) and isinstance(other, CodeType):
-        return one.co_name == other.co_name and is_made_of(one, other)
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return type(one) is type(other) and (one == other if isinstance(one, frozenset) else repr(one) == repr(other))
+def _is_source_of(definition: Any, code: CodeType) -> bool:
+    """Whether this is what the code was made of, and not what somebody has written to the file since."""
+    body = definition.body
+    if isinstance(definition, ast.Lambda):
+        body = [ast.copy_location(ast.Return(body), definition)]
+    compiled = _compiled(definition, body, code)
+    return compiled is not None and is_made_of(original_of(code), compiled)
 
+
+def _compiled(definition: Any, body: list[ast.stmt], code: CodeType) -> CodeType | None:
+    """The new body compiled in the same surroundings: with the same free variables, in a class of the same name."""
+    name = f"{OWN}lambda" if isinstance(definition, ast.Lambda) else definition.name
+    inner: ast.stmt = ast.FunctionDef(name, bare(definition.args), body, [], None)
+    ast.copy_location(inner, definition)
+    inner.lineno = code.co_firstlineno  # that of the first decorator: all lines are counted from there
+    path = code.co_qualname.split(".")
+    owner = path[-2] if len(path) > 1 and path[-2] != "<locals>" else ""
+    if owner:
+        inner = ast.ClassDef(owner, [], [], [inner], [])
+    free = [one for one in code.co_freevars if one != "__class__" or not owner]
+    assigned: list[ast.stmt] = [ast.Assign([ast.Name(one, ast.Store())], ast.Constant(None)) for one in free]
+    outer = ast.FunctionDef(f"{OWN}surroundings", bare(None), [*assigned, inner], [], None)
+    try:
+        module = ast.fix_missing_locations(ast.Module([outer], []))
+        compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    found = next(_codes_inside(compiled, name))
+    return found.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
+
+
+def _codes_inside(code: CodeType, name: str) -> Iterator[CodeType]:
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            if part.co_name == name:
+                yield part
+            yield from _codes_inside(part, name)
+
+
+# ---- the functions of one capture that are rewritten -----------------------------------------------------------------
+
+Key = tuple[str, int, str]
+_known: dict[CodeType, CodeType | None] = {}
+_MOST_KNOWN = 1024
+
+
+class Rewrites:
+    """Which functions are rewritten, by file, line and name."""
+
+    def __init__(self) -> None:
+        self.functions: list[FunctionType] = []
+        self._met: list[FunctionType] = []
+        self._wanted: set[Key] = set()
+        self._refused: set[Key] = set()
+        self._for_modes: set[tuple[str, int]] = set()
+
+    def is_wanted(self, code: CodeType, line: int = 0, is_for_modes: bool = False) -> bool:
+        """Whether a function that asks for data is to be rewritten from now on, which was not so before.
+
+        With a ``line``, only if a loop begins there.
+        """
+        key = _key(code)
+        if not is_for_modes and key[:2] in self._for_modes:
+            self._for_modes.remove(key[:2])
+            return True
+        if "clew_" in code.co_qualname or key in self._wanted or key in self._refused:
+            return False
+        homes = (found for function in self._known() for found in _codes(function.__code__))
+        original = next((found for found in homes if _key(found) == key), None)
+        if line and original is not None and line not in lines_of_loops(original):
+            return False
+        if original is None or _rewritten(original) is None:
+            self._refused.add(key)
+            return False
+        self._add(key, is_for_modes)
+        return True
+
+    def meet(self, function: FunctionType) -> None:
+        """Let a function be rewritten that nobody knew would be called, if it gives what one expression is."""
+        if function not in self._met and is_one_expression(function.__code__):
+            self._met.append(function)
+
+    def _known(self) -> list[FunctionType]:
+        return [*self.functions, *self._met]
+
+    def _add(self, key: Key, is_for_modes: bool) -> None:
+        self._wanted.add(key)
+        if is_for_modes and is_installed_file(key[0]):
+            self._for_modes.add(key[:2])
+
+    def is_for_modes(self, site: tuple[str, int, int]) -> bool:
+        """Whether a branch stands in a library's function that was rewritten only because it asks for modes."""
+        return site[:2] in self._for_modes
+
+    def want(self, codes: Iterable[CodeType]) -> None:
+        """Let functions be rewritten from the start that will ask for modes."""
+        for code in codes:
+            if _key(code) not in self._wanted and "clew_" not in code.co_qualname and _rewritten(code) is not None:
+                self._add(_key(code), is_for_modes=True)
+
+    def install(self, patches: Patches) -> None:
+        """Let the functions run what they were rewritten to."""
+        for function in self._known() if self._wanted else ():
+            codes = [code for code in _codes(function.__code__) if _key(code) in self._wanted]
+            changes = {code: new for code in codes if (new := _rewritten(code)) is not None}
+            if changes:
+                patches.on_function(function, replaced_inside(function.__code__, changes), layer=REWRITTEN)
+
+
+def _key(code: CodeType) -> Key:
+    return code.co_filename, code.co_firstlineno, code.co_qualname
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A code and those of the functions made inside of it."""
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _codes(part)
+
+
+def _rewritten(code: CodeType) -> CodeType | None:
+    if code not in _known:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[code] = rewritten(code, RUNTIME)
+    return _known[code]
+
+
+# ---- the new body of a function --------------------------------------------------------------------------------------
 
 _RUNTIME_NAME = "the runtime of clew's control flow"
 """A constant in the new code, for which the runtime itself is put."""
@@ -111,7 +318,7 @@ def _texts(names: set[str]) -> ast.Tuple:
 class BodyWriter(ast.NodeTransformer):
     """Writes the new body of one function."""
 
-    def __init__(self, definition: Any, functions: Functions) -> None:
+    def __init__(self, definition: Any, functions: FileFunctions) -> None:
         self.count = 0
         self.functions = functions
         self.inside = ""  # of which kind of body the statement at hand is a part: "", "loop" or "branch"
@@ -121,14 +328,14 @@ class BodyWriter(ast.NodeTransformer):
         self.shared: set[str] = set()
         self.rounds: list[ast.stmt] = []
         """The functions that the comprehensions of the body at hand call for each item."""
-        self.sight = Sight([])
+        self.escape = ListEscape([])
         self.says = False  # whether the expression at hand is a part of a ``raise``
 
     def body_of(self, definition: Any) -> list[ast.stmt]:
         """The new body: all variables that some inner body sets are set in the function itself too."""
         if isinstance(definition, ast.Lambda):
             parts: list[Any] = [copy_of(definition.body)]
-            self.sight = Sight([ast.Return(parts[0])], self.functions)
+            self.escape = ListEscape([ast.Return(parts[0])], self.functions)
             body: list[ast.stmt] = [ast.Return(self.visit(parts[0]), lineno=definition.lineno)]
         else:
             parts = [copy_of(one) for one in definition.body]
@@ -139,7 +346,7 @@ class BodyWriter(ast.NodeTransformer):
             flag, value = (next(name for name in _names(word) if name not in taken) for word in ("left", "result"))
             parts = without_inner_returns(parts, flag, value)
             self.liveness = Liveness(parts)
-            self.sight = Sight(parts, self.functions)
+            self.escape = ListEscape(parts, self.functions)
             body = self._block(parts, is_whole=True)
         body = [*self.rounds, *body]
         own = sorted(self.shared - self.variables.outer.keys())
@@ -224,8 +431,8 @@ class BodyWriter(ast.NodeTransformer):
             _load(body.name),
             *names,
             _flag(node.orelse and has_break),
-            _texts(self.sight.names.get(node, set())),
-            _texts(self.sight.chains.get(node, set())),
+            _texts(self.escape.names.get(node, set())),
+            _texts(self.escape.chains.get(node, set())),
         )
         start = ast.Assign([ast.Name(result, ast.Store())], call)
         return self._located([body, start, *self._after(result, node.orelse, has_return, has_break)], node)
@@ -356,19 +563,19 @@ class BodyWriter(ast.NodeTransformer):
         return ast.copy_location(_runtime("not_", self._truth(node.operand)), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """``super()`` needs to be told what it sees by itself in a method; a list in sight may have any length."""
-        in_sight, unpacks = node in self.sight.lists, _flag(node in self.sight.unpacked)
-        gives_parts = node in self.sight.parted
-        place, walks = self.sight.groups.get(node), node in self.sight.walks
+        """``super()`` must be told what it sees by itself in a method; a list that does not escape is of any length."""
+        is_local, unpacks = node in self.escape.lists, _flag(node in self.escape.unpacked)
+        gives_parts = node in self.escape.parted
+        place, walks = self.escape.groups.get(node), node in self.escape.walks
         self.generic_visit(node)
         if walks:
             return ast.copy_location(_runtime("walk", node.func, *node.args), node)
         if place is not None:
             items = _iterated(node.args[0])
             return ast.copy_location(_runtime("grouped", node.func, items, node.args[1], ast.Constant(place)), node)
-        if node in self.sight.copied:
+        if node in self.escape.copied:
             return ast.copy_location(_runtime("copied", node.func, *node.args), node)
-        if in_sight or gives_parts:
+        if is_local or gives_parts:
             self._number()  # so that the function counts as one with something to hand to the runtime
             array: Any = node.func.value  # type: ignore[attr-defined]
             return ast.copy_location(_runtime("listed", array, unpacks, _flag(gives_parts)), node)
@@ -378,14 +585,14 @@ class BodyWriter(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        """A list that is repeated and stays in sight may have any length."""
-        repeats = node in self.sight.repeats
+        """A list that is repeated and does not escape may have any length."""
+        repeats = node in self.escape.repeats
         self.generic_visit(node)
         return ast.copy_location(_runtime("repeated", node.left, node.right), node) if repeats else node
 
     def visit_ListComp(self, node: Any) -> Any:
-        """A comprehension whose list stays in sight is a loop that appends."""
-        if node not in self.sight.comprehensions:
+        """A comprehension whose list does not escape is a loop that appends."""
+        if node not in self.escape.comprehensions:
             return self.generic_visit(node)
         number, generator = self._number(), node.generators[0]
         iterable = _iterated(self.visit(generator.iter))
@@ -502,237 +709,38 @@ def copy_of(node: Any) -> Any:
     return [copy_of(part) for part in node] if isinstance(node, list) else node
 
 
-_BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
-"""Functions that see which function they are called in."""
-_GENERATORS = 0x20 | 0x80 | 0x200  # flags of code objects that can be suspended
+# ---- whether code was compiled from a piece of source ----------------------------------------------------------------
+
+_NAMES = ("co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_kwonlyargcount")
+_SILENT = frozenset({"CACHE", "PUSH_NULL", "NOP", "EXTENDED_ARG", "PRECALL"})
+_ALIKE = {"LOAD_METHOD": "LOAD_ATTR", "LOAD_SUPER_METHOD": "LOAD_SUPER_ATTR"}
+_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 
 
-def rewritten(code: CodeType, runtime: Any) -> CodeType | None:
-    """The code with its control flow handed to ``runtime``; None if that cannot be done, or there is none."""
-    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
-    if definition is None or not _BLIND.isdisjoint(code.co_names):
-        return None
-    writer = BodyWriter(definition, _functions(_tree(code.co_filename)))
-    body = writer.body_of(definition)
-    compiled = _compiled(definition, body, code) if writer.count else None
-    if compiled is None or compiled.co_freevars != code.co_freevars:
-        return None
-    return _with_runtime(compiled, runtime)
-
-
-def is_one_expression(code: CodeType) -> bool:
-    """Whether a function does nothing but return the value of an expression."""
-    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
-    body = getattr(definition, "body", [])
-    return isinstance(body, list) and len(body) == 1 and isinstance(body[0], ast.Return)
-
-
-@functools.lru_cache(maxsize=1024)
-def lines_of_loops(code: CodeType) -> frozenset[int]:
-    """The lines of a function on which a loop begins, or a list that may have any length."""
-    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
-    body = [] if definition is None else [definition.body] if isinstance(definition, ast.Lambda) else definition.body
-    body = copy_of(body)
-    return frozenset(opening_lines(body, Sight(body, _functions(_tree(code.co_filename)))))
-
-
-def replaced_inside(code: CodeType, changes: dict[CodeType, CodeType]) -> CodeType:
-    """The code with others in the place of those of functions that are made inside of it."""
-    if code in changes:
-        return changes[code]
-    constants = tuple([replaced_inside(one, changes) if isinstance(one, CodeType) else one for one in code.co_consts])
-    same = all(new is old for new, old in zip(constants, code.co_consts, strict=True))
-    return code if same else code.replace(co_consts=constants)
-
-
-def _with_runtime(code: CodeType, runtime: Any, around: str = "") -> CodeType:
-    """The code with the runtime in it; bodies bear the name of the function that they are a part of."""
-    name = around if code.co_name.startswith(OWN) else code.co_name
-    constants = [_with_runtime(part, runtime, name) if isinstance(part, CodeType) else part for part in code.co_consts]
-    constants = [runtime if isinstance(part, str) and part == _RUNTIME_NAME else part for part in constants]
-    return code.replace(co_consts=tuple(constants), co_name=name)
-
-
-# ---- finding and compiling -------------------------------------------------------------------------------------------
-
-
-def _tree(filename: str) -> ast.Module | None:
-    """The source of a file; None if it is no Python as a whole."""
-    return _parsed("".join(linecache.getlines(filename)))
-
-
-@functools.lru_cache(maxsize=64)
-def _parsed(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError):
-        return None
-
-
-@functools.lru_cache(maxsize=64)
-def _functions(tree: ast.Module | None) -> Functions:
-    """The functions that a source defines."""
-    return Functions(tree)
-
-
-def _block(filename: str, line: int) -> ast.Module | None:
-    """The source of the one function that begins at a line: of a document, say, that holds pieces of Python."""
-    lines = linecache.getlines(filename)[line - 1 :]
-    try:
-        block = ast.parse(textwrap.dedent("".join(inspect.getblock(lines)))) if lines else None
-    except (SyntaxError, ValueError):
-        return None
-    return block and ast.increment_lineno(block, line - 1)
+def is_made_of(loaded: CodeType, compiled: CodeType) -> bool:
+    """Whether the loaded code does what the compiled one does."""
+    if any(getattr(loaded, name) != getattr(compiled, name) for name in _NAMES):
+        return False
+    return _same(loaded.co_consts, compiled.co_consts) and _steps(loaded) == _steps(compiled)
 
 
 @functools.lru_cache(maxsize=256)
-def _definitions(tree: ast.Module | None) -> dict[tuple[int, str], list[Any]]:
-    """The functions in a source by first line and name."""
-    if tree is None:
-        return {}
-    found: dict[tuple[int, str], list[Any]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            found.setdefault((line, node.name), []).append(node)
-        elif isinstance(node, ast.Lambda):
-            found.setdefault((node.lineno, "<lambda>"), []).append(node)
-    return found
+def _steps(code: CodeType) -> tuple[tuple[str, Any], ...]:
+    """The instructions by name, each with what it names or the place of its constant; jumps without their length."""
+    return tuple(
+        (_ALIKE.get(step.opname, step.opname), None if step.opcode in _JUMPS else _operand(step))
+        for step in dis.get_instructions(code)
+        if step.opname not in _SILENT
+    )
 
 
-def _definition_of(code: CodeType) -> Any:
-    """The definition in the source that a code was made of; None if there is none."""
-    linecache.checkcache(code.co_filename)
-    tree = _tree(code.co_filename)
-    if tree is None:
-        tree = _block(code.co_filename, code.co_firstlineno)
-    found = _definitions(tree).get((code.co_firstlineno, code.co_name), [])
-    fitting = [node for node in found if _is_source_of(node, code)]
-    return fitting[0] if fitting else None
+def _operand(step: dis.Instruction) -> Any:
+    return step.argval if isinstance(step.argval, str) else step.arg
 
 
-def _is_source_of(definition: Any, code: CodeType) -> bool:
-    """Whether this is what the code was made of, and not what somebody has written to the file since."""
-    body = definition.body
-    if isinstance(definition, ast.Lambda):
-        body = [ast.copy_location(ast.Return(body), definition)]
-    compiled = _compiled(definition, body, code)
-    return compiled is not None and is_made_of(original_of(code), compiled)
-
-
-def _compiled(definition: Any, body: list[ast.stmt], code: CodeType) -> CodeType | None:
-    """The new body compiled in the same surroundings: with the same free variables, in a class of the same name."""
-    name = f"{OWN}lambda" if isinstance(definition, ast.Lambda) else definition.name
-    inner: ast.stmt = ast.FunctionDef(name, bare(definition.args), body, [], None)
-    ast.copy_location(inner, definition)
-    inner.lineno = code.co_firstlineno  # that of the first decorator: all lines are counted from there
-    path = code.co_qualname.split(".")
-    owner = path[-2] if len(path) > 1 and path[-2] != "<locals>" else ""
-    if owner:
-        inner = ast.ClassDef(owner, [], [], [inner], [])
-    free = [one for one in code.co_freevars if one != "__class__" or not owner]
-    assigned: list[ast.stmt] = [ast.Assign([ast.Name(one, ast.Store())], ast.Constant(None)) for one in free]
-    outer = ast.FunctionDef(f"{OWN}surroundings", bare(None), [*assigned, inner], [], None)
-    try:
-        module = ast.fix_missing_locations(ast.Module([outer], []))
-        compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return None
-    found = next(_codes_inside(compiled, name))
-    return found.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
-
-
-def _codes_inside(code: CodeType, name: str) -> Iterator[CodeType]:
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            if part.co_name == name:
-                yield part
-            yield from _codes_inside(part, name)
-
-
-Key = tuple[str, int, str]
-_known: dict[CodeType, CodeType | None] = {}
-_MOST_KNOWN = 1024
-
-
-class Rewrites:
-    """Which functions are rewritten, by file, line and name."""
-
-    def __init__(self) -> None:
-        self.functions: list[FunctionType] = []
-        self._met: list[FunctionType] = []
-        self._wanted: set[Key] = set()
-        self._refused: set[Key] = set()
-        self._for_modes: set[tuple[str, int]] = set()
-
-    def is_wanted(self, code: CodeType, line: int = 0, is_for_modes: bool = False) -> bool:
-        """Whether a function that asks for data is to be rewritten from now on, which was not so before.
-
-        With a ``line``, only if a loop begins there.
-        """
-        key = _key(code)
-        if not is_for_modes and key[:2] in self._for_modes:
-            self._for_modes.remove(key[:2])
-            return True
-        if "clew_" in code.co_qualname or key in self._wanted or key in self._refused:
-            return False
-        homes = (found for function in self._known() for found in _codes(function.__code__))
-        original = next((found for found in homes if _key(found) == key), None)
-        if line and original is not None and line not in lines_of_loops(original):
-            return False
-        if original is None or _rewritten(original) is None:
-            self._refused.add(key)
-            return False
-        self._add(key, is_for_modes)
-        return True
-
-    def meet(self, function: FunctionType) -> None:
-        """Let a function be rewritten that nobody knew would be called, if it gives what one expression is."""
-        if function not in self._met and is_one_expression(function.__code__):
-            self._met.append(function)
-
-    def _known(self) -> list[FunctionType]:
-        return [*self.functions, *self._met]
-
-    def _add(self, key: Key, is_for_modes: bool) -> None:
-        self._wanted.add(key)
-        if is_for_modes and "-packages" in key[0]:
-            self._for_modes.add(key[:2])
-
-    def is_for_modes(self, site: tuple[str, int, int]) -> bool:
-        """Whether a branch stands in a library's function that was rewritten only because it asks for modes."""
-        return site[:2] in self._for_modes
-
-    def want(self, codes: Iterable[CodeType]) -> None:
-        """Let functions be rewritten from the start that will ask for modes."""
-        for code in codes:
-            if _key(code) not in self._wanted and "clew_" not in code.co_qualname and _rewritten(code) is not None:
-                self._add(_key(code), is_for_modes=True)
-
-    def install(self, patches: Patches) -> None:
-        """Let the functions run what they were rewritten to."""
-        for function in self._known() if self._wanted else ():
-            codes = [code for code in _codes(function.__code__) if _key(code) in self._wanted]
-            changes = {code: new for code in codes if (new := _rewritten(code)) is not None}
-            if changes:
-                patches.on_function(function, replaced_inside(function.__code__, changes), layer=REWRITTEN)
-
-
-def _key(code: CodeType) -> Key:
-    return code.co_filename, code.co_firstlineno, code.co_qualname
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A code and those of the functions made inside of it."""
-    yield code
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            yield from _codes(part)
-
-
-def _rewritten(code: CodeType) -> CodeType | None:
-    if code not in _known:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[code] = rewritten(code, RUNTIME)
-    return _known[code]
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, CodeType) and isinstance(other, CodeType):
+        return one.co_name == other.co_name and is_made_of(one, other)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and (one == other if isinstance(one, frozenset) else repr(one) == repr(other))

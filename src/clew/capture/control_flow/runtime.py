@@ -1,7 +1,7 @@
 """What rewritten functions call: each loop, branch and condition of the user's is one call of ``RUNTIME``.
 
-Outside of captures, and wherever nothing is asked of data, it does what Python does. Inside of a capture it hands loops
-and branches on data to the ``Regions`` of that capture.
+Outside of captures, and where nothing is asked of data, it does what Python does. Inside of a capture it hands loops
+and branches to the ``Regions`` of that capture.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from clew.capture.recording.list_proxies import Collected
+from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.state.snapshot import cells_of
 
 if TYPE_CHECKING:
@@ -114,14 +114,14 @@ class Runtime:
         again: Names,
         ending: Names,
         wants: bool,
-        sight: Names = (),
+        local_lists: Names = (),
         chains: Names = (),
     ) -> Outcome:
-        """A ``for``; the lists of the variables in ``sight`` may have any length, the ``chains`` at each round."""
+        """A ``for``; the ``local_lists`` may have any length, the ``chains`` at each round."""
         regions = current.get()
         outcome = Outcome()
         if regions is not None and regions.is_open_ended(number, iterable):
-            sets, seen = (names, live, again, ending), (sight, chains)
+            sets, seen = (names, live, again, ending), (local_lists, chains)
             return regions.loop_over(number, iterable, body, sets, wants, *seen)  # type: ignore[no-any-return]
         with unrolled(regions, number, iterable):
             for item in iterable if regions is None else regions.walked(iterable):
@@ -139,7 +139,7 @@ class Runtime:
 
     @staticmethod
     def listed(array: Any, unpacks: bool, gives_parts: bool = False) -> Any:
-        """``array.tolist()``, which stays in sight; with ``unpacks`` each row is taken apart at once. What torch takes
+        """``array.tolist()``, which does not escape; with ``unpacks`` each row is taken apart at once. What torch takes
         apart by it may be seen by others if it ``gives_parts``."""
         regions = current.get()
         found = None if regions is None else regions.listed(array, unpacks, gives_parts)
@@ -156,11 +156,11 @@ class Runtime:
     def copied(function: Any, items: Any) -> Any:
         """``list(items)``, of a group, which nobody else holds."""
         is_own = function is list or str(getattr(function, "__module__", "")).startswith("clew.")
-        return items if type(items) is Collected and is_own else function(iter(items))
+        return items if type(items) is ListProxy and is_own else function(iter(items))
 
     @staticmethod
     def repeated(items: list[Any], count: Any) -> Any:
-        """``items * count``, a list that stays in sight."""
+        """``items * count``, a list that does not escape."""
         regions = current.get()
         found = None if regions is None else regions.repeated(items, count)
         return items * count if found is None else found

@@ -1,8 +1,8 @@
-"""Functions that are made anew for each call, and do the same: lambdas, inner functions, partials, bound methods.
+"""Functions that are made anew for each call and do the same: lambdas, inner functions, partials, bound methods.
 
-Two of them are alike if they run the same code in the same module, and hold the same: equal plain values, and otherwise
-the very same objects, in closures, default values and arguments that are fixed. What a bound method belongs to may be
-followed by others, and does not count then.
+Two have the same fingerprint if they run the same code in the same module and hold the same: equal plain values, else
+the very same objects, in closures, defaults and fixed arguments. The object of a bound method does not count where it
+is followed as an input.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ class _Same:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Likeness:
+class FunctionFingerprint:
     """A function as it was during the capture."""
 
     def __init__(self, function: Any, follows_owner: bool) -> None:
         self.function = function
         self.follows_owner = follows_owner
-        self.picture = self.of(function)
+        self.fingerprint = self.of(function)
 
     def of(self, function: Any) -> Any:
         """What must be equal in a function that does the same."""
         if type(function) is MethodType and self.follows_owner:
-            return MethodType, _picture(function.__func__, _DEPTH)
-        return _picture(function, _DEPTH)
+            return MethodType, _fingerprint(function.__func__, _DEPTH)
+        return _fingerprint(function, _DEPTH)
 
     def __repr__(self) -> str:
         return getattr(self.function, "__qualname__", None) or repr(self.function)
 
 
-def has_likeness(value: Any) -> bool:
+def has_fingerprint(value: Any) -> bool:
     """Whether another function may stand for this one, if it is like it: it carries no attributes of its own."""
     return type(value) is MethodType or (type(value) in (FunctionType, functools.partial) and not vars(value))
 
@@ -70,7 +70,7 @@ def cells_of(value: Any, depth: int = _DEPTH) -> Iterator[CellType]:
         yield from cells_of(part, depth - 1)
 
 
-def _picture(value: Any, depth: int) -> Any:
+def _fingerprint(value: Any, depth: int) -> Any:
     kind = type(value)
     if kind in (float, complex):  # a zero has a sign, and no NaN is equal to itself
         return kind, repr(value)
@@ -79,18 +79,18 @@ def _picture(value: Any, depth: int) -> Any:
     if depth == 0:
         return _Same(value)
     if kind is tuple:
-        return tuple, [_picture(part, depth - 1) for part in value]
+        return tuple, [_fingerprint(part, depth - 1) for part in value]
     if kind is MethodType:
-        return kind, _picture(value.__func__, depth), _Same(value.__self__)
+        return kind, _fingerprint(value.__func__, depth), _Same(value.__self__)
     if kind is functools.partial and not vars(value):
         held = (value.args, tuple(value.keywords), tuple(value.keywords.values()))
-        return kind, _picture(value.func, depth - 1), _picture(held, depth)
+        return kind, _fingerprint(value.func, depth - 1), _fingerprint(held, depth)
     if kind is not FunctionType or vars(value):
         return _Same(value)
     named = value.__kwdefaults__ or {}
     fixed = (value.__defaults__ or (), tuple(named), tuple(named.values()))
     closure = tuple(map(_content, value.__closure__ or ()))
-    return kind, _Same(value.__code__), _Same(value.__globals__), _picture((fixed, closure), depth)
+    return kind, _Same(value.__code__), _Same(value.__globals__), _fingerprint((fixed, closure), depth)
 
 
 def _content(cell: CellType) -> Any:

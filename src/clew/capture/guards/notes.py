@@ -1,4 +1,10 @@
-"""What a value of a graph computes, as a guard says it: ``x.shape[1] <= 512``."""
+"""Guards as a recorder notes them while a program runs, and the variables around a program.
+
+A guard is a call of one of the ``require`` functions in the growing graph: the value that was asked for, the answer,
+the assumption as text, the user's line and the reason. ``lifting`` turns them into data (``clew.ir.guards``) when the
+graph is complete. A ``Variable`` is a global, a variable of a closure or an attribute, with the value that the capture
+found; it is saved by the path to its holder. Tests that only captures need are registered here.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +13,8 @@ import sys
 from types import CellType
 from typing import Any
 
-from clew.capture.guards.function_equality import Likeness, has_likeness
-from clew.capture.guards.saved_variables import ABSENT, Place, Saved, place_of, saved
+from clew.capture.guards.function_equality import FunctionFingerprint, has_fingerprint
+from clew.capture.guards.saved_variables import ABSENT, HolderPath, SavedValue, path_of_holder, saved
 from clew.capture.state.containers import SIMPLE, attributes_of, is_of_library, same_part
 from clew.capture.state.memory import Memory, below
 from clew.codegen.guards import WRITERS, Condition, Subject, type_test
@@ -25,9 +31,11 @@ def describe(node: Node, answer: Any) -> str:
     return EQUALS.text(expression_of(node), answer)
 
 
+# ---- guards noted by a recorder --------------------------------------------------------------------------------------
+
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 """Stands where a variable or an attribute has no value."""
-STANDING: set[type] = set()
+PROXY_CLASSES: set[type] = set()
 """Classes of what stands in a variable for its value while a program is captured."""
 
 
@@ -118,11 +126,14 @@ register(Test("other_attributes", _has_other_attributes, lambda subject, expecte
 register(
     Test(
         "alike",
-        lambda value, expected: has_likeness(value) and expected.of(value) == expected.picture,
+        lambda value, expected: has_fingerprint(value) and expected.of(value) == expected.fingerprint,
         lambda subject, expected: f"{subject} does what was done by {expected!r}",
         lambda value: "it is another one",
     )
 )
+
+
+# ---- variables around a program --------------------------------------------------------------------------------------
 
 
 class Variable:
@@ -149,11 +160,11 @@ class Variable:
     def get(self) -> Any:
         """The value now; ``MISSING`` if there is none, ``ABSENT`` if its place does not exist in this process."""
         value = self._value()
-        return value._original if type(value) in STANDING else value
+        return value._original if type(value) in PROXY_CLASSES else value
 
     def _value(self) -> Any:
         holder = self.holder
-        if type(holder) is Place:
+        if type(holder) is HolderPath:
             holder = holder.find()
             if holder is None:
                 return ABSENT
@@ -192,15 +203,17 @@ class Variable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Saved are the way to the variable, and what its value is like: in another process it is another object."""
-        expected = self.expected if type(self.expected) in (*SIMPLE, Saved) else saved(self.expected, self.is_library)
-        return Variable, (place_of(self.holder, self.name), self.name, expected)
+        expected = (
+            self.expected if type(self.expected) in (*SIMPLE, SavedValue) else saved(self.expected, self.is_library)
+        )
+        return Variable, (path_of_holder(self.holder, self.name), self.name, expected)
 
     def is_as_before(self) -> bool:
         """True when the variable still has this value: the same object, or an equal plain one."""
         now = self.get()
         if now is ABSENT:
             return True
-        if type(self.expected) is Saved:
+        if type(self.expected) is SavedValue:
             return self._is_like(now)
         if now is not self.expected:
             return type(now) in SIMPLE and same_answer(now, self.expected)
@@ -250,12 +263,15 @@ WRITERS["array"] = type_test
 WRITERS["variable"] = _variable_condition
 
 
-class Remembered:
+# ---- what a call shares with the program -----------------------------------------------------------------------------
+
+
+class CallSnapshot:
     """What a call shares with the program, as it is before the call."""
 
-    def __init__(self, territory: Any, objects: tuple[Any, ...]) -> None:
-        ends = territory.ends
-        self.values = [(variable, variable.get()) for variable in territory.shared]
+    def __init__(self, variables: Any, objects: tuple[Any, ...]) -> None:
+        ends = variables.ends
+        self.values = [(variable, variable.get()) for variable in variables.shared]
         self.memory = Memory(lambda value: isinstance(value, ends), most=_MOST_OBJECTS)
         for value in (*(value for _, value in self.values), *objects):
             self.memory.remember(value, _DEPTH)
@@ -280,17 +296,17 @@ class Remembered:
 _MOST_OBJECTS, _DEPTH = 500, 4
 
 
-def remember(territory: Any, *objects: Any) -> Remembered:
+def remember(variables: Any, *objects: Any) -> CallSnapshot:
     """Note what a call that follows shares with the program."""
-    return Remembered(territory, objects)
+    return CallSnapshot(variables, objects)
 
 
-def require_untouched(before: Remembered, name: str, assumption: str, place: str = "") -> None:
+def require_untouched(before: CallSnapshot, name: str, assumption: str, place: str = "") -> None:
     """On a call not changing what it shares with the program; what it has changed is taken back."""
     _require("untouched", before, name, assumption)
 
 
-def _untouched_told(before: Remembered) -> str:
+def _untouched_told(before: CallSnapshot) -> str:
     changed = before.changed()
     before.put_back()
     return f"it changes {changed}"
@@ -304,6 +320,9 @@ register(
         _untouched_told,
     )
 )
+
+
+# ---- functions of the graph ------------------------------------------------------------------------------------------
 
 
 @pure
@@ -329,7 +348,7 @@ def write_variable(variable: Variable, value: Any) -> None:
     variable.put(value)
 
 
-def require_alike(value: Any, expected: Likeness, assumption: str, place: str = "") -> None:
+def require_alike(value: Any, expected: FunctionFingerprint, assumption: str, place: str = "") -> None:
     """On a function doing what the one of the capture did."""
     _require("alike", value, expected, assumption)
 

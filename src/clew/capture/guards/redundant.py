@@ -1,8 +1,8 @@
 """Guards that say nothing new are dropped: ``n <= 512`` after ``n == 5``, and whatever was checked before.
 
-The finished graph of a capture comes in and is changed in place. A guard goes only if the guards that stand before it,
-and stay, imply it. Expressions are told apart by what they compute and when: what is read of an array or a container
-before a write is another value than what is read after it. Bounds are for ints alone: they have no nan.
+A finished graph comes in and is changed in place. A guard goes only if the guards before it, that stay, imply it.
+Expressions are told apart by what they compute and when: a read before a write is another value than a read after it.
+Bounds are for ints alone: they have no nan.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Variables around a program in another process, where a saved graph is loaded: how they are found again, and what they
-must hold there.
+"""Variables around a program in another process, where a saved graph is loaded.
 
-A variable of a module, of a closure or of a function is found by name. What it held is saved as a likeness: plain data
-that two values share if a program that reads them does the same. Functions and classes are alike by their names, arrays
-by what they hold, objects by their class and attributes.
+A holder (module, class, function, closure) is found again by its path. What the variable held is saved as a
+fingerprint: plain data that is equal for two values if a program that reads them does the same. Functions and classes
+count by name, arrays by contents, objects by class and attributes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _PROCESS = os.urandom(16).hex()
 # ---- where a variable is ---------------------------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
+class HolderPath(NamedTuple):
     """Where the holder of a variable is found in any process."""
 
     kind: str
@@ -63,23 +62,23 @@ class Place(NamedTuple):
         return function.__closure__[names.index(self.where[3])] if self.where[3] in names else None
 
 
-def place_of(holder: Any, name: str) -> Any:
+def path_of_holder(holder: Any, name: str) -> Any:
     """How the holder of a variable is found in another process; an object that belongs to no module goes there itself,
     and the variable of a closure whose function has no name is nowhere."""
     if isinstance(holder, dict):
         home = sys.modules.get(str(holder.get("__name__")))
         if home is not None and vars(home) is holder:
             is_main = home.__name__ == _MAIN
-            return Place("main", (_PROCESS, _main_file())) if is_main else Place("module", home.__name__)
-        return Place("modules", None) if holder is sys.modules else holder
+            return HolderPath("main", (_PROCESS, _main_file())) if is_main else HolderPath("module", home.__name__)
+        return HolderPath("modules", None) if holder is sys.modules else holder
     if isinstance(holder, CellType):
-        owner = next((one for one in _owners_of(holder) if _way_to(one) is not None), None)
-        return Place("nowhere", None) if owner is None else Place("closure", (*(_way_to(owner) or ()), name))
+        owner = next((one for one in _owners_of(holder) if _path_to(one) is not None), None)
+        return HolderPath("nowhere", None) if owner is None else HolderPath("closure", (*(_path_to(owner) or ()), name))
     if isinstance(holder, FunctionType):
-        way = _way_to(holder)
-        return Place("nowhere", None) if way is None else Place("function", way)
+        path = _path_to(holder)
+        return HolderPath("nowhere", None) if path is None else HolderPath("function", path)
     if isinstance(holder, type):
-        return Place("class", (holder.__module__, holder.__qualname__))
+        return HolderPath("class", (holder.__module__, holder.__qualname__))
     return holder
 
 
@@ -96,16 +95,16 @@ def _owners_of(cell: CellType) -> list[FunctionType]:
     return [owner for owner in owners if owner.__closure__ is not None and cell in owner.__closure__]
 
 
-def _way_to(function: FunctionType) -> tuple[str, str, int] | None:
+def _path_to(function: FunctionType) -> tuple[str, str, int] | None:
     """The module and name under which a function is found, and how many wrappers lie around it there."""
     steps = _wrapped_at(function.__module__, function.__qualname__)
     place = next((place for place, found in enumerate(steps) if found is function), None)
     return None if place is None else (function.__module__, function.__qualname__, place)
 
 
-def _function_at(way: tuple[str, str, int]) -> Any:
-    steps = _wrapped_at(*way[:2])
-    return steps[way[2]] if way[2] < len(steps) else None
+def _function_at(path: tuple[str, str, int]) -> Any:
+    steps = _wrapped_at(*path[:2])
+    return steps[path[2]] if path[2] < len(steps) else None
 
 
 def _found(module: str, name: str) -> Any:
@@ -130,24 +129,24 @@ def _wrapped_at(module: str, name: str) -> list[Any]:
 # ---- what it holds ---------------------------------------------------------------------------------------------------
 
 
-class Saved(NamedTuple):
+class SavedValue(NamedTuple):
     """What a value was like, in plain data that says what a program can read of it, and whether arrays are in it."""
 
-    likeness: Any
+    fingerprint: Any
     has_arrays: bool
     is_shallow: bool = False
     """Whether it says nothing about what objects and containers hold."""
 
 
-def saved(value: Any, is_shallow: bool = False) -> Saved:
+def saved(value: Any, is_shallow: bool = False) -> SavedValue:
     """What a value is like; if it is looked at from outside only, of which class it is, or which code."""
     if is_shallow and not isinstance(value, (*SIMPLE, *_NAMED, ModuleType)):
-        return Saved(f"{type(value).__module__}.{type(value).__qualname__}", False, True)
-    look = _Likeness()
-    return Saved(look.of(value), look.has_arrays, is_shallow)
+        return SavedValue(f"{type(value).__module__}.{type(value).__qualname__}", False, True)
+    look = _Fingerprint()
+    return SavedValue(look.of(value), look.has_arrays, is_shallow)
 
 
-class _Likeness:
+class _Fingerprint:
     def __init__(self) -> None:
         self._seen: dict[int, tuple[int, Any]] = {}
         self.has_arrays = False

@@ -123,7 +123,7 @@ def as_symbol(size: Size) -> Symbol | None:
 
 
 def symbols_of(size: Size) -> Iterator[Symbol]:
-    """The symbols that a size hangs on."""
+    """The symbols that a size depends on."""
     for monomial in () if isinstance(size, int) else size.terms:
         for atom, _ in monomial:
             if isinstance(atom, Symbol):

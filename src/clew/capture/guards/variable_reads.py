@@ -1,9 +1,10 @@
-"""How code uses what it loads by name: whether it only looks into it, or hands it on.
+"""Which items of containers around a program were read, for guards no wider than that.
 
-A code object comes in. Out come the names (of globals, closures and attributes) of which some value is handed on, to
-where anybody may ask for its class or keep it, and those of which an attribute is read. What is only subscripted,
-searched, walked or called by method goes nowhere, so that something else may stand for it while the program runs. An
-instruction that is not known here counts as handing on.
+For the time of a run a recording proxy takes the place of a dict, list or set in its variable; it notes each item that
+is asked for and hands all else on to the original, changes too. It stands only where bytecode shows that the program
+looks into the container and does not hand it on (``NameUses``), so that nobody meets it who asks for its class or keeps
+it; an unknown instruction counts as handing on. An ``Item`` is a variable found in the value of another one:
+``CONFIG["used"]``. Looking one up runs no code of a user's.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple, Protocol
 
 from clew.capture.bytecode.instructions import instructions_of
-from clew.capture.guards.notes import MISSING, STANDING, Variable, is_read_by_compiler
-from clew.capture.guards.saved_variables import ABSENT, Saved, saved
+from clew.capture.guards.notes import MISSING, PROXY_CLASSES, Variable, is_read_by_compiler
+from clew.capture.guards.saved_variables import ABSENT, SavedValue, saved
 from clew.capture.patches import Patches
 from clew.capture.state.containers import CODE, SIMPLE, follows, same_part
 from clew.capture.state.memory import Memory
 from clew.capture.state.surroundings import Surroundings
+from clew.ir.source import is_installed
 
 _LOADS = frozenset("LOAD_GLOBAL LOAD_NAME LOAD_ATTR LOAD_DEREF LOAD_CLASSDEREF LOAD_FROM_DICT_OR_DEREF".split())
 _OTHERS = frozenset(
@@ -59,7 +61,7 @@ _NEAR = 40
 ANY_KEY: Any = type("AnyKey", (), {"__repr__": lambda self: "<any>"})()
 
 
-class Uses(NamedTuple):
+class NameUses(NamedTuple):
     """What some code does with what it loads by name."""
 
     handed_on: frozenset[str]
@@ -70,7 +72,7 @@ class Uses(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16384)
-def uses_of(code: CodeType) -> Uses:
+def uses_of(code: CodeType) -> NameUses:
     """How a function, and those inside it, use the names that they load."""
     handed_on: set[str] = set()
     fields: set[tuple[str, str]] = set()
@@ -94,7 +96,7 @@ def uses_of(code: CodeType) -> Uses:
         handed_on |= below.handed_on
         fields |= below.fields
         items |= below.items_handed_on
-    return Uses(frozenset(handed_on), frozenset(fields), frozenset(items))
+    return NameUses(frozenset(handed_on), frozenset(fields), frozenset(items))
 
 
 def _is_handed_on(found: list[dis.Instruction], place: int) -> bool:
@@ -150,14 +152,14 @@ ATTRIBUTE, ITEM, CONTAINS, LENGTH, KEYS, WHOLE = "attribute", "item", "contains"
 """The ways in which something is read of a value."""
 
 
-class Noting(Protocol):
+class ReadListener(Protocol):
     """Whoever wants to know what is read."""
 
     def note(self, base: Variable, way: str, key: Any = None) -> None:
         """Something is read of a container."""
 
 
-current: ContextVar[Noting | None] = ContextVar("clew_reads", default=None)
+current: ContextVar[ReadListener | None] = ContextVar("clew_reads", default=None)
 """Who notes what is read in this context: a capture that is under way."""
 
 
@@ -213,7 +215,7 @@ class Item(Variable):
         now = self.get()
         if now is ABSENT or (self.is_loaded and self.is_library and (now is MISSING or now is False)):
             return True  # what a library has not registered in this process is no other than what it was
-        if type(self.expected) is Saved:
+        if type(self.expected) is SavedValue:
             return self._is_like(now)
         return same_part(now, self.expected) and (self.held is None or not self.held.has_changed())
 
@@ -226,7 +228,9 @@ class Item(Variable):
         return Item(self.base, self.way, self.name, self.expected, self.held)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        expected = self.expected if type(self.expected) in (*SIMPLE, Saved) else saved(self.expected, self.is_library)
+        expected = (
+            self.expected if type(self.expected) in (*SIMPLE, SavedValue) else saved(self.expected, self.is_library)
+        )
         return _loaded, (self.base, self.way, self.name, expected)
 
 
@@ -259,7 +263,7 @@ _BY_TEXT = frozenset({"globals", "__globals__", "exec", "eval", "vars", "__dict_
 
 
 class Reads:
-    """What one run has read of the containers that stand-ins were put in place of."""
+    """What one run has read of the containers that proxies were put in place of."""
 
     def __init__(self) -> None:
         self.watched: set[Key] = set()
@@ -286,7 +290,7 @@ class Reads:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Let stand-ins that are met in this context note here what is read."""
+        """Let proxies that are met in this context note here what is read."""
         token = current.set(self)
         try:
             yield
@@ -294,9 +298,9 @@ class Reads:
             current.reset(token)
 
     def install(self, patches: Patches, around: Surroundings, lifted: Container[Key]) -> None:
-        """Put stand-ins in place of the containers among the variables around a program, and of those that objects of
+        """Put proxies in place of the containers among the variables around a program, and of those that objects of
         libraries hold; what is ``lifted`` enters the capture by other means."""
-        program, found = around.derived(Program), around.found
+        program, found = around.derived(ProgramUses), around.found
         for holder, name, value in found:
             if (id(holder), name) in lifted:
                 continue
@@ -308,18 +312,18 @@ class Reads:
             elif is_library and follows(value) and hasattr(value, "__dict__"):
                 self._inside(patches, Variable(holder, name), value, program)
 
-    def _inside(self, patches: Patches, base: Variable, value: Any, program: Program) -> None:
+    def _inside(self, patches: Patches, base: Variable, value: Any, program: ProgramUses) -> None:
         """The containers that an object holds, and its class for all such objects."""
         for name, held in vars(value).items():
             if type(held) in _KINDS and program.looks_into(name, True):
-                patches.in_dict(vars(value), name, partial(_standing, base=Item(base, ATTRIBUTE, name)))
+                patches.in_dict(vars(value), name, partial(_read_proxy, base=Item(base, ATTRIBUTE, name)))
         for kind in type(value).__mro__:
             for name, held in vars(kind).items():
                 if type(held) in _KINDS and not name.startswith("__") and program.looks_into(name, True):
-                    patches.on_class(kind, name, partial(_standing, base=Variable(kind, name)))
+                    patches.on_class(kind, name, partial(_read_proxy, base=Variable(kind, name)))
 
     def _put(self, patches: Patches, variable: Variable, handed_on: frozenset[Any]) -> None:
-        holder, make = variable.holder, partial(_standing, base=variable, handed_on=handed_on)
+        holder, make = variable.holder, partial(_read_proxy, base=variable, handed_on=handed_on)
         if isinstance(holder, CellType):
             patches.in_cell(holder, make)
         elif isinstance(holder, type):
@@ -329,12 +333,12 @@ class Reads:
         self.watched.add((id(holder), variable.name))
 
 
-class Program:
+class ProgramUses:
     """What is known of the code that may run: how it uses names."""
 
     def __init__(self, functions: Iterable[FunctionType]) -> None:
         functions = list(functions)
-        own = [one for one in functions if "-packages" not in one.__code__.co_filename]
+        own = [one for one in functions if not is_installed(one.__code__)]
         self._handed_on = frozenset[str]().union(*(uses_of(one.__code__).handed_on for one in functions))
         self._fields = frozenset[Any]().union(*(uses_of(one.__code__).fields for one in functions))
         items = [uses_of(one.__code__).items_handed_on for one in functions]
@@ -358,19 +362,19 @@ class Program:
 _ALL = frozenset({ANY_KEY})
 
 
-def _standing(original: Any, base: Variable, handed_on: frozenset[Any] = _ALL) -> Any:
-    made = next(kind for kind in _KINDS_OF if issubclass(kind, type(original)))(original)
+def _read_proxy(original: Any, base: Variable, handed_on: frozenset[Any] = _ALL) -> Any:
+    made = next(kind for kind in _PROXY_KINDS if issubclass(kind, type(original)))(original)
     made._original, made._base, made._handed_on = original, base, handed_on
     return made
 
 
-_KINDS_OF: list[Any] = []
-"""The classes of stand-ins."""
+_PROXY_KINDS: list[Any] = []
+"""The classes of proxies."""
 _HELD = ("_base", "_handed_on", "_original")
 
 
-class _Standing:
-    """What stand-ins have in common."""
+class _ReadProxy:
+    """What proxies have in common."""
 
     __slots__ = ()
     _base: Variable
@@ -386,12 +390,12 @@ class _Standing:
         """An item; a container that the program only looks into tells what is read of it by itself."""
         held = self._original[key]
         if type(held) in _KINDS and is_plain_key(key) and self._handed_on.isdisjoint((key, ANY_KEY)):
-            return _standing(held, Item(self._base, ITEM, key))
+            return _read_proxy(held, Item(self._base, ITEM, key))
         self._note(ITEM, key)
         return held
 
 
-class RecordingDict(_Standing, dict):  # type: ignore[type-arg]
+class RecordingDict(_ReadProxy, dict):  # type: ignore[type-arg]
     """A dict that notes what is read of it."""
 
     __slots__ = _HELD
@@ -424,7 +428,7 @@ class RecordingDict(_Standing, dict):  # type: ignore[type-arg]
         return self._original.keys()
 
 
-class RecordingList(_Standing, list):  # type: ignore[type-arg]
+class RecordingList(_ReadProxy, list):  # type: ignore[type-arg]
     """A list that notes what is read of it."""
 
     __slots__ = _HELD
@@ -440,7 +444,7 @@ class RecordingList(_Standing, list):  # type: ignore[type-arg]
         return len(self._original)
 
 
-class RecordingSet(_Standing, set):  # type: ignore[type-arg]
+class RecordingSet(_ReadProxy, set):  # type: ignore[type-arg]
     """A set that notes what is read of it."""
 
     __slots__ = _HELD
@@ -469,7 +473,7 @@ def _handing_on(kind: Any, name: str) -> Callable[..., Any]:
 
 
 for _kind, _builtin in ((RecordingDict, dict), (RecordingList, list), (RecordingSet, set)):
-    STANDING.add(_kind)
-    _KINDS_OF.append(_kind)
+    PROXY_CLASSES.add(_kind)
+    _PROXY_KINDS.append(_kind)
     for _name in vars(_builtin).keys() - vars(_kind).keys() - _LEFT:
         setattr(_kind, _name, _handing_on(_builtin, _name))

@@ -1,7 +1,9 @@
-"""What a program has taken from around itself: global variables, closures, attributes of objects and layers.
+"""Guards on variables around a program: what was read of them, as finely as it was read.
 
-Tracing by a framework's own means reads them once, so the graph holds as long as they are what they were. A
-``Watched`` can tell; saved and loaded elsewhere, where those places do not exist, it watches nothing.
+A plain value must be equal, a function the very same. Of a container the items that the run asked for are guarded, if a
+recording proxy has told which (``variable_reads``), of an object the attributes that code reads, otherwise all that the
+user's own variables hold. What libraries keep for themselves (objects, locks, caches) is not looked into. Guards come
+in the order in which the variables were found.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from types import CellType, CodeType
 from typing import Any, Generic, TypeVar
 
 from clew.capture.guards.notes import MISSING, Variable, require_variable
-from clew.capture.guards.variable_reads import ATTRIBUTE, WHOLE, Item, Program, Reads
-from clew.capture.recording.nested_values import Nests
+from clew.capture.guards.variable_reads import ATTRIBUTE, WHOLE, Item, ProgramUses, Reads
+from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.recorder import Recorder
 from clew.capture.state.containers import CODE, LOGGERS, SIMPLE, follows, is_followed, is_plain_object
 from clew.capture.state.memory import below
@@ -25,38 +27,6 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
-
-
-class Watched:
-    """Some variables as they were."""
-
-    def __init__(self, is_end: Any = None) -> None:
-        self._is_end = is_end
-        self._variables: list[tuple[str, Variable]] = []
-
-    def add(self, label: str, holder: Any, name: str, value: Any) -> None:
-        """Watch one variable and what it holds."""
-        self._variables.append((label, Variable(holder, name, value, below(value, self._is_end))))
-
-    def changed(self) -> str | None:
-        """The first variable that is not what it was; None if all are."""
-        return next((label for label, variable in self._variables if not variable.is_as_before()), None)
-
-    def __len__(self) -> int:
-        return len(self._variables)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Watched, ()
-
-    def __repr__(self) -> str:
-        return f"Watched({', '.join(label for label, _ in self._variables[:4])})"
-
-
-@pure
-def changed(watched: Watched) -> str | None:
-    """The first of some variables that is not what it was during the capture."""
-    return watched.changed()
-
 
 _NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
 """Classes of values on which no result depends."""
@@ -77,7 +47,7 @@ class GuardsOfRun(Generic[RecorderT]):
     def __init__(
         self,
         recorder: RecorderT,
-        nests: Nests,
+        inputs: Inputs,
         surroundings: Surroundings,
         state: State,
         reads: Reads | None = None,
@@ -85,7 +55,7 @@ class GuardsOfRun(Generic[RecorderT]):
     ) -> None:
         self.recorder = recorder
         self.graph = recorder.graph
-        self.nests = nests
+        self.inputs = inputs
         self.surroundings = surroundings
         self.state = state
         self.variables = VariableGuards(recorder.graph, surroundings, state, recorder.is_end, reads)
@@ -104,7 +74,7 @@ class VariableGuards:
         self.reads = reads
         self._skipped = {entry.slot.key for entry in state.entries} | state.own
         self._written: set[tuple[int, str, str]] = set()
-        self._program = around.derived(Program)
+        self._program = around.derived(ProgramUses)
 
     def write(self, executed: Iterable[CodeType], leave_out: Callable[[Any], bool] | None = None) -> None:
         """Guard what the run has read; values for which ``leave_out`` says yes are guarded by other means."""
@@ -211,3 +181,37 @@ def _is_plain_object(kind: Any) -> bool:
         return False
     held = [(name, value) for base in kind.__mro__[:-1] for name, value in vars(base).items()]
     return not any(hasattr(type(value), "__set__") and not name.startswith("__") for name, value in held)
+
+
+# ---- variables that a framework's own tracer has read ----------------------------------------------------------------
+
+
+class WatchedVariables:
+    """Some variables as they were."""
+
+    def __init__(self, is_end: Any = None) -> None:
+        self._is_end = is_end
+        self._variables: list[tuple[str, Variable]] = []
+
+    def add(self, label: str, holder: Any, name: str, value: Any) -> None:
+        """Watch one variable and what it holds."""
+        self._variables.append((label, Variable(holder, name, value, below(value, self._is_end))))
+
+    def changed(self) -> str | None:
+        """The first variable that is not what it was; None if all are."""
+        return next((label for label, variable in self._variables if not variable.is_as_before()), None)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WatchedVariables, ()
+
+    def __repr__(self) -> str:
+        return f"WatchedVariables({', '.join(label for label, _ in self._variables[:4])})"
+
+
+@pure
+def changed(watched: WatchedVariables) -> str | None:
+    """The first of some variables that is not what it was during the capture."""
+    return watched.changed()

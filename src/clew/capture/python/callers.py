@@ -1,7 +1,7 @@
-"""Whose code it is that asks Python for something: a program's own, that of a package, of a framework, or Python's.
+"""Whose code asks Python for something: the program's, a package's, a framework's or Python's own.
 
-Python's library often stands between: ``pathlib`` opens files, ``uuid`` asks for entropy. It acts for whoever called
-it, and so do the packages that a framework names.
+Python's library often stands between (``pathlib`` opens files, ``uuid`` asks for entropy): it acts for its caller, and
+so do the packages that a framework names.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import sys
 import sysconfig
 from types import CodeType, FrameType
 
-from clew.ir.source import PACKAGE_FOLDER, is_hidden, source_of_frame
+from clew.ir.source import PACKAGE_FOLDER, is_hidden, is_installed, is_installed_file, source_of_frame
 
 _STANDARD = sysconfig.get_path("stdlib") + os.sep
-_INSTALLED = "-packages" + os.sep
 _READING_CODE = frozenset({"linecache", "tokenize", "inspect", "importlib.metadata"})
 
 
@@ -25,17 +24,17 @@ def is_of_python(code: CodeType) -> bool:
 
 def is_file_of_python(file: str) -> bool:
     """Whether a file of code is of Python's own library."""
-    return file.startswith("<frozen") or (file.startswith(_STANDARD) and _INSTALLED not in file)
+    return file.startswith("<frozen") or (file.startswith(_STANDARD) and not is_installed_file(file))
 
 
 def is_of_program(frame: FrameType | None) -> bool:
     """Whether the code that runs in a frame is a program's own: of no framework and of no package."""
     if frame is None or is_hidden(frame.f_code) or is_of_python(frame.f_code):
         return False
-    return _INSTALLED not in frame.f_code.co_filename
+    return not is_installed(frame.f_code)
 
 
-def asking(frame: FrameType | None, through: tuple[str, ...] = ()) -> FrameType | None:
+def asking_frame(frame: FrameType | None, through: tuple[str, ...] = ()) -> FrameType | None:
     """The innermost frame from this one on that is neither Python's nor Clew's, nor lies in the folders ``through``.
 
     None if Python reads code there, as it does to tell a line of source.

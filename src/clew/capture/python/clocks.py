@@ -1,7 +1,7 @@
 """Clocks and calendars: what shows another time at each call.
 
-A clock that the program's own modules read goes to the listener of the run, which records or refuses it; the date of
-today is refused. Other libraries (loggers, progress bars) may read clocks as they like.
+A clock that the program's own modules read goes to the run's listener, which records or refuses it; today's date is
+refused. Other libraries (loggers, progress bars) read clocks freely.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _dating(original: Callable[..., Any], place: int) -> Callable[..., Any]:
     return read
 
 
-class StandingClass:
+class ClassProxy:
     """Stands for a class: makes its objects, and answers questions about it, with some of its functions replaced."""
 
     def __init__(self, original: Any, replaced: dict[str, Any], make: Callable[..., Any] | None = None) -> None:
@@ -99,4 +99,4 @@ def _calendar(original: Any) -> Any:
 
         return read
 
-    return StandingClass(original, {name: now(name) for name in ("now", "utcnow", "today") if hasattr(original, name)})
+    return ClassProxy(original, {name: now(name) for name in ("now", "utcnow", "today") if hasattr(original, name)})

@@ -1,8 +1,8 @@
-"""Random numbers of Python as calls of a graph: how each way to draw is recorded by a recorder that follows streams.
+"""Python's random numbers as calls of a graph, for a recorder that follows streams.
 
-Each draw is a call of the graph, from the same stream, so that a graph draws afresh at each call. Where an object is
-drawn (a function, a layer, an array), its place is drawn and the program goes one way for each place. A stream that the
-program makes itself, from a seed, gives the same numbers at each call, and is left alone.
+Each draw is a call from the same stream, so that a graph draws afresh at each call. Where an object is drawn (a
+function, a layer, an array), its index is drawn and the program takes a path for each. A stream that the program seeds
+itself gives the same numbers at each call, and is left alone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def shuffled(items: list[Any], stream: random.Random = SHARED) -> list[Any]:
 DRAWS.extend((draw, draw_from, shuffled))
 
 
-class Standing(tuple[Any, ...]):
+class StreamState(tuple[Any, ...]):
     """Where a stream stands, as far as a program may see it: it can go back there, and look at no number in it."""
 
     node: Any = None
@@ -154,7 +154,7 @@ def _picked(recorder: ExampleRecorder, items: Any, place: Any) -> Any:
 def _getstate(
     recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    standing = Standing(recorder.perform(original, (), {}))
+    standing = StreamState(recorder.perform(original, (), {}))
     target, given = (draw, ("getstate",)) if stream is None else (draw_from, (recorder.argument(stream), "getstate"))
     standing.node, standing.recorder = recorder.create(target, given), recorder
     return standing
@@ -164,7 +164,7 @@ def _setstate(
     recorder: ExampleRecorder, stream: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     state = (*args, *kwargs.values())[0]
-    if type(state) is not Standing or state.recorder is not recorder:
+    if type(state) is not StreamState or state.recorder is not recorder:
         raise _refusal("setstate of a stream of random numbers to a state that is not from this call")
     target, given = (draw, ()) if stream is None else (draw_from, (recorder.argument(stream),))
     with recorder.streams.followed():

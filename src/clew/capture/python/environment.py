@@ -1,6 +1,6 @@
-"""Variables of the environment: a graph checks at its entrance that those which the program has read are the same.
+"""Environment variables: a graph checks at its entrance that those which the program has read are the same.
 
-``os.environ[name]``, ``os.environ.get``, ``os.getenv`` and ``in`` all come to one method of its class; whoever goes
+``os.environ[name]``, ``os.environ.get``, ``os.getenv`` and ``in`` all come to one method of its class; whoever iterates
 over all variables is guarded on their names.
 """
 

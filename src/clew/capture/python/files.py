@@ -1,9 +1,9 @@
-"""Files and folders: what a program does to them is refused, what it reads of them is guarded.
+"""Files and folders: writing is refused, what is read is guarded.
 
-No node of a graph writes a file again, and no capture can take it back, so it is refused before it happens. The
-functions that do it are replaced for the time of a capture, in every module that holds one of them under its own name.
-A file that is read must hold the same at each call of the graph, as must the answers of the system about its files.
-(Python's audit hooks would report more, but they stay for ever, and make each ``id()`` of the process much slower.)
+No node writes a file again and no capture can take it back, so the functions that do it are replaced for the time of a
+capture, in every module that holds one by name, and refuse. One held in a container or attribute cannot be replaced: a
+program that holds one is refused. What was written to a file that the program holds open is truncated again. A file
+that is read must hold the same at each call. (Audit hooks would report more, but stay for ever and slow ``id()``.)
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ import os
 import stat
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
 from clew.capture.patches import Patches
-from clew.capture.python.callers import asking, is_importing, is_of_program, is_of_python
+from clew.capture.python.callers import asking_frame, is_importing, is_of_program, is_of_python
 from clew.capture.python.imported_names import noted
 from clew.capture.python.listener import Listener, asked_listener, current
 from clew.capture.state.containers import ACTING
+from clew.errors import CaptureError
 from clew.ir.effects import pure
 from clew.ir.source import is_hidden
 
@@ -151,14 +152,14 @@ def _opening(original: Callable[..., Any]) -> Callable[..., Any]:
 def _file_class(original: Any) -> Any:
     """What stands for ``io.FileIO``: opens files like the function, and is the class otherwise."""
 
-    class Standing(type(original)):  # type: ignore[misc]
+    class FileClass(type(original)):  # type: ignore[misc]
         def __instancecheck__(cls, value: Any) -> bool:
             return isinstance(value, original)
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             return _opening(original)(*args, **kwargs)
 
-    return Standing("FileIO", (original,), {})
+    return FileClass("FileIO", (original,), {})
 
 
 def _is_writing(file: Any, mode: Any) -> bool:
@@ -181,9 +182,9 @@ def _absolute(path: Any) -> str:
 
 def _is_of_program(listener: Listener, frame: FrameType | None) -> bool:
     """Whether a file is read for the program: by its own code, or by a framework that it has called for that."""
-    found = asking(frame, listener.through)
+    found = asking_frame(frame, listener.through)
     while found is not None and is_hidden(found.f_code):
-        found = asking(found.f_back, listener.through)
+        found = asking_frame(found.f_back, listener.through)
     return is_of_program(found)
 
 
@@ -237,3 +238,38 @@ def _asking_for_entries(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(path, *args, **kwargs)
 
     return ask
+
+
+class OpenFiles:
+    """The files that a program holds, as they were before it ran."""
+
+    def __init__(self, held: Iterable[Any]) -> None:
+        files = [one for one in held if isinstance(one, io.IOBase) and one not in (sys.stdout, sys.stderr)]
+        self._files = [(file, file.tell()) for file in files if not file.closed and file.writable() and file.seekable()]
+
+    def check(self) -> None:
+        """Raise if one was written to."""
+        if any(not file.closed and file.tell() != end for file, end in self._files):
+            raise CaptureError(
+                "the program writes to a file that it holds",
+                why="no call of the graph would do it again",
+                fixes=('keep the function that writes as one call: clew.wrap("its_name") at module level',),
+            )
+
+    def put_back(self) -> None:
+        """Take away what was written."""
+        for file, end in self._files:
+            if not file.closed and file.tell() != end:
+                file.seek(end)
+                file.truncate()
+
+
+def refuse_acting_functions(functions: Iterable[Any]) -> None:
+    """Raise for a function that acts on the outside and is held where it cannot be replaced."""
+    found = next(iter(functions), None)
+    if found is not None:
+        raise CaptureError(
+            f"the program holds {found.__name__}, which acts on the world outside, in a container or an attribute",
+            why="the capture could neither record nor refuse a call of it",
+            fixes=(f"call {found.__module__}.{found.__name__} by its name",),
+        )

@@ -1,8 +1,8 @@
-"""Functions that programs import by their own names, such as ``from time import time``, and what stands for each.
+"""Functions that programs import by name, such as ``from time import time``, and their replacements.
 
-Whoever replaces a function in its home notes here what stands for it; for the time of a capture the same stands in the
-modules of the program, under whichever names they have imported it. All of them are looked for at once. Some matter
-wherever they are called from: these are replaced in all modules that hold them under their own names.
+Whoever replaces a function in its home notes the replacement here; for the time of a capture it stands in the modules
+of the program too, under whichever name. Some matter wherever they are called from: these are replaced in all modules
+that hold them under their own names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clew.capture.patches import Patches, held_at
 
 Make = Callable[[Any], Any]
 
-_standing: dict[int, tuple[Any, Any]] = {}
+_replacements: dict[int, tuple[Any, Any]] = {}
 """The original and what stands for it, by the identities of both: another capture may be at work already."""
 _everywhere: dict[str, Any] = {}
 
@@ -31,7 +31,7 @@ def noted(make: Make, everywhere: bool = False, changes: bool = False) -> Make:
 
     def make_and_note(original: Any) -> Any:
         replacement = make(original)
-        _standing[id(original)] = _standing[id(replacement)] = (original, replacement)
+        _replacements[id(original)] = _replacements[id(replacement)] = (original, replacement)
         if changes:
             _changing[id(original)] = original
         if everywhere:
@@ -49,11 +49,11 @@ def gives_another(value: Any) -> bool:
 def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]], cells: Iterable[CellType]) -> None:
     """Replace all that is noted where the globals of the program's modules, other dicts, or closures hold it."""
     for cell in cells:
-        if id(held_at(cell, "")) in _standing:
+        if id(held_at(cell, "")) in _replacements:
             patches.in_cell(cell, _replacement)
     for names in namespaces:
-        if not _standing.keys().isdisjoint(map(id, names.values())):
-            for name in [name for name, value in names.items() if id(value) in _standing]:
+        if not _replacements.keys().isdisjoint(map(id, names.values())):
+            for name in [name for name, value in names.items() if id(value) in _replacements]:
                 patches.in_dict(names, name, _replacement)
     replace_in_importers(patches)
 
@@ -61,7 +61,7 @@ def replace_in(patches: Patches, namespaces: Iterable[dict[str, Any]], cells: It
 def replace_in_classes(patches: Patches, places: Iterable[tuple[type, str]]) -> None:
     """Replace all that is noted where classes hold it, as it is or as a static method."""
     for kind, name in places:
-        if id(held_by_class(vars(kind).get(name))) in _standing:
+        if id(held_by_class(vars(kind).get(name))) in _replacements:
             patches.on_class(kind, name, _replacement_in_class)
 
 
@@ -69,14 +69,14 @@ def replace_in_defaults(patches: Patches, functions: Iterable[FunctionType]) -> 
     """Replace all that is noted among the default values of functions."""
     for function in functions:
         named = function.__kwdefaults__ or {}
-        for name in [name for name, value in named.items() if id(value) in _standing]:
+        for name in [name for name, value in named.items() if id(value) in _replacements]:
             patches.in_dict(named, name, _replacement)
-        if not _standing.keys().isdisjoint(map(id, function.__defaults__ or ())):
+        if not _replacements.keys().isdisjoint(map(id, function.__defaults__ or ())):
             patches.in_defaults(function, _all_replaced)
 
 
 def _all_replaced(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(_standing[id(value)][1] if id(value) in _standing else value for value in values)
+    return tuple(_replacements[id(value)][1] if id(value) in _replacements else value for value in values)
 
 
 def held_by_class(value: Any) -> Any:
@@ -91,7 +91,7 @@ def _replacement_in_class(original: Any) -> Any:
 def replace_in_importers(patches: Patches) -> None:
     """Replace what matters everywhere in all modules that have imported it by name."""
     for names, name in _importers.now():
-        if id(names.get(name)) in _standing:
+        if id(names.get(name)) in _replacements:
             patches.in_dict(names, name, _replacement)
 
 
@@ -126,8 +126,8 @@ def _importing(module: Any) -> list[tuple[dict[str, Any], str]]:
 
 
 def _is_noted(value: Any) -> bool:
-    return id(value) in _standing and any(value is held for held in _standing[id(value)])
+    return id(value) in _replacements and any(value is held for held in _replacements[id(value)])
 
 
 def _replacement(original: Any) -> Any:
-    return _standing[id(original)][1]
+    return _replacements[id(original)][1]

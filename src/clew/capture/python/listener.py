@@ -1,8 +1,8 @@
-"""Who hears of plain Python while a program is being captured: of clocks, random numbers, the environment and files.
+"""Who hears of plain Python during a capture: of clocks, random numbers, the environment and files.
 
-What stands in the place of Python's functions for the time of a capture is the same for all frameworks: it asks for the
-listener of the run in this context, and is the original where there is none. By default a listener refuses what gives
-another value at each call, and guards what is read; a framework whose graph can hold such a call records it instead.
+The replacements are the same for all frameworks: they ask for the listener of the run in this context, and are the
+originals where there is none. By default a listener refuses what gives another value at each call, and guards what is
+read; a framework whose graph can hold such a call records it instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
-from clew.capture.python.callers import asking, is_importing, is_of_program, line_of_program
+from clew.capture.python.callers import asking_frame, is_importing, is_of_program, line_of_program
 from clew.capture.python.outside_reads import Question
 from clew.capture.recording.recorder import Recorder
 from clew.errors import CaptureError
@@ -50,11 +50,11 @@ class Listener:
 
     def is_asked(self, frame: FrameType | None) -> bool:
         """Whether the program's own code asks, or a library that acts for it."""
-        return is_of_program(asking(frame, self.through))
+        return is_of_program(asking_frame(frame, self.through))
 
     def hears(self, frame: FrameType | None) -> bool:
         """Whether the program, or a package that it uses, acts: not the framework for its own ends."""
-        found = asking(frame, self.through)
+        found = asking_frame(frame, self.through)
         return found is not None and not is_hidden(found.f_code)
 
     def note(self, question: Question, args: tuple[Any, ...], text: str) -> None:

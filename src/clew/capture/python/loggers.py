@@ -1,7 +1,7 @@
-"""What users' own handlers and filters of loggers do: they run when a program logs, and may keep what they are given.
+"""Users' own handlers and filters of loggers, which run when a program logs.
 
-What is printed or logged has no node, and needs none. A handler that a user has written is part of the program, though:
-its variables and attributes are looked at like those of the program's own functions.
+Printing and logging have no node and need none. A handler that a user has written is part of the program, though: its
+variables and attributes are watched like those of the program's own functions.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ STANDARD = frozenset({*vars(logging.Handler()), *vars(logging.StreamHandler()), 
 """The attributes that a handler or filter has from the library."""
 
 
-def keepers(value: Any) -> list[Any]:
+def own_handlers(value: Any) -> list[Any]:
     """The handlers and filters of users' classes that see what is logged through a logger, or through the module."""
-    return [one for one in _seeing(value) if any(True for _ in functions_in(one))]
+    return [one for one in _handlers_and_filters(value) if any(True for _ in functions_of_handler(one))]
 
 
-def _seeing(value: Any) -> list[Any]:
+def _handlers_and_filters(value: Any) -> list[Any]:
     """All handlers and filters that see what is logged through a logger, or through the module."""
     logger = logging.root if value is logging else getattr(value, "logger", value)
     found: list[Any] = list(logger.filters) if isinstance(logger, logging.Logger) else []
@@ -39,21 +39,21 @@ def is_logger(value: Any) -> bool:
     return value is logging or isinstance(value, (logging.Logger, logging.LoggerAdapter))
 
 
-def all_keepers(values: Iterable[Any]) -> list[Any]:
+def handlers_and_filters(values: Iterable[Any]) -> list[Any]:
     """Those of all loggers among some values, each once."""
     found = {
-        id(one): one for logger in filter(is_logger, values) for one in _seeing(logger)
+        id(one): one for logger in filter(is_logger, values) for one in _handlers_and_filters(logger)
     }  # most loggers share the root's handlers
-    return [one for one in found.values() if any(True for _ in functions_in(one))]
+    return [one for one in found.values() if any(True for _ in functions_of_handler(one))]
 
 
-def functions_in(keeper: Any) -> Iterator[FunctionType]:
+def functions_of_handler(handler: Any) -> Iterator[FunctionType]:
     """The functions of a user's that a handler or filter consists of."""
-    if isinstance(keeper, FunctionType):
-        members: list[Any] = [keeper]
+    if isinstance(handler, FunctionType):
+        members: list[Any] = [handler]
     else:
-        members = [member for kind in type(keeper).__mro__ for member in vars(kind).values()]
-        members += [inspect.unwrap(getattr(value, "__func__", value)) for value in vars(keeper).values()]
+        members = [member for kind in type(handler).__mro__ for member in vars(kind).values()]
+        members += [inspect.unwrap(getattr(value, "__func__", value)) for value in vars(handler).values()]
     for member in members:
         if isinstance(member, FunctionType) and not member.__code__.co_filename.startswith(_LIBRARIES):
             yield member

@@ -1,7 +1,7 @@
-"""What a capture has learnt of the world outside, and the guards that it is still so.
+"""What a capture has read of the world outside, and the guards that it is still so.
 
-Each entry is a function of plain arguments, a question that can be asked again, and its answer in the capture. The
-graph asks all of them at its entrance.
+Each entry is a function of plain arguments that can be asked again, and its answer in the capture. The graph asks all
+of them at its entrance.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Other processes and machines, and people: what a program starts, sends or is told by them.
+"""Other processes, machines and people: what a program starts, sends or is told by them.
 
-None of it can be taken back or done again by a graph, so it is refused. Facts of this process that may be others in the
-next one (its number, its working folder, the name of the machine) are guarded.
+None of it can be taken back or done again by a graph, so it is refused. Facts of this process that may differ in the
+next (its number, working folder, machine name) are guarded.
 """
 
 from __future__ import annotations

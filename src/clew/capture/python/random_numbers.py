@@ -1,8 +1,8 @@
-"""Random numbers of Python: from the stream behind ``random``, or from a ``random.Random`` around the program.
+"""Python's random numbers: from the stream behind ``random``, or from a ``random.Random`` around the program.
 
-Draws go to the listener of the run, which records or refuses them. Sources of entropy (``uuid`` and ``secrets`` come to
-them too), and generators that are made without a seed, are refused: no graph could draw the same. What a module makes
-as it is imported is made once, and left alone.
+Draws go to the run's listener, which records or refuses them. Sources of entropy (``uuid``, ``secrets``) and
+generators without a seed are refused: no graph could draw the same. What a module makes as it is imported is made
+once, and left alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""All that is replaced in plain Python for the time of a capture, whatever the framework.
+"""All replacements in plain Python for the time of a capture, whatever the framework.
 
-Comes in: the patches of a run and the surroundings of its program. In Python's own modules the replacements are the
-same for every program, and worked out once; in the modules of a program they are looked for at each capture.
+In come the patches of a run and the surroundings of its program. In Python's own modules the replacements are the same
+for every program, and worked out once; in the modules of a program they are looked for at each capture.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from clew.capture.python import clocks, environment, files, imported_names, proc
 from clew.capture.python.listener import Listener, listening
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
+from clew.ir.source import is_installed
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 _MOST_ITEMS = 1000
@@ -58,7 +59,7 @@ def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
 
 def _ask_for_arguments(functions: Iterable[FunctionType]) -> bool:
     """Whether code of a program names the arguments of the process, which it finds in a variable."""
-    names = [one.__code__.co_names for one in functions if "-packages" not in one.__code__.co_filename]
+    names = [one.__code__.co_names for one in functions if not is_installed(one.__code__)]
     return any("argv" in found for found in names)
 
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clew.capture.recording.folding import Folding
-from clew.capture.recording.opaque_calls import Territory
+from clew.capture.recording.opaque_calls import CallVariables
 from clew.capture.recording.recorder import Recorder
 from clew.errors import CaptureError
 from clew.ir.source import user_source
@@ -65,7 +65,7 @@ class ExampleRecorder(Recorder):
     def __init__(self) -> None:
         super().__init__()
         self.folding = Folding(caches=True, bakes=False)
-        self.territories: dict[Any, Territory] = {}
+        self.call_variables: dict[Any, CallVariables] = {}
         self.raised: Exception | None = None
         self.finishing = False  # whether the program has ended, and its result is being recorded
         self.depth = 0

@@ -1,8 +1,8 @@
-"""What depends on constants alone is computed once: in the capture, whose values are kept for the graph.
+"""Constant folding: what depends on constants alone is computed once, in the capture.
 
-A call is constant when everything it takes is: literals, arrays from around the program, and results of constant calls.
-It stays in the graph if its value is written to later, or is given away, since each call must then have its own.
-What the values also hang on, the version of an array around the program and the defaults of the framework, is guarded.
+A call is constant when all it takes is: literals, arrays around the program, results of constant calls. It stays in
+the graph if its value is written to later or escapes, since each call must then have its own. What the values also
+depend on, versions of arrays around the program and the framework's defaults, is guarded.
 """
 
 from __future__ import annotations

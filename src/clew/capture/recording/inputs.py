@@ -1,26 +1,52 @@
 """The arguments of the example become placeholders, one for each parameter of the original.
 
-What they hold enters the capture as ``nests`` describes: nests are taken apart by nodes, made only for what is used.
-Parameters that the example leaves out are inputs with their defaults: numbers among them are traced like those that are
-given, what the program never reads is not relied on, and all others must be left out again.
+In come the example's arguments, and later the lifted state; out come the values that the program runs on. Containers
+are taken apart by nodes, made only for what is used, and keep their identity; what is no array or number is guarded.
+A parameter that the example leaves out is an input with its default: a number is traced, what the program never reads
+is not relied on, and anything else must be left out again. For programs that ask ``a is b``, whether equal plain
+values are one object is guarded too.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import inspect
-from types import CodeType
+import operator
+import random
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, MethodType
 from typing import Any
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.guards import notes
-from clew.capture.recording.nested_values import Nests
-from clew.capture.state.containers import follows
-from clew.errors import ExampleMismatch
+from clew.capture.guards.function_equality import FunctionFingerprint, cells_of, has_fingerprint
+from clew.capture.guards.notes import Variable, expression_of
+from clew.capture.recording.list_proxies import StateListProxy
+from clew.capture.recording.recorder import Pending, Recorder
+from clew.capture.state.containers import (
+    ATTRIBUTE,
+    ITEM,
+    MEMBER,
+    SIMPLE,
+    UNSET,
+    VALUE,
+    Contents,
+    contents,
+    follows,
+    has_attributes,
+    refill,
+    same_part,
+    value_of,
+)
+from clew.errors import CaptureError, ExampleMismatch, a_or_an
+from clew.ir.guests import guest_of
 from clew.ir.node import Node
 
 
 def bind(
-    nests: Nests, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any = None
+    inputs: Inputs, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any = None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Make a placeholder for each parameter; the arguments to run the program with.
 
@@ -36,15 +62,15 @@ def bind(
     code = _code_with(target, signature)
     entered: dict[str, Any] = {}
     for name, parameter in signature.parameters.items():
-        node = _placeholder(nests, name, parameter)
+        node = _placeholder(inputs, name, parameter)
         if name in bound.arguments:
-            entered[name] = _enter(nests, bound.arguments[name], node, name, parameter)
+            entered[name] = _enter(inputs, bound.arguments[name], node, name, parameter)
         elif code is not None and not _mentions(code, name):
             continue
-        elif code is not None and nests.takes_number(parameter.default, name) and _may_be_passed(parameter):
-            entered[name] = nests.enter(parameter.default, node, name)
+        elif code is not None and inputs.takes_number(parameter.default, name) and _may_be_passed(parameter):
+            entered[name] = inputs.enter(parameter.default, node, name)
         else:
-            _check_nothing_given(nests, node, name, parameter)
+            _check_nothing_given(inputs, node, name, parameter)
     bound.arguments = entered
     return _as_passed(signature, bound, len(args))
 
@@ -73,12 +99,12 @@ def _may_be_passed(parameter: inspect.Parameter) -> bool:
     return parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
 
 
-def _enter(nests: Nests, value: Any, node: Node, name: str, parameter: inspect.Parameter) -> Any:
+def _enter(inputs: Inputs, value: Any, node: Node, name: str, parameter: inspect.Parameter) -> Any:
     """Arguments gathered by ``**`` come in a dict that nobody else holds, whose writes nobody sees."""
-    entered = nests.enter(value, node, name)
+    entered = inputs.enter(value, node, name)
     if parameter.kind is parameter.VAR_KEYWORD:
-        nests.held = [held for held in nests.held if held.value is not value]
-        del nests.recorder.objects[id(value)]
+        inputs.containers = [container for container in inputs.containers if container.value is not value]
+        del inputs.recorder.objects[id(value)]
     return entered
 
 
@@ -101,14 +127,14 @@ def _as_passed(
     return tuple(args), kwargs
 
 
-def _placeholder(nests: Nests, name: str, parameter: inspect.Parameter) -> Node:
+def _placeholder(inputs: Inputs, name: str, parameter: inspect.Parameter) -> Node:
     stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
     stars = "**" if parameter.kind is parameter.VAR_KEYWORD else stars
     value = parameter.default
     default = () if value is parameter.empty else (Default(value) if follows(value) else value,)
     kind = {"keyword_only": True} if parameter.kind is parameter.KEYWORD_ONLY else {}
     kind = {"positional_only": True} if parameter.kind is parameter.POSITIONAL_ONLY else kind
-    return nests.recorder.graph.create_node("placeholder", stars + name, default, kind, name)
+    return inputs.recorder.graph.create_node("placeholder", stars + name, default, kind, name)
 
 
 class Default:
@@ -121,14 +147,376 @@ class Default:
         return self.text
 
 
-def _check_nothing_given(nests: Nests, node: Node, name: str, parameter: inspect.Parameter) -> None:
+def _check_nothing_given(inputs: Inputs, node: Node, name: str, parameter: inspect.Parameter) -> None:
     """A parameter that was left to its default must be left so again: the program saw the plain default. An array that
     is a default is an input like any other."""
-    if nests.recorder.is_array(parameter.default):
-        nests.enter(parameter.default, node, name)
+    if inputs.recorder.is_array(parameter.default):
+        inputs.enter(parameter.default, node, name)
     elif parameter.default is not parameter.empty:
-        nests.default(node.args[0], node, name)
+        inputs.default(node.args[0], node, name)
     elif parameter.kind is parameter.VAR_POSITIONAL:
-        nests.checks.append((notes.require_length, node, 0))
+        inputs.checks.append((notes.require_length, node, 0))
     elif parameter.kind is parameter.VAR_KEYWORD:
-        nests.checks.append((notes.require_keys, node, ()))
+        inputs.checks.append((notes.require_keys, node, ()))
+
+
+# ---- what the arguments hold -----------------------------------------------------------------------------------------
+
+_NUMBERS = (int, float, bool)
+
+
+class InputContainer:
+    """A mutable container of the example: its node, what it held, and what it held when the program started."""
+
+    __slots__ = ("before", "entered", "place", "value")
+
+    def __init__(self, value: Any, place: Any, before: Contents) -> None:
+        self.value = value
+        self.place = place
+        self.before = before
+        self.entered: Contents = {}
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is a plain one, or a tuple of such."""
+    return isinstance(value, SIMPLE) or (type(value) is tuple and all(map(is_plain, value)))
+
+
+class Inputs:
+    """Everything that entered one capture."""
+
+    def __init__(self, recorder: Recorder, wrap_number: Callable[[Any, Any], Any], static: frozenset[str]) -> None:
+        self.recorder = recorder
+        self.wrap_number = wrap_number
+        self.static = static
+        self.plain_kinds: tuple[type, ...] = ()
+        self.arrays: list[tuple[Any, Any]] = []
+        self.callables: list[Any] = []
+        self.containers: list[InputContainer] = []
+        self.changing: frozenset[int] = frozenset()
+        """Identities of the dicts and cells in which the program changes variables, as far as that is known."""
+        self.ends: list[Any] = []
+        self.streams: list[random.Random] = []
+        self.twins: list[Any] = []
+        self.checks: list[tuple[Any, Any, Any]] = []
+        self.identities: Identities | None = None
+        """For programs that compare objects."""
+
+    def enter(self, value: Any, place: Any, name: str) -> Any:
+        """The value as the program shall see it; what it holds is tied to nodes, what it is is guarded."""
+        known = self.recorder.objects.get(id(value))
+        if known is not None and known[0] is value:
+            self._same_object(known[1], place)
+            return value
+        if self.recorder.is_array(value):
+            self.arrays.append((value, place))
+            return self.recorder.enter(value, place)
+        if self.takes_number(value, name):
+            self.checks.append((notes.require_type, place, type(value)))
+            return self.wrap_number(value, place)
+        if isinstance(value, tuple):
+            return self._tuple(value, place, name)
+        if type(value) is slice:
+            return self._slice(value, place, name)
+        if type(value).__module__ == "clew.ir.arguments":
+            return self._frozen(value, place, name)
+        twin = self.recorder.twin_of(value)
+        if twin is not None:
+            return self._twin(value, twin, place)
+        if type(value) is random.Random:
+            return self._stream(value, place)
+        if follows(value) and not self.recorder.is_end(value):
+            return self._container(value, place, name)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return self._dataclass(value, place, name)
+        return self.constant(value, place, name)
+
+    def _twin(self, value: Any, twin: Any, place: Any) -> Any:
+        """An object that a framework draws from: a twin that reports stands for it, the same one at each place."""
+        known = self.recorder.known(twin)
+        if known is not None:
+            self._same_object(known, place)
+            return twin
+        self.checks.append((notes.require_type, place, type(value)))
+        self.checks.append((notes.require, Pending(getattr, (place, "device")), value.device))
+        for other in self.twins:  # what is drawn from one must not be missing in the other
+            self.checks.append((notes.require, Pending(operator.is_, (other, place)), False))
+        self.twins.append(place)
+        return self.recorder.enter(twin, place)
+
+    def _stream(self, value: random.Random, place: Any) -> Any:
+        """A stream of random numbers: draws from it are recorded on its node, whichever stream it is."""
+        self.checks.append((notes.require_type, place, random.Random))
+        self.recorder.objects[id(value)] = (value, place)
+        self.streams.append(value)
+        return value
+
+    def _dataclass(self, value: Any, place: Any, name: str) -> Any:
+        """One that keeps its fields in slots: the program gets a twin of it."""
+        self.checks.append((notes.require_type, place, type(value)))
+        fields = [field.name for field in dataclasses.fields(value) if field.init]
+        parts = {field: self.enter(getattr(value, field), Pending(getattr, (place, field)), name) for field in fields}
+        twin = dataclasses.replace(value, **parts)
+        self.recorder.objects[id(twin)] = (twin, place)  # what is given on is the object that came in
+        return twin
+
+    def takes_number(self, value: Any, name: str) -> bool:
+        """Whether a value is a number that enters as a traced one."""
+        return type(value) in _NUMBERS and name not in self.static and type(value) not in self.plain_kinds
+
+    def _same_object(self, first: Any, second: Any) -> None:
+        """The same container in two places must be one again."""
+        nodes = [self.recorder.resolve(place) for place in (first, second)]
+        if nodes[0] is not nodes[1]:
+            same = self.recorder.create(operator.is_, tuple(nodes))
+            self.checks.append((notes.require, same, True))
+
+    def _tuple(self, value: Any, place: Any, name: str) -> Any:
+        self.checks.append((notes.require_type, place, type(value)))
+        if hasattr(value, "_fields"):
+            fields = (self.enter(getattr(value, f), Pending(getattr, (place, f)), name) for f in value._fields)
+            return type(value)(*fields)
+        self.checks.append((notes.require_length, place, len(value)))
+        if type(value).__module__ == "torch":
+            return self.recorder.result(value, place)  # a shape, whose sizes are traced
+        items = self._items(value, place, name)
+        if self.identities is not None and all(map(operator.is_, items, value)):
+            self.identities.note(value, place)
+            return value
+        return type(value)(items)
+
+    def _slice(self, value: Any, place: Any, name: str) -> Any:
+        self.checks.append((notes.require_type, place, slice))
+        parts = ("start", "stop", "step")
+        return slice(*(self.enter(getattr(value, part), Pending(getattr, (place, part)), name) for part in parts))
+
+    def _frozen(self, value: Any, place: Any, name: str) -> Any:
+        """The immutable lists and dicts of graphs, when a graph itself is captured."""
+        self.checks.append((notes.require_type, place, type(value)))
+        if isinstance(value, list):
+            self.checks.append((notes.require_length, place, len(value)))
+            return type(value)(self._items(value, place, name))
+        self.checks.append((notes.require_keys, place, tuple(value)))
+        pairs = ((key, self.enter(v, Pending(operator.getitem, (place, key)), name)) for key, v in value.items())
+        return type(value)(pairs)
+
+    def _items(self, value: Any, place: Any, name: str) -> list[Any]:
+        return [self.enter(item, Pending(operator.getitem, (place, i)), name) for i, item in enumerate(value)]
+
+    def _container(self, value: Any, place: Any, name: str) -> Any:
+        container = InputContainer(value, place, contents(value))
+        self.containers.append(container)
+        self.recorder.objects[id(value)] = (value, place)
+        self.checks.append((notes.require_type, place, type(value)))
+        self._check_keys(container)
+        if callable(value):
+            self.callables.append(value)
+        for key, part in container.before.items():
+            container.entered[key] = self._part(key, part, place, name)
+        refill(value, container.entered)
+        return value
+
+    def history(self, value: list[Any], place: Any, name: str) -> StateListProxy:
+        """A list of the state whose length and items matter only if the program looks at them."""
+        self.checks.append((notes.require_type, place, list))
+        before = contents(value)
+        parts = {key: self._part(key, part, place, name) for key, part in before.items()}
+        made = StateListProxy(value, list(parts.values()))
+        container = InputContainer(made, place, before)
+        container.entered = parts
+        self.containers.append(container)
+        self.recorder.objects[id(made)] = (made, place)
+        return made
+
+    def _check_keys(self, container: InputContainer) -> None:
+        value, place = container.value, container.place
+        if isinstance(value, dict):
+            self.checks.append((notes.require_keys, place, tuple(key for way, key in container.before if way == ITEM)))
+        elif isinstance(value, set):
+            self.checks.append((notes.require, place, set(value)))
+        elif isinstance(value, (list, deque)):
+            self.checks.append((notes.require_length, place, len(value)))
+        if isinstance(value, deque):
+            self.checks.append((notes.require, Pending(getattr, (place, "maxlen")), value.maxlen))
+        elif isinstance(value, defaultdict):
+            self.checks.append(
+                (notes.require_same, Pending(getattr, (place, "default_factory")), value.default_factory)
+            )
+        if has_attributes(value):
+            names = tuple(key for way, key in container.before if way == ATTRIBUTE)
+            self.checks.append((notes.require_attributes, place, names))
+
+    def _part(self, key: tuple[str, Any], part: Any, place: Any, name: str) -> Any:
+        way, inner = key
+        if way == MEMBER:
+            if not isinstance(part, SIMPLE):
+                raise _cannot_follow(name, part)
+            return part
+        if way == VALUE:
+            return self._value(part, Pending(value_of, (place,)), name)
+        reader = getattr if way == ATTRIBUTE else operator.getitem
+        return self.enter(part, Pending(reader, (place, inner)), name)
+
+    def _value(self, value: Any, place: Any, name: str) -> Any:
+        """What a context variable holds; that it holds nothing is guarded too."""
+        if value is not UNSET:
+            return self.enter(value, place, name)
+        self.checks.append((notes.require_same, place, value))
+        return value
+
+    def constant(self, value: Any, place: Any, name: str) -> Any:
+        """A value that is the same in every call that the capture is good for."""
+        of_torch = type(value).__module__ in ("torch", "numpy.dtypes")
+        if isinstance(value, MethodType) and self._enters_owner(value):
+            self.enter(value.__self__, Pending(getattr, (place, "__self__")), name)
+        owner = value.__self__ if isinstance(value, MethodType) else value
+        if self.recorder.is_end(owner):
+            self.ends.append(owner)
+        if has_fingerprint(value) and not self._must_be_same(value):
+            self._function(value, place)
+        elif isinstance(value, enum.Enum) or callable(value):
+            self.checks.append((notes.require_same, place, value))
+            self.callables.append(value)
+        elif isinstance(value, (*SIMPLE, frozenset, range)) or (of_torch and _has_equality(value)):
+            self.checks.append((notes.require, place, value))
+            if self.identities is not None:
+                self.identities.note(value, place)
+        elif of_torch or self.recorder.is_end(value):
+            self.checks.append((notes.require_same, place, value))
+        else:
+            raise _cannot_follow(name, value)
+        return value
+
+    def _function(self, value: Any, place: Any) -> None:
+        """A function may be made anew for each call: what it does must be the same, and it is given on as it comes."""
+        entered = isinstance(value, MethodType) and self._enters_owner(value)
+        self.checks.append((notes.require_alike, place, FunctionFingerprint(value, entered)))
+        self.recorder.objects[id(value)] = (value, place)
+        self.callables.append(value)
+
+    def _must_be_same(self, function: Any) -> bool:
+        """Whether no other function can stand for this one: the program compares objects, or the function sets
+        variables of its own, of which the graph knows those of the example."""
+        return self.recorder.identity.is_asked or any(id(cell) in self.changing for cell in cells_of(function))
+
+    def _enters_owner(self, method: MethodType) -> bool:
+        return follows(method.__self__) and not self.recorder.is_end(method.__self__)
+
+    def default(self, value: Any, place: Any, name: str) -> None:
+        """A parameter that was left out has its plain default value, and must have it again; a tuple of plain values
+        may be an equal one, unless the program compares objects."""
+        if type(value) is tuple and not self.recorder.identity.is_asked and is_plain(value):
+            self.checks.append((notes.require_type, place, tuple))
+            self.checks.append((notes.require_length, place, len(value)))
+            for index, item in enumerate(value):
+                self.default(item, Pending(operator.getitem, (place, index)), name)
+            return
+        self.checks.append((notes.require if isinstance(value, SIMPLE) else notes.require_same, place, value))
+
+    def write_checks(self) -> list[Node]:
+        """Put the guards of what has entered into the graph, each once."""
+        written = []
+        for check, place, expected in self.checks:
+            node = self.recorder.resolve(place)
+            shown = expected.__name__ if isinstance(expected, type) else repr(expected)
+            text = f"{_WORDS[check].format(expression_of(node))} {shown}"
+            written.append(self.recorder.create(check, (node, expected, text)))
+        self.checks = []
+        for first, second, answer in () if self.identities is None else self.identities.questions():
+            written.append(self._identity(first, second, answer))
+        return written
+
+    def _identity(self, first: Any, second: Any, answer: bool) -> Node:
+        """Guard whether two places, or a variable and a place, hold the same object."""
+        is_variable = isinstance(first, notes.Variable)
+        node = self.recorder.create(notes.read_variable, (first,)) if is_variable else self.recorder.resolve(first)
+        other = self.recorder.resolve(second)
+        text = f"{expression_of(node)} is {'' if answer else 'not '}{expression_of(other)}"
+        same = self.recorder.create(operator.is_, (node, other))
+        return self.recorder.create(notes.require, (same, answer, text))
+
+    def resolve_arrays(self) -> None:
+        """Make the nodes of all arrays now: what holds them may be changed before they are used."""
+        for _, place in self.arrays:
+            self.recorder.resolve(place)
+
+    def put_back(self) -> None:
+        """Let all containers hold what they held."""
+        for container in reversed(self.containers):
+            if type(container.value) is not StateListProxy:  # what it stands for was left as it was
+                refill(container.value, container.before)
+
+    def commit(self, plain: Callable[[Any], Any]) -> None:
+        """Let all containers hold what the program left in them, with plain numbers."""
+        for container in self.containers:
+            value = container.value.original if type(container.value) is StateListProxy else container.value
+            parts = contents(container.value).items()
+            refill(value, {(way, self.recorder.concrete(key)): plain(part) for (way, key), part in parts})
+
+
+def _has_equality(value: Any) -> bool:
+    return type(value).__eq__ is not object.__eq__
+
+
+def _cannot_follow(name: str, value: Any) -> CaptureError:
+    other = guest_of(value)
+    if other is not None and other.array_class is not None and isinstance(value, other.array_class):
+        return CaptureError(
+            f"the argument {name!r} holds an array of {other.package}, and the program is of another framework",
+            why="a capture follows the arrays of one framework",
+            fixes=("convert it before the call",),
+        )
+    return CaptureError(
+        f"the argument {name!r} holds {a_or_an(value)}, which cannot be followed",
+        why="capture follows arrays, numbers, strings, None, containers and plain objects of these",
+        fixes=("pass its parts as arguments",),
+    )
+
+
+_WORDS = {
+    notes.require: "{} ==",
+    notes.require_same: "{} is",
+    notes.require_alike: "{} does what was done by",
+    notes.require_type: "type({}) is",
+    notes.require_length: "len({}) ==",
+    notes.require_keys: "tuple({}) ==",
+    notes.require_attributes: "tuple(vars({})) ==",
+}
+
+
+# ---- which plain values are one object -------------------------------------------------------------------------------
+
+_KINDS = frozenset({int, float, complex, str, bytes, tuple, frozenset, range})
+_SMALL = range(-5, 257)
+"""Python has one object for each of these numbers."""
+
+
+class Identities:
+    """The plain values of one capture that may or may not be the same object in another call."""
+
+    def __init__(self, around: Iterable[tuple[Any, str, Any]]) -> None:
+        self._around = [(value, Variable(holder, name)) for holder, name, value in around if _may_be_several(value)]
+        self._entered: list[tuple[Any, Any]] = []
+        self._compared = 0
+
+    def note(self, value: Any, place: Any) -> None:
+        """A value came in as it is."""
+        if _may_be_several(value):
+            self._entered.append((value, place))
+
+    def questions(self) -> Iterator[tuple[Any, Any, bool]]:
+        """Two places, or a variable and a place, and whether they hold the same object; for what was noted lately."""
+        for index in range(self._compared, len(self._entered)):
+            value, place = self._entered[index]
+            for other, where in self._entered[:index]:
+                if same_part(value, other):
+                    yield where, place, other is value
+            for other, variable in self._around:
+                if same_part(value, other):
+                    yield variable, place, other is value
+        self._compared = len(self._entered)
+
+
+def _may_be_several(value: Any) -> bool:
+    kind = type(value)
+    return kind in _KINDS and not (kind is int and value in _SMALL) and not (kind in (str, bytes, tuple) and not value)

@@ -1,8 +1,9 @@
-"""Iterators that a program advances by hand: ``rows = iter(x)``, and ``next(rows)`` wherever it wants the next one.
+"""Proxies of lists, tuples and iterators whose length the graph leaves open.
 
-Python's own cannot be set back, so that no piece of a program could be recorded while one is held. In a function whose
-source shows that nothing but ``next`` is done with it, a ``Walk`` stands for it: what is walked, and a position, which
-is state like any other. What comes next is the value of one node, which ends the walk as Python does.
+In come values of the example and the nodes that compute them. A ``ListProxy`` (filled by a loop of the graph), a
+``TupleProxy`` (what an array was split into by one), an ``IteratorProxy`` (``iter(x)`` that only ``next`` reads) and a
+``StateListProxy`` (a list that the program may only append to) are of Python's own classes to whoever asks. Always
+holds: an access that depends on the length first adds a guard on it; the proxy is a plain list or tuple from then on.
 """
 
 from __future__ import annotations
@@ -17,93 +18,27 @@ from clew.ir.effects import pure
 if TYPE_CHECKING:
     from clew.capture.recording.example_recorder import ExampleRecorder
 
-
-@pure
-def item_at(values: Any, position: int) -> Any:
-    """The item of a walk at a position; as ``next`` does, it raises ``StopIteration`` if there is none."""
-    return next(itertools.islice(values, position, None))
-
-
-class Walk:
-    """An iterator over an array or list of the graph."""
-
-    def __init__(self, recorder: ExampleRecorder, values: Any, rows: list[Any] | None) -> None:
-        self.recorder = recorder
-        self.values = values
-        self.rows = rows
-        """The items of an array in the example; None for a list, which may grow meanwhile."""
-        self.state: dict[str, Any] = {"position": 0}
-
-    def __iter__(self) -> Walk:
-        return self
-
-    def __next__(self) -> Any:
-        recorder, position = self.recorder, self.state["position"]
-        place = recorder.concrete(position)
-        items = recorder.concrete(self.values) if self.rows is None else self.rows
-        if place >= len(items):
-            raise StopIteration
-        self.state["position"] = position + 1
-        if not recorder.open:
-            return items[place]
-        node = recorder.create(item_at, (recorder.argument(self.values), recorder.argument(position)))
-        return recorder.result(recorder.concrete(items[place]), node)
-
-
-class History(list[Any]):
-    """A list that knows whether anybody looked at it; ``original`` is the list that it stands for."""
-
-    __slots__ = ("original", "seen")
-
-    def __init__(self, original: list[Any], items: list[Any]) -> None:
-        list.__init__(self, items)
-        self.original = original
-        self.seen = False
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return list
-
-
-_APPENDING = frozenset({"append", "extend", "__iadd__"})
-_OBJECT = frozenset({"__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__",
-                     "__doc__", "__init_subclass__", "__subclasshook__", "__class_getitem__"})  # fmt: skip
-
-
-def _looking(method: Callable[..., Any]) -> Callable[..., Any]:
-    def look(self: History, *args: Any, **kwargs: Any) -> Any:
-        self.seen = True
-        return method(self, *args, **kwargs)
-
-    return look
-
-
-for _name in dir(list):
-    if _name not in _APPENDING | _OBJECT and callable(getattr(list, _name)):
-        setattr(History, _name, _looking(getattr(list, _name)))
-
-
 _LITERAL = (int, type(None))
 
 
-class Collected(list[Any]):
+class ListProxy(list[Any]):
     """A list of the example whose node is ``place``."""
 
-    __slots__ = ("gives_parts", "in_sight", "is_settled", "number", "place", "recorder")
+    __slots__ = ("gives_parts", "is_fixed", "is_local", "number", "place", "recorder")
 
     def __init__(
-        self, items: list[Any], place: Any, recorder: ExampleRecorder, in_sight: bool = False, number: Any = None
+        self, items: list[Any], place: Any, recorder: ExampleRecorder, is_local: bool = False, number: Any = None
     ) -> None:
         list.__init__(self, items)
         self.number = number
         """The traced number that all items follow from, if they do: those of a range."""
-        self.in_sight = in_sight
+        self.is_local = is_local
         """Whether nobody but the function that has made the list ever sees it, or what it is taken apart by."""
         self.gives_parts = False
-        """Whether what is taken apart by it may be seen by others, who are given ``Parts``."""
+        """Whether what is taken apart by it may be seen by others, who are given ``TupleProxy``."""
         self.place = place
         self.recorder = recorder
-        self.is_settled = False
+        self.is_fixed = False
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -112,13 +47,13 @@ class Collected(list[Any]):
     @property
     def is_whole(self) -> bool:
         """Whether the list is still the value of its node."""
-        return not self.is_settled and bool(self.recorder.open)
+        return not self.is_fixed and bool(self.recorder.open)
 
     def _change(self, why: str) -> None:
         """The list is about to change: not inside of a round or a side that is undone, if it was there before."""
         self.recorder.hooks.check_piece(self.recorder.resolve(self.place), why)
 
-    def settle(self) -> None:
+    def fix_length(self) -> None:
         """Rely on the length from now on: each item is one of the node's."""
         if not self.is_whole:
             return
@@ -126,11 +61,11 @@ class Collected(list[Any]):
         recorder, count = self.recorder, list.__len__(self)
         if self.number is not None:
             recorder.guard(self.number.place, self.number.plain)
-            self.is_settled = True
+            self.is_fixed = True
             return
         node = recorder.resolve(self.place)
         recorder.guard(recorder.create(len, (node,)), count)
-        self.is_settled = True
+        self.is_fixed = True
         items = [self._tied(item, place) for place, item in enumerate(list.__iter__(self))]
         list.__setitem__(self, slice(None), items)
 
@@ -156,7 +91,7 @@ class Collected(list[Any]):
     def extend(self, items: Any) -> None:
         """Add all items of a list; the length stays free."""
         if not self.is_whole or not isinstance(items, list):
-            self.settle()
+            self.fix_length()
             return list.extend(self, items)
         self._change("a list that a loop has filled is appended to inside")
         recorder = self.recorder
@@ -176,7 +111,7 @@ class Collected(list[Any]):
             return NotImplemented
         recorder = self.recorder
         node = recorder.create(operator.add, (recorder.argument(first), recorder.argument(second)))
-        return Collected([*list.__iter__(first), *list.__iter__(second)], node, recorder)
+        return ListProxy([*list.__iter__(first), *list.__iter__(second)], node, recorder)
 
     def __getitem__(self, index: Any) -> Any:
         if not self.is_whole:
@@ -186,10 +121,10 @@ class Collected(list[Any]):
         if isinstance(index, slice) and all(type(bound) in _LITERAL for bound in bounds):
             plain = slice(*bounds)
             node = recorder.create(operator.getitem, (recorder.resolve(self.place), recorder.argument(index)))
-            return Collected(list.__getitem__(self, plain), node, recorder, self.in_sight)
+            return ListProxy(list.__getitem__(self, plain), node, recorder, self.is_local)
         if type(index) is int and index in (0, -1):
             return self._tied(list.__getitem__(self, index), index)
-        self.settle()
+        self.fix_length()
         return list.__getitem__(self, index)
 
 
@@ -198,9 +133,9 @@ _FREE = frozenset({"append", "extend", "__add__", "__getitem__", "__class__", "_
                    "__class_getitem__"})  # fmt: skip
 
 
-def _settling(method: Callable[..., Any]) -> Callable[..., Any]:
-    def look(self: Collected, *args: Any, **kwargs: Any) -> Any:
-        self.settle()
+def _fixing_length(method: Callable[..., Any]) -> Callable[..., Any]:
+    def look(self: ListProxy, *args: Any, **kwargs: Any) -> Any:
+        self.fix_length()
         return method(self, *args, **kwargs)
 
     return look
@@ -208,22 +143,22 @@ def _settling(method: Callable[..., Any]) -> Callable[..., Any]:
 
 for _name in dir(list):
     if _name not in _FREE and callable(getattr(list, _name)):
-        setattr(Collected, _name, _settling(getattr(list, _name)))
+        setattr(ListProxy, _name, _fixing_length(getattr(list, _name)))
 
 
-class Parts(tuple[Any, ...]):
+class TupleProxy(tuple[Any, ...]):
     """What an array was taken apart to by such a list: a tuple of the example, of whatever length, whose node is
     ``place``. It may be handed on whole; whoever looks at it in any other way relies on its length."""
 
     place: Any
     recorder: ExampleRecorder
-    settled: tuple[Any, ...] | None
+    fixed: tuple[Any, ...] | None
 
     @classmethod
-    def of(cls, items: tuple[Any, ...], place: Any, recorder: ExampleRecorder) -> Parts:
+    def of(cls, items: tuple[Any, ...], place: Any, recorder: ExampleRecorder) -> TupleProxy:
         """The parts of the example, and the node that gives them."""
         made = cls(items)
-        made.place, made.recorder, made.settled = place, recorder, None
+        made.place, made.recorder, made.fixed = place, recorder, None
         return made
 
     @property  # type: ignore[misc]
@@ -233,14 +168,14 @@ class Parts(tuple[Any, ...]):
     @property
     def plain(self) -> tuple[Any, ...]:
         """The parts themselves."""
-        return tuple.__getitem__(self, slice(None)) if self.settled is None else self.settled
+        return tuple.__getitem__(self, slice(None)) if self.fixed is None else self.fixed
 
     @property
     def is_whole(self) -> bool:
         """Whether its length is still free."""
-        return self.settled is None and bool(self.recorder.open)
+        return self.fixed is None and bool(self.recorder.open)
 
-    def settle(self) -> tuple[Any, ...]:
+    def fix_length(self) -> tuple[Any, ...]:
         """Rely on the length from now on: each part is one of the node's."""
         if self.is_whole:
             recorder, parts = self.recorder, self.plain
@@ -248,19 +183,90 @@ class Parts(tuple[Any, ...]):
             recorder.hooks.check_piece(node, "what an array was taken apart to is looked at inside")
             recorder.guard(recorder.create(len, (node,)), len(parts))
             items = [recorder.create(operator.getitem, (node, place)) for place in range(len(parts))]
-            self.settled = tuple(map(recorder.result, parts, items))
+            self.fixed = tuple(map(recorder.result, parts, items))
         return self.plain
 
 
-def _of_parts(name: str) -> Callable[..., Any]:
+def _fixing_tuple(name: str) -> Callable[..., Any]:
     method = getattr(tuple, name)
 
-    def look(self: Parts, *args: Any) -> Any:
-        return method(self.settle(), *[one.settle() if type(one) is Parts else one for one in args])
+    def look(self: TupleProxy, *args: Any) -> Any:
+        return method(self.fix_length(), *[one.fix_length() if type(one) is TupleProxy else one for one in args])
 
     return look
 
 
 for _name in ("__iter__", "__len__", "__getitem__", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
               "__ge__", "__hash__", "__add__", "__mul__", "__rmul__", "__repr__", "index", "count"):  # fmt: skip
-    setattr(Parts, _name, _of_parts(_name))
+    setattr(TupleProxy, _name, _fixing_tuple(_name))
+
+
+# ---- iterators that a program advances by hand -----------------------------------------------------------------------
+
+
+@pure
+def item_at(values: Any, position: int) -> Any:
+    """The item of a walk at a position; as ``next`` does, it raises ``StopIteration`` if there is none."""
+    return next(itertools.islice(values, position, None))
+
+
+class IteratorProxy:
+    """An iterator over an array or list of the graph."""
+
+    def __init__(self, recorder: ExampleRecorder, values: Any, rows: list[Any] | None) -> None:
+        self.recorder = recorder
+        self.values = values
+        self.rows = rows
+        """The items of an array in the example; None for a list, which may grow meanwhile."""
+        self.state: dict[str, Any] = {"position": 0}
+
+    def __iter__(self) -> IteratorProxy:
+        return self
+
+    def __next__(self) -> Any:
+        recorder, position = self.recorder, self.state["position"]
+        place = recorder.concrete(position)
+        items = recorder.concrete(self.values) if self.rows is None else self.rows
+        if place >= len(items):
+            raise StopIteration
+        self.state["position"] = position + 1
+        if not recorder.open:
+            return items[place]
+        node = recorder.create(item_at, (recorder.argument(self.values), recorder.argument(position)))
+        return recorder.result(recorder.concrete(items[place]), node)
+
+
+# ---- lists that a program only appends to ----------------------------------------------------------------------------
+
+
+class StateListProxy(list[Any]):
+    """A list that knows whether anybody looked at it; ``original`` is the list that it stands for."""
+
+    __slots__ = ("original", "seen")
+
+    def __init__(self, original: list[Any], items: list[Any]) -> None:
+        list.__init__(self, items)
+        self.original = original
+        self.seen = False
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return list
+
+
+_APPENDING = frozenset({"append", "extend", "__iadd__"})
+_OBJECT = frozenset({"__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__",
+                     "__doc__", "__init_subclass__", "__subclasshook__", "__class_getitem__"})  # fmt: skip
+
+
+def _noting_reads(method: Callable[..., Any]) -> Callable[..., Any]:
+    def look(self: StateListProxy, *args: Any, **kwargs: Any) -> Any:
+        self.seen = True
+        return method(self, *args, **kwargs)
+
+    return look
+
+
+for _name in dir(list):
+    if _name not in _APPENDING | _OBJECT and callable(getattr(list, _name)):
+        setattr(StateListProxy, _name, _noting_reads(getattr(list, _name)))

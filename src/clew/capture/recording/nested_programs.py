@@ -1,8 +1,8 @@
-"""Programs inside a program: a function that is handed to another one is recorded into a graph of its own.
+"""Bodies: a function that is handed to another one is recorded into a graph of its own.
 
-While it runs, new nodes go into its body. A value of the program around it that it uses becomes a parameter of the
-body, and the node outside becomes an operand of the call; so a body never refers to nodes of another graph. A value
-made inside a body that is used after the body has ended is refused: outside there is nothing that it could be.
+While it runs, new nodes go into its body. A free variable of the body becomes its parameter, and the outer node an
+operand of the call, so that a body never refers to nodes of another graph. A value made inside of a body and used
+after its end is refused: outside there is nothing that it could be.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from clew.ir.node import Node
 class OpenBody:
     """A body that is being recorded: its graph, and the parameter for each value that comes from outside."""
 
-    def __init__(self, graph: Graph | None = None, is_branch: bool = False, is_way: bool = False) -> None:
+    def __init__(self, graph: Graph | None = None, is_branch: bool = False, is_path: bool = False) -> None:
         self.graph = Graph() if graph is None else graph
         self.is_branch = is_branch
-        self.is_way = is_way
-        """Whether it holds the whole rest of the program, after a question of a library whose ways become one."""
+        self.is_path = is_path
+        """Whether it holds the whole rest of the program, after a question of a library whose paths become one."""
         self.free: dict[Node, Node] = {}
 
     def parameter(self, outer: Node) -> Node:
@@ -59,9 +59,9 @@ class Bodies:
         return graph is self.outermost or any(body.graph is graph for body in self.open)
 
     @property
-    def ways(self) -> list[OpenBody]:
+    def path_bodies(self) -> list[OpenBody]:
         """The bodies that hold the rest of the program as this run goes on, each inside of the one before."""
-        return list(itertools.takewhile(lambda body: body.is_way, self.open))
+        return list(itertools.takewhile(lambda body: body.is_path, self.open))
 
     def outer(self, parameter: Node) -> Node | None:
         """What a parameter of an open body stands for; None for any other node."""
@@ -84,7 +84,7 @@ class Bodies:
         return any(not body.is_branch for body in self.open)
 
     def home_of_guard(self, graph: Graph) -> Graph:
-        """Where a guard on a value of ``graph`` belongs: to the branch that asked, not to all ways."""
+        """Where a guard on a value of ``graph`` belongs: to the branch that asked, not to all paths."""
         levels = [self.outermost, *(body.graph for body in self.open)]
         level = next((place for place, found in enumerate(levels) if found is graph), 0)
         while level < len(self.open) and self.open[level].is_branch:

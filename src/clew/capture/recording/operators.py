@@ -1,8 +1,8 @@
 """Operators of the user's program: ``x + y`` stays ``x + y``, though the framework is told of a call of ``add``.
 
-The frame that calls the framework comes in, and the operator whose work the called function does; out comes that
-operator with its operands in the order of the source, if the frame stands at that very operator. Read from bytecode,
-once for each place in a program. The order matters to readers only: either way the framework gets the same call.
+In come the calling frame and the operator whose work the called function does; out comes that operator with its
+operands in the order of the source, if the frame stands at that very operator. Read from bytecode, once for each place
+in a program. The order matters to readers only: the framework gets the same call either way.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Operation(NamedTuple):
     starts_with_literal: bool
 
 
-class Form(NamedTuple):
+class OperatorForm(NamedTuple):
     """The operator whose work a function of the framework does; ``is_reflected`` if the right operand comes first."""
 
     function: Callable[..., Any]
@@ -55,7 +55,7 @@ class Form(NamedTuple):
 Written = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def as_written(form: Form, frame: FrameType | None, args: tuple[Any, ...]) -> Written | None:
+def as_written(form: OperatorForm, frame: FrameType | None, args: tuple[Any, ...]) -> Written | None:
     """The operator and its operands in the order of the source; None where the program calls the function by name.
 
     ``frame`` is the one that makes the call.
@@ -63,7 +63,7 @@ def as_written(form: Form, frame: FrameType | None, args: tuple[Any, ...]) -> Wr
     return None if frame is None else written_at(form, operation_at(frame.f_code, frame.f_lasti), args)
 
 
-def written_at(form: Form, found: Operation | None, args: tuple[Any, ...]) -> Written | None:
+def written_at(form: OperatorForm, found: Operation | None, args: tuple[Any, ...]) -> Written | None:
     """The same, where the operator that stands in the program is known."""
     if found is None:
         return None

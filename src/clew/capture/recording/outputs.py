@@ -1,8 +1,9 @@
-"""Programs that give an iterator: a generator, a ``map``, a ``filter``.
+"""The result of a run, and the values that it wrote, as arguments of nodes.
 
-The capture walks it to its end; the graph computes all values at the call, and gives an iterator of the same class that
-hands them out. The original computes each value when it is asked for, so nothing may have changed by then: that is
-looked at with each value, and a guard fails otherwise. A program that does more than compute is refused.
+In come values of the finished run; out come nodes, plain values and nested containers of these. A list or dict that
+two places hold is built once; objects are rebuilt without their constructors; what holds itself, or is a function over
+values of this run, is refused. An iterator that the program returns is drained: the graph computes all items at the
+call and checks, with each item handed out, that nothing has changed which the original would see.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import islice
 from types import BuiltinFunctionType, FunctionType, GeneratorType, SimpleNamespace
 from typing import Any
 
-from clew.capture.recording.list_proxies import Collected, History, Parts
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy
 from clew.capture.recording.recorder import Recorder, Scalar
 from clew.capture.state.containers import (
     CODE,
@@ -31,87 +32,6 @@ from clew.codegen.scope import Scope
 from clew.codegen.statements import SHOWN
 from clew.errors import CaptureError, GuardError, a_or_an
 from clew.ir.effects import pure
-
-_MOST = 10_000
-KINDS: dict[str, type] = {"generator": GeneratorType, "map": map, "filter": filter}
-
-
-class Drained:
-    """What an iterator gave to the capture; ``watched`` are the arrays and containers that it may read again."""
-
-    def __init__(self, kind: str, items: list[Any], value: Any, watched: list[Any]) -> None:
-        self.kind, self.items, self.value, self.watched = kind, items, value, watched
-
-
-def drain(result: Any) -> Drained | None:
-    """Walk an iterator that a program gave to its end; None for any other result."""
-    kind = next((name for name, kind in KINDS.items() if type(result) is kind), None)
-    if kind is None:
-        return None
-    returned: list[Any] = []
-    items = list(islice(_walk(result, returned), _MOST))
-    if len(items) == _MOST:
-        raise CaptureError(
-            f"the program gives a {kind} of very many values",
-            why="the graph would compute all of them at once",
-            fixes=("give a part of them",),
-        )
-    return Drained(kind, items, returned[0], [])
-
-
-def _walk(iterator: Any, returned: list[Any]) -> Iterator[Any]:
-    while True:
-        try:
-            item = next(iterator)
-        except StopIteration as end:
-            returned.append(end.value)
-            return
-        yield item
-
-
-def hand_out(kind: str, items: list[Any], value: Any, watched: list[Any], world: Callable[[], Any]) -> Any:
-    """An iterator of this kind over the items."""
-    walking = _checked(kind, items, value, _standing(watched, world), watched, world)
-    if kind == "map":
-        return map(_itself, walking)
-    return filter(_always, walking) if kind == "filter" else walking
-
-
-def _checked(
-    kind: str, items: list[Any], value: Any, before: Any, watched: list[Any], world: Callable[[], Any]
-) -> Generator[Any, Any, Any]:
-    for item in items:
-        _check(kind, before, watched, world)
-        if (yield item) is not None:
-            raise GuardError("the graph assumed that nothing is sent into its generator", fixes=("call the original",))
-    _check(kind, before, watched, world)
-    return value
-
-
-def _check(kind: str, before: Any, watched: list[Any], world: Callable[[], Any]) -> None:
-    versions, held, around = _standing(watched, world)
-    same = versions == before[0] and around == before[2]
-    if not same or not all(map(same_contents, held, before[1])):
-        raise GuardError(
-            f"the graph assumed that nothing changes while its {kind} is walked",
-            why="the original would see the change: it computes each value when it is asked for",
-            fixes=("walk it at once: list(...)", "call the original"),
-        )
-
-
-def _standing(watched: list[Any], world: Callable[[], Any]) -> tuple[list[Any], list[Any], Any]:
-    arrays = [value for value in watched if hasattr(type(value), "_version")]
-    others = [value for value in watched if not hasattr(type(value), "_version")]
-    return [None if array.is_inference() else array._version for array in arrays], list(map(contents, others)), world()
-
-
-def _itself(value: Any) -> Any:
-    return value
-
-
-def _always(value: Any) -> bool:
-    return True
-
 
 _CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...), enum.Enum, range)
 
@@ -158,9 +78,9 @@ def plain(recorder: Recorder, value: Any) -> Any:
         return value.plain
     if recorder.is_array(value):
         return recorder.original(value)
-    if kind is History:
+    if kind is StateListProxy:
         return value.original
-    if kind is Drained:
+    if kind is DrainedIterator:
         items = [plain(recorder, item) for item in value.items]
         return recorder.hand_out(value.kind, items, plain(recorder, value.value), value.watched)
     if id(value) in recorder.objects:
@@ -251,7 +171,7 @@ class Outputs:
             if self._times[id(value)] > 1:
                 return
         if isinstance(value, (list, tuple)):
-            for item in () if type(value) in (Collected, Parts) else value:
+            for item in () if type(value) in (ListProxy, TupleProxy) else value:
                 self.look_at(item)
         elif isinstance(value, dict):
             for item in value.values():
@@ -264,9 +184,9 @@ class Outputs:
             return recorder.argument(value)
         if recorder.is_array(value):
             return self._array(value)
-        if type(value) is Collected:
+        if type(value) is ListProxy:
             return recorder.argument(value) if value.is_whole else self._nest(value)
-        if type(value) is Parts:
+        if type(value) is TupleProxy:
             return recorder.argument(value)
         if _is_traced_range(value):
             return self._node(value, range, tuple(map(self.of, (value.start, value.stop, value.step))))
@@ -301,7 +221,7 @@ class Outputs:
             return self._node(value, kind, ([self.of(item) for item in sorted(value, key=repr)],))
         if kind is deque:
             return self._node(value, deque, ([self.of(item) for item in value], value.maxlen))
-        if kind is Drained:
+        if kind is DrainedIterator:
             parts = (
                 [self.of(item) for item in value.items],
                 self.of(value.value),
@@ -358,7 +278,7 @@ class Outputs:
         concrete = self.recorder.concrete  # a key was hashed, so what it is has been guarded
         made: Any = None if kind is dict else [self.of(item) for item in value]
         made = {concrete(key): self.of(item) for key, item in value.items()} if kind is dict else made
-        kind = list if kind is Collected else kind
+        kind = list if kind is ListProxy else kind
         return self._node(value, kind, (made,)) if self._times.get(id(value), 0) > 1 else made
 
     def _node(self, value: Any, target: Any, args: tuple[Any, ...]) -> Any:
@@ -368,3 +288,86 @@ class Outputs:
 
     def _state(self, value: Any) -> dict[str, Any]:
         return {name: self.of(item) for name, item in attributes_of(value).items()}
+
+
+# ---- iterators that a program returns --------------------------------------------------------------------------------
+
+_MOST = 10_000
+KINDS: dict[str, type] = {"generator": GeneratorType, "map": map, "filter": filter}
+
+
+class DrainedIterator:
+    """What an iterator gave to the capture; ``watched`` are the arrays and containers that it may read again."""
+
+    def __init__(self, kind: str, items: list[Any], value: Any, watched: list[Any]) -> None:
+        self.kind, self.items, self.value, self.watched = kind, items, value, watched
+
+
+def drain(result: Any) -> DrainedIterator | None:
+    """Walk an iterator that a program gave to its end; None for any other result."""
+    kind = next((name for name, kind in KINDS.items() if type(result) is kind), None)
+    if kind is None:
+        return None
+    returned: list[Any] = []
+    items = list(islice(_walk(result, returned), _MOST))
+    if len(items) == _MOST:
+        raise CaptureError(
+            f"the program gives a {kind} of very many values",
+            why="the graph would compute all of them at once",
+            fixes=("give a part of them",),
+        )
+    return DrainedIterator(kind, items, returned[0], [])
+
+
+def _walk(iterator: Any, returned: list[Any]) -> Iterator[Any]:
+    while True:
+        try:
+            item = next(iterator)
+        except StopIteration as end:
+            returned.append(end.value)
+            return
+        yield item
+
+
+def hand_out(kind: str, items: list[Any], value: Any, watched: list[Any], world: Callable[[], Any]) -> Any:
+    """An iterator of this kind over the items."""
+    walking = _checked(kind, items, value, _state_of(watched, world), watched, world)
+    if kind == "map":
+        return map(_itself, walking)
+    return filter(_always, walking) if kind == "filter" else walking
+
+
+def _checked(
+    kind: str, items: list[Any], value: Any, before: Any, watched: list[Any], world: Callable[[], Any]
+) -> Generator[Any, Any, Any]:
+    for item in items:
+        _check(kind, before, watched, world)
+        if (yield item) is not None:
+            raise GuardError("the graph assumed that nothing is sent into its generator", fixes=("call the original",))
+    _check(kind, before, watched, world)
+    return value
+
+
+def _check(kind: str, before: Any, watched: list[Any], world: Callable[[], Any]) -> None:
+    versions, held, around = _state_of(watched, world)
+    same = versions == before[0] and around == before[2]
+    if not same or not all(map(same_contents, held, before[1])):
+        raise GuardError(
+            f"the graph assumed that nothing changes while its {kind} is walked",
+            why="the original would see the change: it computes each value when it is asked for",
+            fixes=("walk it at once: list(...)", "call the original"),
+        )
+
+
+def _state_of(watched: list[Any], world: Callable[[], Any]) -> tuple[list[Any], list[Any], Any]:
+    arrays = [value for value in watched if hasattr(type(value), "_version")]
+    others = [value for value in watched if not hasattr(type(value), "_version")]
+    return [None if array.is_inference() else array._version for array in arrays], list(map(contents, others)), world()
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _always(value: Any) -> bool:
+    return True

@@ -1,8 +1,9 @@
-"""Places in the user's program where calls are recorded, each looked at once however often the program passes it.
+"""The recorder of one run: which value belongs to which node, and how calls and guards become nodes.
 
-A frame comes in; out comes what is known of the instruction at which it stands: the source line, the variable that
-gets the result, the operator that is executed. Frames of frameworks and those that only hand calls on have no site:
-which frame counts then depends on the whole stack.
+A framework reports a call; the node gets the user's line, the name of the variable that gets the result, and the
+modules being called, all read from the innermost frame of the user's (``Site``, each instruction read once). Values
+are known by identity; items and attributes are ``Pending`` until somebody needs their nodes. A call inside of a
+``try`` is recorded as an attempt, because the program would catch its error and go on.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from clew.capture.bytecode.instructions import stored_in, variable_for
 from clew.capture.bytecode.try_blocks import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
-from clew.capture.bytecode.variable_names import stored_in, variable_for
 from clew.capture.guards.notes import CHECKS, describe, require
 from clew.capture.options import Options
 from clew.capture.python.outside_reads import OutsideReads
-from clew.capture.recording.list_proxies import Collected, Parts
+from clew.capture.recording.list_proxies import ListProxy, TupleProxy
 from clew.capture.recording.nested_programs import Bodies
-from clew.capture.recording.operators import Form, Operation, as_written, operation_at
+from clew.capture.recording.operators import Operation, OperatorForm, as_written, operation_at
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.effects import pure
@@ -75,7 +76,7 @@ def site_of(frame: FrameType) -> Site | None:
     code = frame.f_code
     known = SITES.get((id(code), frame.f_lasti))
     if known is None:
-        if is_hidden(code) or is_between(code):
+        if is_hidden(code) or only_forwards(code):
             return None
         known = SITES[id(code), frame.f_lasti] = Site(frame)
     return known
@@ -83,45 +84,45 @@ def site_of(frame: FrameType) -> Site | None:
 
 _DISPATCHERS = frozenset({"handle_torch_function", "wrapped"})
 """Functions of frameworks that only hand a call on."""
-_between: dict[int, tuple[bool, bool, CodeType]] = {}
+_forwarding: dict[int, tuple[bool, bool, CodeType]] = {}
 """By the identity of code, which is kept, so that it stays its own."""
 
-Standing = tuple[FrameType | None, FrameType | None, tuple[str, ...]]
+UserFrames = tuple[FrameType | None, FrameType | None, tuple[str, ...]]
 
 
-def look_out(frame: FrameType | None) -> Standing:
+def user_frames(frame: FrameType | None) -> UserFrames:
     """The user's innermost frame, the innermost one that does not merely hand a call on, and the names of functions
     of frameworks that stand between the user and the recorder."""
     outside: FrameType | None = None
     strangers: tuple[str, ...] = ()
     while frame is not None:
         code = frame.f_code
-        is_ours, only_hands_on, _ = _between.get(id(code)) or _look_at(code)
+        is_ours, only_hands_on, _ = _forwarding.get(id(code)) or _look_at(code)
         if not is_ours:
             if not is_hidden(code):
-                return frame, outside or beyond(frame), strangers
+                return frame, outside or past_forwarding(frame), strangers
             if not only_hands_on:
                 outside, strangers = outside or frame, (*strangers, code.co_name)
         frame = frame.f_back
     return None, outside, strangers
 
 
-def beyond(frame: FrameType | None) -> FrameType | None:
+def past_forwarding(frame: FrameType | None) -> FrameType | None:
     """A frame, or if it only hands calls on, the next one further out that does more."""
-    while frame is not None and is_between(frame.f_code):
+    while frame is not None and only_forwards(frame.f_code):
         frame = frame.f_back
     return frame
 
 
-def is_between(code: CodeType) -> bool:
+def only_forwards(code: CodeType) -> bool:
     """True for code that only hands a call on: Clew's own, and the dispatchers of frameworks."""
-    return (_between.get(id(code)) or _look_at(code))[1]
+    return (_forwarding.get(id(code)) or _look_at(code))[1]
 
 
 def _look_at(code: CodeType) -> tuple[bool, bool, CodeType]:
     """Whether code is Clew's own, and whether it only hands calls on; looked at once."""
     is_ours = code.co_filename.startswith(PACKAGE_FOLDER)
-    found = _between[id(code)] = (is_ours, is_ours or code.co_name in _DISPATCHERS, code)
+    found = _forwarding[id(code)] = (is_ours, is_ours or code.co_name in _DISPATCHERS, code)
     return found
 
 
@@ -203,7 +204,7 @@ _BOOL = ScalarType("bool")
 _OWN_LISTS = ("builtins", "clew.capture.recording.list_proxies", "clew.capture.recording.list_proxies")
 _CHECKS = frozenset(CHECKS)
 _BUILTIN = frozenset({BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType})
-_NOWHERE: Standing = (None, None, ())
+_NOWHERE: UserFrames = (None, None, ())
 PLAIN = frozenset({int, float, bool, str, type(None), complex, bytes, type(...)})
 _FACTS = frozenset({"shape", "ndim", "dtype", "device"})
 """What every array has, so that asking for it does not fail."""
@@ -334,7 +335,7 @@ _USUAL_OPTIONS, _NO_QUESTIONS = Options(), IdentityQuestions()
 
 
 class ErrorNotes:
-    """What the errors of a program hang on."""
+    """What the errors of a program depend on."""
 
     __slots__ = ("failure", "told")
 
@@ -382,7 +383,7 @@ class Recorder:
     array_kinds: frozenset[type] = frozenset()
     """The classes of most arrays, which are known without a question to the framework."""
 
-    leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from way to way
+    leaf_kinds: frozenset[type] = frozenset()  # of plain values, besides numbers, that may differ from path to path
 
     def __init__(self) -> None:
         self.bodies = Bodies(Graph())
@@ -495,14 +496,14 @@ class Recorder:
         *,
         never_fails: bool = False,
         is_result: bool = False,
-        form: Form | None = None,
+        form: OperatorForm | None = None,
         name: str | None = None,
         errors: Errors | None = None,
     ) -> Node:
         """Add a node; one that is the result of what the user called just now bears the name of the user's variable."""
         if not self.open:
             raise CaptureError("a value of a capture that has ended was used in another one")
-        frame, outside, strangers = look_out(sys._getframe(1)) if self.running else _NOWHERE
+        frame, outside, strangers = user_frames(sys._getframe(1)) if self.running else _NOWHERE
         if form is not None:
             written = as_written(form, outside, args)
             if written is not None:
@@ -576,13 +577,13 @@ class Recorder:
             return self.resolve(value.place) if is_own else value.plain
         if self.is_array(value):
             return self.node_of(value)
-        if kind is Parts:
+        if kind is TupleProxy:
             return self.resolve(value.place) if value.is_whole else self.argument(value.plain)
         if isinstance(value, tuple):
             items = [self.argument(item) for item in value]
             return tuple(items) if not hasattr(value, "_fields") else rebuilt_tuple(value, items)
         if isinstance(value, list):
-            if isinstance(value, Collected) and value.is_whole:
+            if isinstance(value, ListProxy) and value.is_whole:
                 return self.resolve(value.place)
             return [self.argument(item) for item in value]
         if isinstance(value, dict):
@@ -604,7 +605,7 @@ class Recorder:
             return value
         if issubclass(kind, Scalar):
             return value.plain
-        if kind is Parts:
+        if kind is TupleProxy:
             return value.plain
         if isinstance(value, tuple):
             return self.concrete_tuple(value)

@@ -1,7 +1,8 @@
-"""What runs of a program on its example have in common, whatever the framework: state, ways, and how they end.
+"""The template of one run on the example, whatever the framework: state, paths, and how a run ends.
 
-A framework's run records the program once; after the ``first`` one further runs go other ways. What they found out goes
-into ``Findings``, from which a capture starts over; what they recorded is completed when all ways are known.
+A framework's run records the program once; after the ``first`` one further runs take other paths. What they find out
+goes into ``Findings``, with which the capture restarts; what they record becomes one graph when all paths are known.
+Always holds: the program's state is as it was after each run, unless the run's result is that of a call.
 """
 
 from __future__ import annotations
@@ -24,23 +25,24 @@ from clew.capture.guards.notes import Variable
 from clew.capture.guards.variable_reads import Reads
 from clew.capture.options import Options
 from clew.capture.patches import Patches
-from clew.capture.python.loggers import STANDARD, all_keepers, functions_in, is_logger
-from clew.capture.python.open_files import Acts, check_held
+from clew.capture.python.files import OpenFiles, refuse_acting_functions
+from clew.capture.python.loggers import STANDARD, functions_of_handler, handlers_and_filters, is_logger
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.folding import Folding
+from clew.capture.recording.inputs import Identities, Inputs
 from clew.capture.recording.nested_programs import Bodies
-from clew.capture.recording.nested_values import Identities, Nests
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import IdentityQuestions, RootAttributes
 from clew.capture.restart import Restart
 from clew.capture.state.containers import ACTING, contents, same_contents
-from clew.capture.state.first_call import Settling, settling
+from clew.capture.state.first_call import FirstCallChange, first_call_change
 from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings, functions_of, held_by
 from clew.capture.state.writes import Writes
 from clew.errors import CaptureError
+from clew.ir.source import is_installed
 
 
 class LibraryTracers(enum.Enum):
@@ -67,11 +69,11 @@ class Findings:
         self.tracers = LibraryTracers.PLAIN
         self.asked_tracers: set[Any] = set()
         """What libraries have asked to learn whether the program is traced, if that is followed."""
-        self.settling: Settling | None = None
+        self.first_call_change: FirstCallChange | None = None
         """What the program sets to another constant, and may find so at its next call."""
 
 
-def let_go(error: BaseException | None) -> None:
+def clear_frames(error: BaseException | None) -> None:
     """Let the frames of a run that was given up go: what ends with them, a generator say, acts before all is undone."""
     if isinstance(error, Restart):
         traceback.clear_frames(error.__traceback__)
@@ -81,7 +83,7 @@ class ExampleRun:
     """One run of a program; a framework adds how it is made."""
 
     recorder: ExampleRecorder
-    nests: Nests
+    inputs: Inputs
     state: State
     surroundings: Surroundings
     functions: list[FunctionType]
@@ -95,10 +97,10 @@ class ExampleRun:
         self.fn = fn
         self.settings = settings
         self.findings = findings
-        self.ways = paths
+        self.paths = paths
         self.first = first
         self.islands = findings.islands
-        self.acts = Acts(())
+        self.open_files = OpenFiles(())
         self.raised = False
         self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []
@@ -109,10 +111,10 @@ class ExampleRun:
         asked = self.settings
         recorder.folding = Folding(caches=asked.array_caching, bakes=not asked.include_generators)
         recorder.options = asked
-        recorder.paths = self.ways
-        if self.ways is not None:
-            recorder.bodies = Bodies(self.ways.graph)
-            self.ways.begin(recorder.bodies, answers)
+        recorder.paths = self.paths
+        if self.paths is not None:
+            recorder.bodies = Bodies(self.paths.graph)
+            self.paths.begin(recorder.bodies, answers)
         if self.first is not None:  # the same constants bear the same names
             recorder.attributes = RootAttributes(self.first.recorder.attributes)
 
@@ -121,8 +123,8 @@ class ExampleRun:
         self.functions = functions
         check_slots(programs)
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
-        self.surroundings = Surroundings(functions, {type(part) for part in programs}, held)
-        self.state = State(self.nests, None if self.first is None else self.first.state.histories)
+        self.surroundings = Surroundings(functions, map(type, programs), held)
+        self.state = State(self.inputs, None if self.first is None else self.first.state.histories)
         self.recorder.surroundings, self.recorder.state = self.surroundings, self.state
 
     def _install_reads(self, patches: Patches) -> None:
@@ -149,10 +151,10 @@ class ExampleRun:
         if asks_for_truths or compares:
             self.recorder.identity = IdentityQuestions(True, asks_for_truths, compares)
         if asks_for_truths:
-            self.nests.plain_kinds += (bool,)
-        if compares:  # equal numbers may be one object, two stand-ins never are
-            self.nests.plain_kinds += (bool, int, float)
-            self.nests.identities = Identities(self.surroundings.found)
+            self.inputs.plain_kinds += (bool,)
+        if compares:  # equal numbers may be one object, two proxies never are
+            self.inputs.plain_kinds += (bool, int, float)
+            self.inputs.identities = Identities(self.surroundings.found)
 
     def _variables(self) -> Iterator[tuple[Any, str]]:
         """The variables around the program, and the classes that it names."""
@@ -161,39 +163,41 @@ class ExampleRun:
 
     def _owners(self, more: tuple[Any, ...] = (), beside: tuple[type, ...] = ()) -> list[Any]:
         """Objects whose attributes the program may change: a callable object, a method's object, functions."""
-        reached = [one for one in self.surroundings.functions if "-packages" not in one.__code__.co_filename]
+        reached = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
         owners = [*more, *behind(self.fn), *dict.fromkeys([*self.functions, *reached])]
         plain = [owner for owner in owners if not isinstance(owner, (type, *beside))]
         return [owner for owner in plain if isinstance(getattr(owner, "__dict__", None), dict)]
 
     def _look_around_callables(self) -> None:
         """Functions and objects that came in can be called: watch the variables around them."""
-        check_held(value for value in self.nests.callables if type(value) is BuiltinFunctionType and value in ACTING)
-        for function in [found for value in self.nests.callables for found in functions_of(value)]:
+        refuse_acting_functions(
+            value for value in self.inputs.callables if type(value) is BuiltinFunctionType and value in ACTING
+        )
+        for function in [found for value in self.inputs.callables for found in functions_of(value)]:
             for holder, name in self.surroundings.add(function):
                 self.state.watch_variable(Variable(holder, name))
-        self.nests.callables.clear()
+        self.inputs.callables.clear()
 
     def _watch_outside(self) -> None:
         """What leads to the world outside: files, functions of the system, and loggers.
 
         Handlers and filters of users' classes run when the program logs: what they do and keep is its own.
         """
-        check_held(self.state.memory.acts)
+        refuse_acting_functions(self.state.memory.acting_functions)
         named = [value for _, value in self.surroundings.held(_is_file)]
-        self.acts = Acts([*self.state.memory.files, *named])
+        self.open_files = OpenFiles([*self.state.memory.files, *named])
         loggers = [value for _, value in self.surroundings.held(is_logger)]
-        for keeper in all_keepers([*self.state.memory.loggers, *loggers]):
-            for function in functions_in(keeper):
+        for handler in handlers_and_filters([*self.state.memory.loggers, *loggers]):
+            for function in functions_of_handler(handler):
                 for holder, name in self.surroundings.add(function):
                     self.state.watch_variable(Variable(holder, name))
-            if hasattr(keeper, "__dict__"):
-                self.state.watch(keeper, vars(keeper), skip=STANDARD)
+            if hasattr(handler, "__dict__"):
+                self.state.watch(handler, vars(handler), skip=STANDARD)
 
     # ---- how a run ends ------------------------------------------------------------------------------------------
 
     def _check_failure(self) -> None:
-        """A call that failed and was caught leaves no node, yet decided the way: such a program is refused."""
+        """A call that failed and was caught leaves no node, yet decided the path: such a program is refused."""
         if self.recorder.error_notes.failure is not None:
             kind, where = self.recorder.error_notes.failure
             raise CaptureError(
@@ -204,30 +208,30 @@ class ExampleRun:
             )
 
     def _ends_raising(self, error: Exception) -> bool:
-        """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
+        """Whether this path ends with a ``raise`` of the program's own, which the graph does too."""
         recorder = self.recorder
         is_own = self.first is not None and self.raised and recorder.error_notes.failure is None
         is_own = is_own and (is_raised(error) or isinstance(error, NameError))  # of a variable that is not set
         made = arguments_of(recorder, error) if is_own else None
-        if made is None or self.ways is None or not self.ways.is_ahead:
+        if made is None or self.paths is None or not self.paths.is_ahead:
             return False
-        changed = [held for held in self.nests.held if not same_contents(contents(held.value), held.entered)]
+        changed = [held for held in self.inputs.containers if not same_contents(contents(held.value), held.entered)]
         if changed or self.state.changed() or any(True for _ in self.state.left()):
             return False
         record_raise(recorder, made)
         recorder.graph.output(None)
-        self.ways.end()
+        self.paths.end()
         return True
 
-    def _finish_way(self, result: Any) -> bool:
+    def _finish_path(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
         graph = self.recorder.graph
         self.recorder.finishing = True
-        self.findings.settling = settling(self.state)
+        self.findings.first_call_change = first_call_change(self.state)
         graph.output(Writes(self.state, graph).finish(result))
         self.found = self.state.wanted()
-        if self.ways is not None and not self.found:
-            self.ways.end()
+        if self.paths is not None and not self.found:
+            self.paths.end()
         return not self.found
 
     def _start_over(self) -> None:
@@ -236,20 +240,20 @@ class ExampleRun:
         self.state.forget()
         raise Restart
 
-    def _goes_several_ways(self) -> bool:
+    def _has_several_paths(self) -> bool:
         """Whether pieces of the program were run more often than the program does: then no run counts."""
-        return self.ways is not None and (self.ways.has_questions or self.regions.were_used)
+        return self.paths is not None and (self.paths.has_questions or self.regions.were_used)
 
     @property
     def is_aligned(self) -> bool:
-        """Whether the program goes several ways only by optional values, so that the graph is like that of one way."""
-        return self.ways is not None and self.ways.are_aligned and not self.regions.were_used
+        """Whether optional values alone tell the paths apart, so that the graph is like that of one path."""
+        return self.paths is not None and self.paths.are_aligned and not self.regions.were_used
 
     # ---- all runs ------------------------------------------------------------------------------------------------
 
     def captured(self, runs: list[Any]) -> Captured:
         """What all runs have recorded."""
-        several = self._goes_several_ways()
+        several = self._has_several_paths()
         if several:
             self.recorder.bodies.open.clear()
             self.recorder.open = True
@@ -275,8 +279,8 @@ class ExampleRun:
 
     def _join(self, runs: list[Any]) -> None:
         """Bring together what several runs have recorded and read."""
-        if self.ways is not None:
-            self.ways.finish()
+        if self.paths is not None:
+            self.paths.finish()
         for run in runs[1:]:
             self.recorder.code.executed |= run.recorder.code.executed
             self.recorder.outside_reads.add(run.recorder.outside_reads)

@@ -1,9 +1,8 @@
-"""Unused values of a recorded program: which of their calls may go.
+"""Dead calls of a recorded program: which may go.
 
-A call whose result nobody uses and that has no effect still raises where its arguments do not fit: an unused
-``x.mean()`` refuses whole numbers, ``x.view(-1)`` some strides, ``int(x)`` what is not a number. A graph that left it
-out would go on silently. Only what cannot raise is dropped: readings of facts, most arithmetic with plain numbers, and
-a few functions of arrays that take whatever there is.
+A call without effect whose result nobody uses still raises where its arguments do not fit: an unused ``x.mean()``
+refuses whole numbers, ``x.view(-1)`` some strides. A graph without it would go on silently. Only what cannot raise is
+dropped: reads of facts, most arithmetic with plain numbers, and functions that take any array.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ def may_raise(node: Node) -> bool:
 
 
 def _settled(graph: Graph) -> Iterator[Node]:
-    """The calls that hang on no input, but on constants of the capture and on what was just made, so that they will not
-    raise either; and those that were made before."""
+    """The calls that depend on no input, only on constants of the capture and what was just made, so that they will
+    not raise either; and those that were made before."""
     fixed: set[Node] = set()
     before: set[tuple[Any, ...]] = set()
     for node in graph.nodes:

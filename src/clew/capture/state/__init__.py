@@ -1,1 +1,1 @@
-"""What a program can reach and change besides its arguments: found, remembered, compared, written, put back."""
+"""What a program can reach and change besides its arguments: found, snapshotted, compared, written, restored."""

@@ -1,8 +1,8 @@
-"""What mutable containers and plain objects hold, read and put back in one way for all kinds of them.
+"""The contents of mutable containers and plain objects, read and restored in one way for all kinds of them.
 
 ``contents`` gives the parts of a list, dict, deque, set or object under keys that say how each is reached; ``refill``
-makes the container hold such parts again, in place. A ``Reading`` is what one of them held: a copy, cheap to make and
-to compare, for a capture reads thousands of them.
+makes the container hold such parts again, in place. A ``ContentsSnapshot`` is a shallow copy of one, cheap to make and
+to compare, for a capture takes thousands of them. No code of a user's class runs for any of this.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, Metho
 from typing import Any
 
 from clew.ir.effects import pure
+from clew.ir.source import is_installed_file
 
 ITEM, ATTRIBUTE, MEMBER, VALUE = "item", "attribute", "member", "value"
 Key = tuple[str, Any]
@@ -76,7 +77,7 @@ def is_of_library(holder: Any) -> bool:
     """Whether a variable's holder, the dict of a Python module, a class or a function, is of an installed package."""
     if isinstance(holder, (type, FunctionType)):
         holder = getattr(sys.modules.get(holder.__module__), "__dict__", {})
-    return type(holder) is dict and "-packages" in str(holder.get("__file__", ""))
+    return type(holder) is dict and is_installed_file(str(holder.get("__file__", "")))
 
 
 def follows(value: Any) -> bool:
@@ -314,7 +315,7 @@ def _are_same(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
     return all(map(operator.is_, now, before)) and all(map(operator.is_, now.values(), before.values()))
 
 
-class Reading:
+class ContentsSnapshot:
     """What a container or object holds now, to be compared with what it holds later."""
 
     __slots__ = ("_held", "kind", "value")

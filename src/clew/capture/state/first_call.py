@@ -1,9 +1,8 @@
-"""State that a program sets once, and finds so ever after: a kind of problem that is told from the first labels, a flag
-that a warning was given.
+"""State that a program sets at its first call and finds so ever after: an inferred problem type, a "warned" flag.
 
-A capture finds such a place as it was before the first call. It is captured once more with the place as the first call
-leaves it: if both graphs do the same, and differ in nothing but their guards on it, the graph holds for both values. Of
-several such places only all or none would have to be settled, which no guard on one of them can tell: they stay bound.
+A capture sees it as it was before the first call. The program is captured once more with the value that the first call
+leaves: if both graphs do the same and differ only in guards on it, the graph holds for both values. With several such
+changes nothing is widened, because no guard on one of them could tell that all or none had been made.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _WRITES = (setattr, set_attribute, operator.setitem)
 _PLAIN = (str, bool, type(None))
 
 
-class Settling(NamedTuple):
+class FirstCallChange(NamedTuple):
     """A part of an object or dict that a run has set, and what it was before."""
 
     owner: Any
@@ -43,21 +42,21 @@ class Settling(NamedTuple):
             vars(self.owner)[self.key] = value
 
 
-def settling(state: State) -> Settling | None:
+def first_call_change(state: State) -> FirstCallChange | None:
     """What a run has set to another constant in the objects and dicts that entered it, if it is one place."""
     found = []
-    for held in state.nests.held:
-        way = ITEM if isinstance(held.value, dict) else ATTRIBUTE
-        for (kind, key), now in contents(held.value).items():
-            before = held.before.get((kind, key), held)
+    for container in state.inputs.containers:
+        way = ITEM if isinstance(container.value, dict) else ATTRIBUTE
+        for (kind, key), now in contents(container.value).items():
+            before = container.before.get((kind, key), container)
             is_plain = type(now) in _PLAIN and type(before) in _PLAIN
-            if kind == way and is_plain and now != before and (way == ITEM or hasattr(held.value, "__dict__")):
-                found.append(Settling(held.value, key, before, now))
+            if kind == way and is_plain and now != before and (way == ITEM or hasattr(container.value, "__dict__")):
+                found.append(FirstCallChange(container.value, key, before, now))
     return found[0] if len(found) == 1 else None
 
 
 @contextmanager
-def settled(place: Settling) -> Iterator[None]:
+def after_first_call(place: FirstCallChange) -> Iterator[None]:
     """Let a place be as the first call leaves it."""
     place.put(place.now)
     try:
@@ -66,7 +65,7 @@ def settled(place: Settling) -> Iterator[None]:
         place.put(place.before)
 
 
-def widen(graph: Graph, twin: Graph, place: Settling) -> None:
+def widen(graph: Graph, twin: Graph, place: FirstCallChange) -> None:
     """Let the guards of a graph hold for a settled place too, if ``twin``, captured with that, does the same.
 
     The graph may ask more, and writes what the twin finds written.
@@ -84,7 +83,7 @@ def widen(graph: Graph, twin: Graph, place: Settling) -> None:
         elif other is not None and _differ_in_answer(node, other, names, place):
             found.append((node, other.args[1]))
             names[waiting.popleft()] = names[node]
-        elif node.target not in CHECKS and node.is_impure() and not _settles(node, place):
+        elif node.target not in CHECKS and node.is_impure() and not _repeats_change(node, place):
             return
         else:
             passed.append(node)
@@ -103,7 +102,7 @@ def _match_earlier(waiting: deque[Node], passed: list[Node], names: dict[Node, s
         names[waiting.popleft()] = names[known]
 
 
-def _settles(node: Node, place: Settling) -> bool:
+def _repeats_change(node: Node, place: FirstCallChange) -> bool:
     """Whether a node writes what the place is settled to, which may be written again: whoever has set it to something
     else since meets a guard."""
     return node.target in _WRITES and node.args[1:] == (place.key, place.now)
@@ -137,7 +136,7 @@ def _spelled(nest: Any, names: dict[Node, str]) -> str:
     return repr(map_aggregate(nest, spelled))
 
 
-def _differ_in_answer(node: Node, other: Node, names: dict[Node, str], place: Settling) -> bool:
+def _differ_in_answer(node: Node, other: Node, names: dict[Node, str], place: FirstCallChange) -> bool:
     """Whether two guards ask the same, of a place that settles."""
     if node.target is not require or other.target is not require:
         return False

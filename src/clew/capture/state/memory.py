@@ -1,7 +1,7 @@
-"""Everything that can be reached from a value, remembered: a change anywhere below it can be seen, and undone.
+"""A deep snapshot of everything below a value: a change anywhere can be seen, and undone.
 
-Comes in: values, the arguments and the state of a program say. Containers and objects of users' classes are followed,
-bytes and numbers in arrays too; frameworks' arrays and modules are ends. Each is remembered once.
+In come values, such as the arguments and state of a program. Containers and objects of users' classes are followed,
+bytes and numbers in arrays too; a framework's arrays and modules are ends. Each object is kept once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clew.capture.state.containers import (
     HOLDING_NOTHING,
     LOGGERS,
     Contents,
-    Reading,
+    ContentsSnapshot,
     follows,
     is_flat,
     is_followed,
@@ -72,10 +72,10 @@ class Memory:
         self.streams: list[Any] = []
         self.loggers: list[Any] = []
         self.files: list[Any] = []
-        self.acts: list[Any] = []
+        self.acting_functions: list[Any] = []
         self._outside = {_STREAM: self.streams, _LOGGER: self.loggers, _FILE: self.files}
-        self._seen: dict[int, Reading] = {}
-        self._kept: list[Reading] = []
+        self._seen: dict[int, ContentsSnapshot] = {}
+        self._kept: list[ContentsSnapshot] = []
 
     def remember(self, value: Any, depth: int = DEPTH) -> tuple[int, int]:
         """Remember what can be reached from a value; the answer names what this call has added, for ``changed``."""
@@ -87,7 +87,7 @@ class Memory:
         kind: Any = type(value)
         if kind in HOLDING_NOTHING:
             if kind is BuiltinFunctionType and value in ACTING:
-                self.acts.append(value)
+                self.acting_functions.append(value)
             return
         if depth == 0 or len(self._kept) >= self._most or id(value) in self._seen:
             return
@@ -108,17 +108,17 @@ class Memory:
         """Remember what a container, an object or a flat value holds, and what is below that."""
         if not flat and not is_followed(kind):
             return
-        reading = self._seen[id(value)] = Reading(value)
+        reading = self._seen[id(value)] = ContentsSnapshot(value)
         self._kept.append(reading)
         for part in () if flat else reading.parts:
             if type(part) not in HOLDING_NOTHING or type(part) is BuiltinFunctionType:
                 self._remember(part, depth - 1)
 
-    def kept(self, added: tuple[int, int]) -> list[Reading]:
+    def kept(self, added: tuple[int, int]) -> list[ContentsSnapshot]:
         """What one call of ``remember`` has added, and what it held."""
         return self._kept[added[0] : added[1]]
 
-    def changes(self, added: tuple[int, int]) -> Iterator[Reading]:
+    def changes(self, added: tuple[int, int]) -> Iterator[ContentsSnapshot]:
         """What of it is not as it was."""
         return (reading for reading in self.kept(added) if not reading.is_as_before())
 

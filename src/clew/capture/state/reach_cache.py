@@ -1,8 +1,8 @@
-"""What was found out about a program's code, remembered for the next capture of the same program.
+"""What a program reaches, cached for its next capture.
 
-In come the functions and classes of a program; out come all functions that it reaches, the variables around them, and
-the values that these have now. To look for them takes far longer than to see that nothing has changed: what is known
-counts as long as all code that it names is the same, and all other values are of the same classes.
+In come the functions and classes of a program; out come all functions that it reaches, the variables around them and
+their values now. A cached answer counts as long as all code that it names is the same and all other values are of the
+same classes: to see that is far cheaper than to search again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from clew.capture.guards.notes import Variable
 from clew.capture.state.containers import CODE, SIMPLE, look_up
-from clew.capture.state.reachable import Reach, global_names, is_generated, names_all_globals, stored_names
+from clew.capture.state.reachable import ReachableFunctions, global_names, is_generated, names_all_globals, stored_names
 
 ANY = "*"
 """Stands for all names, where code can set a variable by a name that is a value."""
@@ -26,11 +26,13 @@ Around = tuple[Any, str, FunctionType]
 """A variable: the dict, cell, class or module that holds it, its name, and a function that names it."""
 
 
-class Known:
+class CachedReach:
     """What a program reaches, the variables around that, and what their values say; the values themselves are not
     kept, but for code."""
 
-    def __init__(self, reach: Reach, near: dict[FunctionType, None], around: list[Around], values: list[Any]) -> None:
+    def __init__(
+        self, reach: ReachableFunctions, near: dict[FunctionType, None], around: list[Around], values: list[Any]
+    ) -> None:
         self.reach = reach
         self.near = near
         self.stored = names_stored(reach.functions)
@@ -101,18 +103,18 @@ def may_change(holder: Any, name: str, value: Any, stored: set[str]) -> bool:
     return not isinstance(value, _UNCHANGING)
 
 
-_known: dict[Any, Known] = {}
+_known: dict[Any, CachedReach] = {}
 _MOST_KNOWN = 64
 
 
-def look(functions: tuple[Any, ...], kinds: frozenset[type]) -> tuple[Known, list[Any]]:
+def cached_reach(functions: tuple[Any, ...], kinds: tuple[type, ...]) -> tuple[CachedReach, list[Any]]:
     """What is known of a program, and the values of the variables around it; remembered for programs of importable
     parts."""
     known = _known.get((functions, kinds))
     values = None if known is None else known.values()
     if known is not None and values is not None:
         return known, values
-    reach = Reach()
+    reach = ReachableFunctions()
     for kind in kinds:
         reach.add_own_class(kind)
     for function in functions:
@@ -120,7 +122,7 @@ def look(functions: tuple[Any, ...], kinds: frozenset[type]) -> tuple[Known, lis
     found = {(id(one[0]), one[1]): (*one, function) for function in reach.functions for one in reach.around(function)}
     around = [(holder, name, function) for holder, name, _, function in found.values()]
     values = [value for _, _, value, _ in found.values()]
-    known = Known(reach, reach.near(functions), around, values)
+    known = CachedReach(reach, reach.near(functions), around, values)
     reach.forget()
     if not any("<locals>" in part.__qualname__ for part in (*functions, *kinds)):
         if len(_known) >= _MOST_KNOWN:

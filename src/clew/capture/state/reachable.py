@@ -1,4 +1,10 @@
-"""What a callable consists of: its signature, and the objects behind it."""
+"""Which functions a program can reach, and the variables around them.
+
+In come functions and classes; out come all functions of the program's own that they may call: those that code names, in
+globals, closures, containers and defaults, and methods by name. Packages that are merely used and frameworks are left
+out. All is read from code, nothing runs. Here too: what bytecode tells of a function (globals, stores, imports,
+identity tests), and the objects behind a callable.
+"""
 
 from __future__ import annotations
 
@@ -16,84 +22,36 @@ from typing import Any, NamedTuple
 
 from clew.capture.bytecode.instructions import Operations
 from clew.capture.guards.notes import Variable
-from clew.capture.guards.saved_variables import Place
+from clew.capture.guards.saved_variables import HolderPath
 from clew.capture.state.containers import CODE, SIMPLE, look_up, slots_of
 from clew.errors import CaptureError
 from clew.ir.graph import Graph
-from clew.ir.source import is_hidden
-
-
-def signature_of(target: Any) -> inspect.Signature:
-    """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""
-    try:
-        own = inspect.signature(target, follow_wrapped=False)
-    except ValueError:  # a function that is written in C and does not tell
-        return inspect.signature(lambda *args, **kwargs: None)
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
-        return own
-    return inspect.signature(target)
-
-
-def behind(fn: Any) -> list[Any]:
-    """A callable and the objects that it consists of: of a method its object, of a partial what it holds."""
-    found: list[Any] = []
-    waiting = [fn]
-    while waiting:
-        one = waiting.pop()
-        if one is not None and not any(one is known for known in found):
-            found.append(one)
-            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
-            if isinstance(getattr(one, "__dict__", {}).get("_graph"), Graph):
-                waiting += _code_of(one)
-            if isinstance(one, partial):
-                waiting += [one.func, *one.args, *one.keywords.values()]
-    return found
-
-
-def _code_of(captured: Any) -> list[Any]:
-    """The function that was made of a graph, which runs in its place; what the first call remembers is known then."""
-    if hasattr(captured, "_plans"):
-        captured._plans()
-    return [captured._compile()[1]] if hasattr(captured, "_compile") else []
-
-
-def check_slots(programs: Iterable[Any]) -> None:
-    """An object that is called must keep its state where it can be watched by name."""
-    for part in programs:
-        kind: Any = type(part)
-        if slots_of(kind) and not hasattr(part, "__dict__"):
-            raise CaptureError(
-                f"the program is, or belongs to, a {kind.__name__}, which keeps its attributes in slots",
-                why="the capture cannot follow them there",
-                fixes=("let the class have a dict: take __slots__ away",),
-            )
-
+from clew.ir.source import is_hidden, is_installed, is_installed_file
 
 _FOREIGN = frozenset(sys.stdlib_module_names) | {"torch", "numpy", "jax", "jaxlib", "tensorflow", "keras", "clew"}
 _MOST_FUNCTIONS = 1000
 
 
-class Reach:
+class ReachableFunctions:
     """The functions that can be reached from some start; more starts may be added at any time."""
 
     def __init__(self, without: Iterable[FunctionType] = ()) -> None:
         self.functions: dict[FunctionType, None] = {}
         self._without = frozenset(without)
         self._packages: set[str] = set()
-        self._classes: set[type] = set()
-        self._own: set[type] = set()
+        self._classes: dict[type, None] = {}
+        self._own: dict[type, None] = {}
         self._names: set[str] = {"forward"}
         self._methods: dict[str, list[FunctionType]] = {}
         self._waiting: list[FunctionType] = []
         self._around: dict[FunctionType, list[tuple[Any, str, Any]]] = {}
         self.derived: dict[Any, Any] = {}  # what was found out about the functions, until there are others
 
-    def copy(self) -> Reach:
+    def copy(self) -> ReachableFunctions:
         """Another one that has reached the same."""
-        twin = Reach()
+        twin = ReachableFunctions()
         twin.functions, twin._packages = dict(self.functions), set(self._packages)
-        twin._classes, twin._own, twin._names = set(self._classes), set(self._own), set(self._names)
+        twin._classes, twin._own, twin._names = dict(self._classes), dict(self._own), set(self._names)
         twin._methods = {name: list(functions) for name, functions in self._methods.items()}
         return twin
 
@@ -123,11 +81,11 @@ class Reach:
     def _named_in(self, function: FunctionType, methods: dict[str, list[FunctionType]]) -> Iterator[FunctionType]:
         """The functions that the code of one names, by themselves or as methods."""
         names = attribute_names(function.__code__)
-        for name in names & methods.keys():
+        for name in sorted(names & methods.keys()):
             yield from methods[name]
         for _, _, value in self.around(function):
             if isinstance(value, ModuleType):
-                inside = [vars(value)[name] for name in names & vars(value).keys()]
+                inside = [vars(value)[name] for name in sorted(names & vars(value).keys())]
             else:
                 inside = [value, look_up(value, "__wrapped__")]
             yield from (one for one in inside if isinstance(one, FunctionType))
@@ -136,7 +94,7 @@ class Reach:
         """Whether a class is one that the program merely names, of a package that was installed."""
         if kind not in self.derived:
             is_own = any(kind in own.__mro__ for own in self._own)
-            self.derived[kind] = not is_own and _INSTALLED in _file(kind)
+            self.derived[kind] = not is_own and is_installed_file(_file(kind))
         return bool(self.derived[kind])
 
     def classes(self) -> list[type]:
@@ -158,7 +116,7 @@ class Reach:
 
     def add_own_class(self, kind: type) -> None:
         """Let the methods of one of the program's own classes be reached by name."""
-        self._own.add(kind)
+        self._own[kind] = None
         self.derived.clear()
         self.add_class(kind)
 
@@ -166,8 +124,8 @@ class Reach:
         """Let the methods of a class be reached by name."""
         if kind in self._classes or _package(kind) in _FOREIGN:
             return
-        self._classes.add(kind)
-        installed = _INSTALLED in _file(kind)
+        self._classes[kind] = None
+        installed = is_installed_file(_file(kind))
         for name, functions in methods_of(kind):
             self._methods.setdefault(name, []).extend(functions)
             if name in self._names or name in _ALWAYS or (_is_special(name) and not installed):
@@ -183,10 +141,10 @@ class Reach:
                 continue
             self.functions[function] = None
             names = attribute_names(function.__code__)
-            for name in names - self._names:
+            for name in sorted(names - self._names):
                 self._waiting += self._methods.get(name, ())
             self._names |= names
-            depth = 1 if _INSTALLED in function.__code__.co_filename else _DEPTH
+            depth = 1 if is_installed(function.__code__) else _DEPTH
             for _, _, value in self.around(function):
                 self._add_value(value, names, depth)
 
@@ -206,7 +164,7 @@ class Reach:
         package = _package(function)
         if is_hidden(function.__code__) or (package in _FOREIGN and not is_generated(function.__code__)):
             return False
-        return package in self._packages or _INSTALLED not in function.__code__.co_filename
+        return package in self._packages or not is_installed(function.__code__)
 
     def _add_value(self, value: Any, names: frozenset[str], depth: int = 1) -> None:
         """Follow what a variable holds: a function, or what functions can be reached through."""
@@ -222,7 +180,7 @@ class Reach:
                 self._add_value(part, _NOTHING, depth - 1)
         elif isinstance(value, ModuleType):
             if _package(value) not in _FOREIGN:
-                for name in names & vars(value).keys():
+                for name in sorted(names & vars(value).keys()):
                     self._add_value(vars(value)[name], _NOTHING, depth)
         elif isinstance(value, functools.partial):
             self._add_value(value.func, _NOTHING, depth)
@@ -245,11 +203,10 @@ class Reach:
         functions = [function for _, functions in methods_of(kind)[:1] for function in functions]
         if functions:
             return any(map(self._is_own, functions))
-        return _INSTALLED not in _file(kind)
+        return not is_installed_file(_file(kind))
 
 
 _NOTHING: frozenset[str] = frozenset()
-_INSTALLED = "-packages"
 _DEPTH = 4
 _ALWAYS = frozenset(
     "__call__ __init__ __post_init__ __getattr__ __enter__ __exit__ __getitem__ __setitem__ __len__ __iter__".split(" ")
@@ -283,11 +240,6 @@ _CONTAINERS = (dict, list, tuple, set, deque)
 
 def _file(kind: type) -> str:
     return str(getattr(sys.modules.get(kind.__module__), "__file__", ""))
-
-
-def is_installed(function: FunctionType) -> bool:
-    """Whether a function is of a package that was installed."""
-    return _INSTALLED in function.__code__.co_filename
 
 
 def package_of(thing: Any) -> str:
@@ -339,6 +291,9 @@ def _functions_in(value: Any) -> Iterator[FunctionType]:
             part = look_up(part, "__wrapped__")
 
 
+# ---- the variables around a function ---------------------------------------------------------------------------------
+
+
 @functools.lru_cache(maxsize=16384)
 def attribute_names(code: CodeType) -> frozenset[str]:
     """The names of attributes and global variables that a function, and the functions inside it, use."""
@@ -372,7 +327,7 @@ def variables(function: FunctionType) -> Iterator[tuple[Any, str, Any]]:
     for name in named:
         if name in around and isinstance(around[name], Variable):  # which generated code holds
             root = around[name].root
-            if type(root.holder) is not Place:
+            if type(root.holder) is not HolderPath:
                 yield root.holder, root.name, root.get()
         elif name in around:
             yield around, name, around[name]
@@ -397,9 +352,9 @@ def _inside(value: Any, code: CodeType) -> Iterator[tuple[Any, str, Any]]:
         return
     holder = vars(value) if isinstance(value, ModuleType) else value
     names = attribute_names(code)
-    is_users = isinstance(value, ModuleType) and _INSTALLED not in str(getattr(value, "__file__", ""))
-    by_text = names & _BY_TEXT and not (isinstance(value, type) and _INSTALLED in _file(value))
-    wanted = vars(value).keys() if by_text else names & vars(value).keys()
+    is_users = isinstance(value, ModuleType) and not is_installed_file(str(getattr(value, "__file__", "")))
+    by_text = names & _BY_TEXT and not (isinstance(value, type) and is_installed_file(_file(value)))
+    wanted = list(vars(value)) if by_text else sorted(names & vars(value).keys())
     for name in [name for name in wanted if not name.startswith("__")]:
         part = vars(value)[name]
         is_plain = not isinstance(part, CODE) and not hasattr(type(part), "__get__")
@@ -411,6 +366,8 @@ def is_chosen(name: str, value: Any) -> bool:
     """Whether a variable holds a function under another name than its own: one of several that it may hold."""
     return isinstance(value, (FunctionType, BuiltinFunctionType)) and getattr(value, "__name__", name) != name
 
+
+# ---- what the bytecode of a function tells ---------------------------------------------------------------------------
 
 _BY_TEXT = frozenset({"getattr", "vars", "__dict__", "attrgetter"})
 """Ways to an attribute whose name the code does not tell."""
@@ -446,7 +403,7 @@ def _scan(code: CodeType) -> _Scan:
     loaded.update(stored, (name for one in inner for name in one.globals))
     return _Scan(
         tuple(sorted(loaded)),
-        tuple(stored),
+        tuple(sorted(stored)),
         tuple(dict.fromkeys([*imported, *(name for one in inner for name in one.imported)])),
         identity or any(one.asks_for_identity for one in inner),
         objects or "id" in code.co_names or any(one.compares_objects for one in inner),
@@ -496,3 +453,53 @@ def asks_for_identity(code: CodeType) -> bool:
 def compares_objects(code: CodeType) -> bool:
     """Whether a function asks if two values are the same object, which may be two of its arguments."""
     return _scan(code).compares_objects and not is_generated(code)
+
+
+# ---- callables and the objects behind them ---------------------------------------------------------------------------
+
+
+def signature_of(target: Any) -> inspect.Signature:
+    """The original's signature; that of a decorator's wrapper if the wrapper has parameters of its own."""
+    try:
+        own = inspect.signature(target, follow_wrapped=False)
+    except ValueError:  # a function that is written in C and does not tell
+        return inspect.signature(lambda *args, **kwargs: None)
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
+        return own
+    return inspect.signature(target)
+
+
+def behind(fn: Any) -> list[Any]:
+    """A callable and the objects that it consists of: of a method its object, of a partial what it holds."""
+    found: list[Any] = []
+    waiting = [fn]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and not any(one is known for known in found):
+            found.append(one)
+            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
+            if isinstance(getattr(one, "__dict__", {}).get("_graph"), Graph):
+                waiting += _code_of(one)
+            if isinstance(one, partial):
+                waiting += [one.func, *one.args, *one.keywords.values()]
+    return found
+
+
+def _code_of(captured: Any) -> list[Any]:
+    """The function that was made of a graph, which runs in its place; what the first call remembers is known then."""
+    if hasattr(captured, "_plans"):
+        captured._plans()
+    return [captured._compile()[1]] if hasattr(captured, "_compile") else []
+
+
+def check_slots(programs: Iterable[Any]) -> None:
+    """An object that is called must keep its state where it can be watched by name."""
+    for part in programs:
+        kind: Any = type(part)
+        if slots_of(kind) and not hasattr(part, "__dict__"):
+            raise CaptureError(
+                f"the program is, or belongs to, a {kind.__name__}, which keeps its attributes in slots",
+                why="the capture cannot follow them there",
+                fixes=("let the class have a dict: take __slots__ away",),
+            )

@@ -1,7 +1,7 @@
-"""Slots: places outside of a program's arguments where it keeps values, and the nodes that read and write them.
+"""Slots: where a program keeps values besides its arguments, and the nodes that read and write them.
 
-An attribute of the captured module, or of one of its parts, is reached by its path, so that each captured module has
-state of its own. All else, a global variable, a closure, an attribute of some object, is where it is for the original.
+An attribute of the captured module is reached by its path, so that each captured module has state of its own. A global,
+a variable of a closure or an attribute of another object is where it is for the original.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""All of Python's state that a piece of a program can change, as it is now: to see what the piece changed, and undo it.
+"""A snapshot of all of Python's state that a piece of a program can change, to see and undo its side effects.
 
-From the variables of the frames that are running, and those around the program, everything is walked that can be
-reached: containers, objects, modules, closures. ``changed`` gives the places that hold something else now.
+From the variables of running frames and those around the program, everything reachable is read: containers, objects,
+modules, closures. ``changed`` gives the locations that hold something else now, ``restore`` puts all back.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from types import (
 from typing import Any
 
 from clew.capture.guards.notes import MISSING
-from clew.capture.recording.list_proxies import History, Parts, Walk
+from clew.capture.recording.list_proxies import IteratorProxy, StateListProxy, TupleProxy
 from clew.capture.state.containers import (
     ATTRIBUTE,
     ITEM,
     SIMPLE,
-    Reading,
+    ContentsSnapshot,
     contents,
     follows,
     is_flat,
@@ -38,7 +38,7 @@ from clew.capture.state.containers import (
     refill,
     same_part,
 )
-from clew.ir.source import is_hidden
+from clew.ir.source import is_hidden, is_installed_file
 
 _MOST = 50_000
 _SIMPLE = frozenset(SIMPLE)
@@ -50,7 +50,7 @@ _INERT = (type, ModuleType)
 _CACHED = type(functools.lru_cache(maxsize=None)(len))
 
 
-class Place:
+class Location:
     """A variable, an attribute or an item; ``name`` is for people."""
 
     def __init__(self, name: str, holder: Any, key: Any) -> None:
@@ -84,7 +84,7 @@ class Place:
         return id(self.holder), self.key
 
 
-def in_order(places: list[Place]) -> list[Place]:
+def in_order(places: list[Location]) -> list[Location]:
     """Places by their names, numbers behind these left out: in generated code a variable may have got one.
 
     Among those of one name these numbers count, and so does the place in a list.
@@ -92,7 +92,7 @@ def in_order(places: list[Place]) -> list[Place]:
     return sorted(places, key=lambda place: (order_of(place.name), _number_of(place)))
 
 
-def _number_of(place: Place) -> int:
+def _number_of(place: Location) -> int:
     found = _NUMBER.search(place.name)
     if found is not None:
         return int(found.group().removeprefix("_"))
@@ -105,13 +105,13 @@ def order_of(name: str) -> str:
     return _NUMBER.sub("", name)
 
 
-class Reached:
+class ReachableState:
     """Everything that can be reached from some values, as it was when it was read."""
 
     def __init__(self, is_array: Callable[[Any], bool]) -> None:
         self._is_array = is_array
         self.roots: list[Any] = []
-        self.kept: list[Reading] = []
+        self.kept: list[ContentsSnapshot] = []
         self.empty: list[Any] = []
         """Containers that held nothing, which most of those in modules of torch do: a look at each is enough."""
         self.cells: list[tuple[CellType, Any]] = []
@@ -123,9 +123,9 @@ class Reached:
         """Functions, modules of a framework and the like, with what they led to."""
         self.stream: Any = None
 
-    def copy(self) -> Reached:
+    def copy(self) -> ReachableState:
         """The same, to be walked on from."""
-        made = Reached(self._is_array)
+        made = ReachableState(self._is_array)
         made.kept, made.empty, made.cells = self.kept.copy(), self.empty.copy(), self.cells.copy()
         made.seen, made.holders, made.classes = self.seen.copy(), self.holders.copy(), self.classes.copy()
         made.attributes, made.others, made.stream = self.attributes.copy(), self.others.copy(), self.stream
@@ -136,7 +136,7 @@ class Reached:
         return (
             all(reading.is_as_before() for reading in self.kept)
             and not any(self.empty)
-            and all(Place("", cell, None).get() is before for cell, before in self.cells)
+            and all(Location("", cell, None).get() is before for cell, before in self.cells)
             and all(_same_objects(_held_by(value), before) for value, before in self.others)
             and not self.changes_class()
         )
@@ -179,18 +179,18 @@ class Reached:
 
     def _parts(self, value: Any) -> Iterable[Any]:
         if isinstance(value, CellType):
-            held = Place("", value, None).get()
+            held = Location("", value, None).get()
             self.cells.append((value, held))
             return (held,)
-        if isinstance(value, Parts):
+        if isinstance(value, TupleProxy):
             return value.plain
-        if isinstance(value, Walk):
+        if isinstance(value, IteratorProxy):
             return (value.state, value.values)
         if isinstance(value, (MethodType, tuple, frozenset)):
             return (value.__self__,) if isinstance(value, MethodType) else tuple(value)
         kind: Any = type(value)
         is_code = isinstance(value, (FunctionType, functools.partial))
-        if not is_code and (follows(value) or is_flat(value) or isinstance(value, History)):
+        if not is_code and (follows(value) or is_flat(value) or isinstance(value, StateListProxy)):
             parts = self._read(value)
             of_class = self._of_class(kind) if _is_own(kind) else ()
             if kind not in self.classes:
@@ -206,7 +206,7 @@ class Reached:
 
     def _read(self, value: Any) -> Iterable[Any]:
         """Keep what a container or object holds."""
-        reading = Reading(value)
+        reading = ContentsSnapshot(value)
         self.kept.append(reading)
         return reading.parts
 
@@ -228,9 +228,12 @@ class Snapshot:
     """
 
     def __init__(
-        self, is_array: Callable[[Any], bool], variables: Iterable[tuple[Any, str]], earlier: Reached | None = None
+        self,
+        is_array: Callable[[Any], bool],
+        variables: Iterable[tuple[Any, str]],
+        earlier: ReachableState | None = None,
     ) -> None:
-        self._different: list[Reading] = []
+        self._different: list[ContentsSnapshot] = []
         self._globals = [
             (holder, name, holder.get(name, MISSING)) for holder, name in variables if type(holder) is dict
         ]
@@ -239,7 +242,7 @@ class Snapshot:
         around, inner = _locals()
         roots = [*(value for _, _, value in self._globals), *outside, *around]
         if earlier is None or not _same_objects(earlier.roots, roots) or not earlier.is_as_before():
-            earlier = Reached(is_array)
+            earlier = ReachableState(is_array)
             earlier.walk(roots)
         self.around = earlier
         self._reached = earlier.copy()
@@ -264,25 +267,25 @@ class Snapshot:
                     return True
         return False
 
-    def changed(self) -> Iterator[tuple[Place, Any, Any]]:
+    def changed(self) -> Iterator[tuple[Location, Any, Any]]:
         """The places that hold something else than they did, with what they held and what they hold."""
         for cell, before in self._reached.cells:
-            now = Place("", cell, None).get()
+            now = Location("", cell, None).get()
             if not same_part(now, before):
-                yield Place("variable", cell, None), before, now
+                yield Location("variable", cell, None), before, now
         for holder, name, before in self._globals:
             now = holder.get(name, MISSING)
             if not same_part(now, before):
-                yield Place(name, holder, (ITEM, name)), before, now
+                yield Location(name, holder, (ITEM, name)), before, now
         self._different = [reading for reading in self._reached.kept if not reading.is_as_before()]
         for filled in filter(None, self._reached.empty):
-            yield from ((Place(_name_of(key), filled, key), MISSING, now) for key, now in contents(filled).items())
+            yield from ((Location(_name_of(key), filled, key), MISSING, now) for key, now in contents(filled).items())
         for reading in self._different:
             parts, held = reading.contents(), contents(reading.value)
             for key in {**parts, **held}:
                 before, now = parts.get(key, MISSING), held.get(key, MISSING)
                 if not same_part(now, before):
-                    yield Place(_name_of(key), reading.value, key), before, now
+                    yield Location(_name_of(key), reading.value, key), before, now
 
     def changes_only_locals(self) -> bool:
         """Whether nothing has changed but variables of functions that are running."""
@@ -304,7 +307,7 @@ class Snapshot:
     def restore(self, was_looked_at: bool = False) -> None:
         """Let everything be as it was; what has ``changed`` is known if that ``was_looked_at`` last of all."""
         for cell, before in self._reached.cells:
-            Place("", cell, None).put(before)
+            Location("", cell, None).put(before)
         for holder, name, before in self._globals:
             if before is MISSING:
                 holder.pop(name, None)
@@ -366,7 +369,7 @@ def _is_own_module(path: str) -> bool:
     name = path.partition(".")[0]
     module = sys.modules.get(path)
     is_python = name in sys.stdlib_module_names and name != "__main__"
-    return not (is_python or name == "clew" or "-packages" in (getattr(module, "__file__", None) or ""))
+    return not (is_python or name == "clew" or is_installed_file(getattr(module, "__file__", None) or ""))
 
 
 def _put_back(kind: type, attributes: dict[str, Any]) -> None:

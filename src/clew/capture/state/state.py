@@ -1,8 +1,8 @@
 """The state of a program: attributes and variables that it can change, and that a graph must then change too.
 
-All of it is remembered before the run and compared after it. A place that the run changed is *lifted*: the capture is
-started over, and the place enters it like an argument, so that numbers in it are traced and the rest is guarded; what
-the program leaves there is written at the end of the graph. A place that is set before it is ever read needs no guard.
+All of it is snapshotted before the run and compared after it. A slot that the run changed is *lifted*: the capture
+restarts, and the slot enters it like an argument, so that numbers in it are traced and the rest is guarded; what the
+program leaves there is written at the end of the graph. A slot that is set before it is ever read needs no guard.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 from clew.capture.current_capture import current
 from clew.capture.guards.notes import MISSING, Variable, require, require_length, require_type
 from clew.capture.patches import Patches
-from clew.capture.recording.list_proxies import History
-from clew.capture.recording.nested_values import Nests
-from clew.capture.state.containers import HOLDING_NOTHING, Reading, contents, same_contents, same_part
+from clew.capture.recording.inputs import Inputs
+from clew.capture.recording.list_proxies import StateListProxy
+from clew.capture.state.containers import HOLDING_NOTHING, ContentsSnapshot, contents, same_contents, same_part
 from clew.capture.state.memory import Memory
 from clew.capture.state.slots import Slot
 from clew.errors import CaptureError
@@ -92,10 +92,10 @@ class _Entry(NamedTuple):
 class State:
     """The places around one run, as they were before it."""
 
-    def __init__(self, nests: Nests, histories: dict[Any, bool] | None = None) -> None:
-        self.nests = nests
+    def __init__(self, inputs: Inputs, histories: dict[Any, bool] | None = None) -> None:
+        self.inputs = inputs
         self.histories = {} if histories is None else histories
-        self.memory = Memory(nests.recorder.is_end)
+        self.memory = Memory(inputs.recorder.is_end)
         self.entries: list[_Entry] = []
         self._groups: list[_Group] = []
         self._variables: list[tuple[Variable, Any, tuple[int, int]]] = []
@@ -177,19 +177,19 @@ class State:
 
     def lift(self, slots: Iterable[Slot]) -> None:
         """Let these places enter the capture; they are put back with everything else."""
-        nests = self.nests
+        inputs = self.inputs
         for slot in slots:
             before = entered = slot.variable.get()
             slot.existed = before is not MISSING
-            first = len(nests.arrays)
+            first = len(inputs.arrays)
             # Counted here: what hands a list on to another function may hold it too, as torch's compiler has it done.
             if type(before) is list and self._is_history(slot, sys.getrefcount(before)):
-                entered = nests.history(before, slot.read(nests.recorder.graph), slot.label)
+                entered = inputs.history(before, slot.read(inputs.recorder.graph), slot.label)
             elif before is not MISSING:
-                entered = nests.enter(before, slot.read(nests.recorder.graph), slot.label)
+                entered = inputs.enter(before, slot.read(inputs.recorder.graph), slot.label)
             if entered is not before:
                 slot.variable.put(entered)
-            self.entries.append(_Entry(slot, before, entered, nests.arrays[first:], nests.write_checks()))
+            self.entries.append(_Entry(slot, before, entered, inputs.arrays[first:], inputs.write_checks()))
             if slot.owner is not None and type(slot.owner).__flags__ & _HEAP_TYPE:
                 self._names.setdefault(id(slot.owner), {})[slot.variable.name] = slot.key
 
@@ -268,7 +268,7 @@ class State:
 
     def is_touched(self, values: Iterable[Any], variables: Iterable[Variable]) -> bool:
         """Whether the run has changed one of these containers and objects, or set one of these variables, by now."""
-        entered = {id(held.value): held for held in self.nests.held}
+        entered = {id(held.value): held for held in self.inputs.containers}
         for value in values:
             held = entered.get(id(value))
             before = self.memory.of(value) if held is None else held.entered
@@ -291,7 +291,7 @@ class State:
                 why="the graph would leave the object as it is",
                 fixes=("keep what differs in an attribute",),
             )
-        entered = {id(held.value) for held in self.nests.held}
+        entered = {id(held.value) for held in self.inputs.containers}
         for entry in self.entries:
             for value in (reading.value for reading in self.memory.changes(self._below(entry.slot))):
                 if id(value) not in entered:
@@ -347,29 +347,29 @@ class State:
         """What another run of the same program has read counts too."""
         self._read |= other._read
         for entry, twin in zip(self.entries, other.entries, strict=True):
-            if type(entry.entered) is History and type(twin.entered) is History:
+            if type(entry.entered) is StateListProxy and type(twin.entered) is StateListProxy:
                 entry.entered.seen = entry.entered.seen or twin.entered.seen
 
     def drop_unread(self) -> None:
         """Take away the guards on places that were set before they were read; guard the absence that was seen."""
-        graph = self.nests.recorder.graph
+        graph = self.inputs.recorder.graph
         for entry in self.entries:
             unread = self._is_tracked(entry.slot) and entry.slot.key not in self._read
-            if type(entry.entered) is History:
+            if type(entry.entered) is StateListProxy:
                 unread = not entry.entered.seen
                 self._check_history(entry.slot, entry.entered)
             if unread:
                 dropped = {id(array) for array, _ in entry.arrays}
-                self.nests.arrays = [pair for pair in self.nests.arrays if id(pair[0]) not in dropped]
+                self.inputs.arrays = [pair for pair in self.inputs.arrays if id(pair[0]) not in dropped]
                 for node in entry.checks:
                     graph.erase_node(node)
             elif entry.before is MISSING:
                 text = f"there is no {entry.slot.label}"
                 graph.call_function(require, (entry.slot.exists(graph), False, text))
 
-    def _check_history(self, slot: Slot, history: History) -> None:
+    def _check_history(self, slot: Slot, history: StateListProxy) -> None:
         """Guard that a list is one, and how long it is if the program looked at it."""
-        graph = self.nests.recorder.graph
+        graph = self.inputs.recorder.graph
         graph.call_function(require_type, (slot.read(graph), list, f"type({slot.label}) is list"))
         if history.seen:
             count = list.__len__(history.original)
@@ -416,10 +416,10 @@ class State:
     def forget(self) -> None:
         """Let go of everything that was remembered: how many hold a list tells the next run something."""
         self._groups, self._variables, self.entries, self._classes = [], [], [], []
-        self.memory = Memory(self.nests.recorder.is_end)
-        self.nests.held, self.nests.recorder.objects = [], {}
+        self.memory = Memory(self.inputs.recorder.is_end)
+        self.inputs.containers, self.inputs.recorder.objects = [], {}
 
-    def settle(self, plain: Callable[[Any], Any]) -> None:
+    def commit(self, plain: Callable[[Any], Any]) -> None:
         """Let everything be as the run has left it, with plain numbers."""
         for slot in [entry.slot for entry in self.entries] + self.changed():
             now = slot.variable.get()
@@ -438,10 +438,10 @@ class State:
             if not group.is_inner and (not free or group.key(name) not in free)
         ]
 
-    def held_by_pins(self, names: Container[str]) -> list[Reading]:
+    def held_by_pins(self, names: Container[str]) -> list[ContentsSnapshot]:
         """What containers and objects held before the run that pinned attributes of these names lead to."""
         lifted = {entry.slot.key for entry in self.entries}
-        changed = {id(held.value) for held in self.nests.held}
+        changed = {id(held.value) for held in self.inputs.containers}
         anything = any(name in names for name in ("getattr", "__dict__", "vars", "attrgetter"))
         return [
             reading

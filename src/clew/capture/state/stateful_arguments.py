@@ -1,8 +1,7 @@
 """Stateful arguments: objects that a program may be given again after it has set attributes of them.
 
-The attributes of such an object report whether they are read or set first. One that is set before anybody reads it may
-be there or not, and may hold anything: the guards of the capture on it are loosened. Where a program looks at all
-attributes at once, everything stays as strict as it was.
+Their attributes report whether they are read or set first. One that is set before it is read may be there or not, and
+hold anything: guards on it are loosened. Where a program looks at all attributes at once, nothing is.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 from clew.capture.guards import notes
 from clew.capture.patches import Patches
-from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.inputs import Inputs
 from clew.capture.state.writes import set_attribute
 from clew.ir.arguments import bodies_of
 from clew.ir.graph import Graph
@@ -53,13 +52,13 @@ class Accesses:
         if id(owner) in self._objects and (id(owner), name) not in self._read:
             self._set.add((id(owner), name))
 
-    def loosen(self, nests: Nests, graph: Graph) -> None:
+    def loosen(self, inputs: Inputs, graph: Graph) -> None:
         """Let guards no longer ask for what the program set before it read it, on the only way that it can go."""
         if not self._set or any(bodies_of(node) for node in graph.nodes):
             return
-        for held in nests.held:
-            owner = id(held.value)
-            place = nests.recorder.resolve(held.place)
+        for container in inputs.containers:
+            owner = id(container.value)
+            place = inputs.recorder.resolve(container.place)
             fresh = sorted(_written(place) & {name for known, name in self._set if known == owner})
             if fresh and (owner, "__dict__") not in self._read:
                 _loosen(graph, place, fresh)

@@ -1,7 +1,7 @@
-"""What a program can reach besides its arguments: closures, globals and default values.
+"""The surroundings of a program: variables in closures, globals and defaults that its own code names.
 
-Where does an array come from that nobody saw being made? Which variables may the program read, or change? Only what
-the program's own code names is looked at.
+In come its functions and classes; out come the variables that it may read, those that it can change, the classes and
+methods that ran, and streams (iterators, random generators), which are refused if something was taken from them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from clew.capture.state.containers import (
     look_up,
     value_of,
 )
-from clew.capture.state.reach_cache import look, may_change, names_stored
-from clew.capture.state.reachable import attribute_names, is_chosen, is_installed
+from clew.capture.state.reach_cache import cached_reach, may_change, names_stored
+from clew.capture.state.reachable import attribute_names, is_chosen
 from clew.errors import CaptureError
-from clew.ir.source import SourceLine, is_hidden
+from clew.ir.source import SourceLine, is_hidden, is_installed
 
 AnswerT = TypeVar("AnswerT")
 
@@ -47,8 +47,8 @@ class Surroundings:
         self, functions: list[Any], kinds: Iterable[type] = (), held: Iterable[tuple[dict[str, Any], str]] = ()
     ) -> None:
         self._streams: list[tuple[str, Any, Any]] = []
-        self.program: tuple[list[Any], frozenset[type]] = (list(functions), frozenset(kinds))
-        known, values = look(tuple(functions), self.program[1])
+        self.program: tuple[list[Any], tuple[type, ...]] = (list(functions), tuple(dict.fromkeys(kinds)))
+        known, values = cached_reach(tuple(functions), self.program[1])
         self._known, self._values = known, values
         self._reach, self._near, self._stored, self._seen = known.reach, known.near, known.stored, known.keys
         self.found = [(holder, name, value) for (holder, name, _), value in zip(known.around, values, strict=True)]
@@ -257,7 +257,7 @@ class Surroundings:
         known = self._reach.derived
         if CellType not in known:
             cells = [one for one in self._known.around if isinstance(one[0], CellType)]
-            known[CellType] = {(id(cell), name) for cell, name, function in cells if is_installed(function)}
+            known[CellType] = {(id(cell), name) for cell, name, function in cells if is_installed(function.__code__)}
         return (id(holder), name) in known[CellType]
 
     def code(self, executed: Iterable[CodeType]) -> Iterator[Variable]:
@@ -389,7 +389,7 @@ def _chain(wrapper: Any) -> Iterator[Any]:
     """What a decorator has made, and what it has made it of; installed decorators keep no state of the program."""
     while wrapper is not None and not isinstance(wrapper, type):
         inner, code = look_up(wrapper, "__wrapped__"), look_up(wrapper, "__code__")
-        if inner is None or code is None or "-packages" not in code.co_filename:
+        if inner is None or code is None or not is_installed(code):
             yield look_up(wrapper, "__func__", wrapper)
         wrapper = inner
 

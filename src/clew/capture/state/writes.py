@@ -1,21 +1,21 @@
 """What a run has changed becomes writes at the end of the graph.
 
-Containers and objects that came in are changed in place, as the program did; places of the state are set. All values
-are computed before the first write, so that no node reads what a write has already changed.
+Containers and objects that came in are changed in place, as the program did; slots are set. All values are computed
+before the first write, so that no node reads what a write has already changed.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType
 from typing import Any
 
 from clew.capture.guards.notes import MISSING, are_distinct, expression_of, require
-from clew.capture.recording.nested_values import Held
+from clew.capture.recording.inputs import InputContainer
 from clew.capture.recording.outputs import Outputs
 from clew.capture.state.containers import ATTRIBUTE, ITEM, MEMBER, VALUE, Contents, contents, same_contents, same_part
 from clew.capture.state.slots import ROOT
@@ -45,23 +45,23 @@ class Writes:
 
     def finish(self, result: Any) -> Any:
         """Write all that has changed; the answer is what the output node holds for ``result``."""
-        changed = [(held, contents(held.value)) for held in self.state.nests.held]
-        changed = [(held, now) for held, now in changed if not same_contents(now, held.entered)]
+        changed = [(container, contents(container.value)) for container in self.state.inputs.containers]
+        changed = [(container, now) for container, now in changed if not same_contents(now, container.entered)]
         left = list(self.state.left())
-        recorder = self.state.nests.recorder
+        recorder = self.state.inputs.recorder
         carried = [] if recorder.array_attributes is None else list(recorder.array_attributes.changed())
-        self._distinct({type(held.value) for held, _ in changed})
-        outputs = Outputs(self.state.nests.recorder)
+        self._distinct(dict.fromkeys(type(container.value) for container, _ in changed))
+        outputs = Outputs(self.state.inputs.recorder)
         for value in (result, *(part for _, now in changed for part in now.values()), *(value for _, value in left)):
             outputs.look_at(value)
         output = outputs.of(result)
-        parts = [(held, now, {key: outputs.of(part) for key, part in now.items()}) for held, now in changed]
+        parts = [(container, now, {key: outputs.of(part) for key, part in now.items()}) for container, now in changed]
         values = [(slot, value if value is MISSING else outputs.of(value)) for slot, value in left]
         owners = [recorder.node_of(array) for array, _, _ in carried]
         attributes = [{name: outputs.of(part) for name, part in now.items()} for _, _, now in carried]
         last = self.graph._root._prev
-        for held, now, new in parts:
-            self._write(held, now, new)
+        for container, now, new in parts:
+            self._write(container, now, new)
         for slot, value in values:
             slot.write(self.graph, self._root_node, value)
         for owner, (array, before, after), attached in zip(owners, carried, attributes, strict=True):
@@ -70,11 +70,15 @@ class Writes:
             last._next.meta[FIRST_WRITE] = True
         return output
 
-    def _distinct(self, kinds: set[type]) -> None:
+    def _distinct(self, kinds: Iterable[type]) -> None:
         """Objects that are changed were different ones in the example, and must be again."""
-        recorder = self.state.nests.recorder
+        recorder = self.state.inputs.recorder
         for kind in kinds:
-            alike = [recorder.resolve(held.place) for held in self.state.nests.held if type(held.value) is kind]
+            alike = [
+                recorder.resolve(container.place)
+                for container in self.state.inputs.containers
+                if type(container.value) is kind
+            ]
             if len(alike) > 1:
                 names = ", ".join(expression_of(node) for node in alike[:4]) + (", ..." if len(alike) > 4 else "")
                 same = recorder.create(are_distinct, tuple(alike))
@@ -85,17 +89,17 @@ class Writes:
             self._root = self.graph.create_node("get_attr", ROOT, (), {})
         return self._root
 
-    def _write(self, held: Held, now: Contents, new: Contents) -> None:
-        owner = self.state.nests.recorder.resolve(held.place)
+    def _write(self, container: InputContainer, now: Contents, new: Contents) -> None:
+        owner = self.state.inputs.recorder.resolve(container.place)
         ways = {
             way: (
-                {key: part for (kind, key), part in held.entered.items() if kind == way},
+                {key: part for (kind, key), part in container.entered.items() if kind == way},
                 {key: part for (kind, key), part in now.items() if kind == way},
                 {key: part for (kind, key), part in new.items() if kind == way},
             )
             for way in (ITEM, MEMBER, ATTRIBUTE)
         }
-        value = held.value
+        value = container.value
         if isinstance(value, dict):
             self._write_items(owner, *ways[ITEM])
         elif isinstance(value, (list, deque)):
@@ -116,7 +120,7 @@ class Writes:
             self.graph.call_function(operator.delitem, (owner, key))
         for key, part in now.items():
             if key not in before or not same_part(part, before[key]):
-                self.graph.call_function(operator.setitem, (owner, self.state.nests.recorder.concrete(key), new[key]))
+                self.graph.call_function(operator.setitem, (owner, self.state.inputs.recorder.concrete(key), new[key]))
 
     def _write_sequence(
         self, owner: Node, is_list: bool, before: dict[int, Any], now: dict[int, Any], new: dict[int, Any]

@@ -1,7 +1,7 @@
-"""Symbolic capture, without an example input: proxies run through the program and record it.
+"""Symbolic capture, without an example: proxies run through the program and record it.
 
-The parts: ``proxy`` (what records), ``tracer`` (who directs), ``inputs`` (placeholders), ``wrap`` (functions kept as
-calls), ``classes`` (constructions kept as calls), ``patches`` (put back whatever happens), ``refusals`` (the errors).
+``proxy`` records, ``tracer`` directs and patches, ``inputs`` makes the placeholders, ``wrap`` keeps functions as calls,
+``real_values`` lets frameworks watch what happens besides proxies.
 """
 
 from clew.capture.symbolic.inputs import PH, PHBase, PHWithMeta

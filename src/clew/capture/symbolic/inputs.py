@@ -1,8 +1,7 @@
 """The inputs of a traced function: its signature becomes placeholders, concrete arguments are fixed.
 
-``PH`` marks, inside a nest of concrete arguments, the places that stay inputs. A value that is fixed keeps its
-placeholder, with a run-time check that callers pass the same value, so that a specialised graph is never silently
-wrong.
+``PH`` marks, inside of nested concrete arguments, what stays an input. A fixed value keeps its placeholder, and the
+graph checks at run time that callers pass the same value, so that a specialised graph is never silently wrong.
 """
 
 from __future__ import annotations

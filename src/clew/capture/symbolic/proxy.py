@@ -1,6 +1,9 @@
-"""Where in the program a node is made: the module being called, and the Python stack.
+"""Proxies: symbolic values that record what a program does with them.
 
-``Scope`` holds the path and class of the innermost module; ``stack_trace`` formats the user's frames of this moment.
+In come the operations that Python and a framework apply to a ``Proxy``; out go nodes, made by its ``TracerBase``, each
+with the user's line and the modules being called. An attribute becomes a node only when it is used as a value.
+Whatever needs a concrete value (``if``, ``len``, ``int``, iteration) is refused with the ways out; unpacking and, if
+the tracer wants it, ``assert`` are recognised in the caller's bytecode and recorded.
 """
 
 from __future__ import annotations
@@ -33,189 +36,6 @@ from clew.ir.graph import Graph
 from clew.ir.guests import guest, guest_of
 from clew.ir.node import Node, NodeFields
 from clew.ir.source import is_hidden, source_of_frame, user_source
-
-
-class Scope:
-    """The path from the root, and the class, of the module whose forward is running."""
-
-    def __init__(self, module_path: str, module_type: Any) -> None:
-        self.module_path = module_path
-        self.module_type = module_type
-
-
-class ScopeContextManager:
-    """Makes ``current_scope`` the scope; leaving it puts the former one back."""
-
-    def __init__(self, scope: Scope, current_scope: Scope) -> None:
-        self._scope = scope
-        self._before = (scope.module_path, scope.module_type)
-        scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
-
-    def __enter__(self) -> Scope:
-        return self._scope
-
-    def __exit__(self, *args: object) -> None:
-        self._scope.module_path, self._scope.module_type = self._before
-
-
-def stack_trace() -> str:
-    """The user's frames from the traced function inwards, innermost last."""
-    frame = sys._getframe(1)
-    entries: list[str] = []
-    pending: list[str] = []
-    while frame is not None:
-        if not is_hidden(frame.f_code):
-            pending.append(source_of_frame(frame).as_stack_trace())
-        elif frame.f_code.co_name == "trace" and frame.f_globals.get("__name__", "").startswith("clew.capture"):
-            entries = list(pending)
-        frame = frame.f_back  # type: ignore[assignment]
-    return "\n".join(reversed(entries or pending[:1]))
-
-
-WAYS_OUT = (
-    'fix the value while tracing: symbolic_trace(fn, concrete_args={"name": value})',
-    'keep the function that needs it as one call: clew.wrap("function_name") at module level',
-    "capture from an example instead, which knows the values: clew.trace(fn, args=(...))",
-)
-
-
-def _where() -> str:
-    source = user_source()
-    return "" if source is None else source.describe()
-
-
-def _why(proxy: Any) -> str:
-    return f"{_name(proxy)} is a symbolic value: it stands for all inputs at once and has no concrete value"
-
-
-def _name(proxy: Any) -> str:
-    fields = vars(proxy)
-    node = fields.get("node") or fields.get("_node")
-    return f"'{node.name}'" if node is not None else f"the attribute '{fields.get('attr')}'"
-
-
-def control_flow(proxy: Any) -> TraceError:
-    """For ``if``, ``while``, ``and``, ``or``, ``not``, ``assert``."""
-    what = "symbolically traced variables cannot be used as inputs to control flow"
-    return TraceError(what, where=_where(), why=_why(proxy), fixes=WAYS_OUT)
-
-
-def iteration(proxy: Any) -> TraceError:
-    """For loops, ``*`` and ``**``."""
-    what = "Proxy object cannot be iterated: a symbolic value was used in a loop, or as *args or **kwargs of a call"
-    indexed = "if the number of items is known, index it: for i in range(n): x[i]; unpacking a, b = x works as it is"
-    return TraceError(what, where=_where(), why=_why(proxy), fixes=(*WAYS_OUT, indexed))
-
-
-def length(proxy: Any) -> SymbolicLengthError:
-    """For ``len``."""
-    what = "'len' is not supported in symbolic tracing by default"
-    wrapped = "record the call itself: clew.wrap('len') at module level, or use x.shape[0], which is recorded"
-    return SymbolicLengthError(what, where=_where(), why=_why(proxy), fixes=(WAYS_OUT[0], wrapped, WAYS_OUT[2]))
-
-
-def number(proxy: Any, asked: str) -> SymbolicValueError:
-    """For ``int``, ``float``, ``complex``, ``range`` and whatever else needs a plain number."""
-    what = f"a symbolic value cannot become a concrete number: {asked} was asked for"
-    return SymbolicValueError(what, where=_where(), why=_why(proxy), fixes=WAYS_OUT)
-
-
-def argument(value: Any) -> UnsupportedArgument:
-    """For a value that a graph cannot hold."""
-    kind = type(value)
-    return UnsupportedArgument(
-        f"argument of type: {kind}",
-        where=_where(),
-        why="a graph holds plain values, arrays, functions and nests of these, so that it can be printed and saved",
-        fixes=(
-            f"give {kind.__name__} a method __fx_create_arg__(self, tracer) that returns what the graph shall hold",
-            "override Tracer.create_arg for it",
-            *WAYS_OUT[1:],
-        ),
-    )
-
-
-def not_a_part(what: str) -> ModuleNotFound:
-    """For modules and parameters outside the root."""
-    return ModuleNotFound(
-        what,
-        where=_where(),
-        why="a graph refers to modules and parameters by their path from the traced root",
-        fixes=("assign it to an attribute of the root module before tracing", *WAYS_OUT[1:]),
-    )
-
-
-def leaked(node: Any) -> MixedTracers:
-    """For a value of another trace that turned up in this one."""
-    return MixedTracers(
-        f"the symbolic value '{node.name}' belongs to another graph than the one being traced",
-        where=_where(),
-        why="it was made by another trace, or copied with copy.deepcopy, and its graph is not a part of this one",
-        fixes=["do not let a proxy outlive the trace that made it", "copy a value with x.clone(), which is recorded"],
-    )
-
-
-_CALLS = frozenset({"PRECALL", "CALL"})
-_SILENT = frozenset({"CACHE", "TO_BOOL", "NOP", "EXTENDED_ARG", "NOT_TAKEN", "COPY_FREE_VARS"})
-
-
-class AssertSite(NamedTuple):
-    """A truth asked by an ``assert``: which truth lets it pass, and its message if that is a constant."""
-
-    passes_when: bool
-    message: str | None
-
-
-@functools.lru_cache(maxsize=256)
-def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
-    return tuple(dis.get_instructions(code))
-
-
-@functools.lru_cache(maxsize=256)
-def _places(code: CodeType) -> dict[int, int]:
-    return {instruction.offset: place for place, instruction in enumerate(_instructions(code))}
-
-
-def _from(frame: FrameType) -> int:
-    return _places(frame.f_code)[frame.f_lasti]
-
-
-def unpack_count(frame: FrameType) -> int | None:
-    """How many variables ``a, b = value`` wants, if that is what the frame is doing."""
-    instruction = _instructions(frame.f_code)[_from(frame)]
-    return instruction.argval if instruction.opname == "UNPACK_SEQUENCE" else None
-
-
-def assert_site(frame: FrameType) -> AssertSite | None:
-    """The assertion that asks for a truth at this moment, if it is one."""
-    code = _instructions(frame.f_code)
-    jump = _next_loud(code, _from(frame))
-    if jump is None or "JUMP" not in code[jump].opname:
-        return None
-    name = code[jump].opname
-    after = _next_loud(code, jump + 1)
-    target = _places(frame.f_code).get(code[jump].argval)
-    if after is not None and code[after].opname == "LOAD_ASSERTION_ERROR":
-        return AssertSite(name.endswith("IF_TRUE"), _message(code, after))
-    if target is not None and code[target].opname == "LOAD_ASSERTION_ERROR" and name.endswith("IF_FALSE"):
-        return AssertSite(True, _message(code, target))
-    return None
-
-
-def _next_loud(code: tuple[dis.Instruction, ...], place: int) -> int | None:
-    while place < len(code) and code[place].opname in _SILENT:
-        place += 1
-    return place if place < len(code) else None
-
-
-def _message(code: tuple[dis.Instruction, ...], place: int) -> str | None:
-    """The message of an assertion if it is a constant: loaded, and then at once used to make the error."""
-    loaded = _next_loud(code, place + 1)
-    called = None if loaded is None else _next_loud(code, loaded + 1)
-    if loaded is None or called is None or code[loaded].opname != "LOAD_CONST":
-        return None
-    message = code[loaded].argval
-    return message if isinstance(message, str) and code[called].opname in _CALLS else None
 
 
 def assert_fn(x: Any, message: str = "Assertion failed") -> None:
@@ -258,7 +78,7 @@ class TracerBase:
         for used in node._inputs:
             if used.graph is not graph:
                 graph.erase_node(node)
-                raise leaked(used)
+                raise foreign_node(used)
         scope = self.scope
         self.node_name_to_scope[node.name] = (scope.module_path, scope.module_type)
         set_source(node, user_source())
@@ -315,15 +135,15 @@ class TracerBase:
         known = guest_of(a)
         if known is not None and isinstance(a, known.constant_classes):
             return a
-        raise argument(a)
+        raise refused_argument(a)
 
     def to_bool(self, obj: Proxy) -> bool:
         """Called when Python asks for the truth of a proxy."""
-        raise control_flow(obj)
+        raise refused_control_flow(obj)
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Called when Python iterates over a proxy."""
-        raise iteration(obj)
+        raise refused_iteration(obj)
 
     def keys(self, obj: Proxy) -> Any:
         """Called for ``proxy.keys()``, which is what ``**proxy`` does first."""
@@ -361,7 +181,7 @@ class Proxy:
         return Attribute(self, k)
 
     def __array__(self, *options: Any, **named: Any) -> Any:
-        raise number(self, "an array of NumPy")
+        raise refused_number(self, "an array of NumPy")
 
     def __setattr__(self, k: str, value: Any) -> None:
         if k in _OWN_FIELDS or k.startswith("_") or type(self) not in (Proxy, Attribute):
@@ -406,22 +226,22 @@ class Proxy:
         return self.tracer.keys(self)
 
     def __len__(self) -> int:
-        raise length(self)
+        raise refused_length(self)
 
     def __index__(self) -> int:
-        raise number(self, "an index (range, a list's item, a size)")
+        raise refused_number(self, "an index (range, a list's item, a size)")
 
     def __int__(self) -> int:
-        raise number(self, "int()")
+        raise refused_number(self, "int()")
 
     def __float__(self) -> float:
-        raise number(self, "float()")
+        raise refused_number(self, "float()")
 
     def __complex__(self) -> complex:
-        raise number(self, "complex()")
+        raise refused_number(self, "complex()")
 
     def __contains__(self, item: Any) -> bool:
-        raise iteration(self)
+        raise refused_iteration(self)
 
     @classmethod
     def __torch_function__(
@@ -595,3 +415,193 @@ def annotate(val: Any, type: Any) -> Any:
         )
     val.node.type = type
     return val
+
+
+# ---- where in the program a node is made -----------------------------------------------------------------------------
+
+
+class Scope:
+    """The path from the root, and the class, of the module whose forward is running."""
+
+    def __init__(self, module_path: str, module_type: Any) -> None:
+        self.module_path = module_path
+        self.module_type = module_type
+
+
+class ScopeContextManager:
+    """Makes ``current_scope`` the scope; leaving it puts the former one back."""
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        self._scope = scope
+        self._before = (scope.module_path, scope.module_type)
+        scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
+
+    def __enter__(self) -> Scope:
+        return self._scope
+
+    def __exit__(self, *args: object) -> None:
+        self._scope.module_path, self._scope.module_type = self._before
+
+
+def stack_trace() -> str:
+    """The user's frames from the traced function inwards, innermost last."""
+    frame = sys._getframe(1)
+    entries: list[str] = []
+    pending: list[str] = []
+    while frame is not None:
+        if not is_hidden(frame.f_code):
+            pending.append(source_of_frame(frame).as_stack_trace())
+        elif frame.f_code.co_name == "trace" and frame.f_globals.get("__name__", "").startswith("clew.capture"):
+            entries = list(pending)
+        frame = frame.f_back  # type: ignore[assignment]
+    return "\n".join(reversed(entries or pending[:1]))
+
+
+# ---- what a proxy refuses --------------------------------------------------------------------------------------------
+
+WAYS_OUT = (
+    'fix the value while tracing: symbolic_trace(fn, concrete_args={"name": value})',
+    'keep the function that needs it as one call: clew.wrap("function_name") at module level',
+    "capture from an example instead, which knows the values: clew.trace(fn, args=(...))",
+)
+
+
+def _where() -> str:
+    source = user_source()
+    return "" if source is None else source.describe()
+
+
+def _why(proxy: Any) -> str:
+    return f"{_name(proxy)} is a symbolic value: it stands for all inputs at once and has no concrete value"
+
+
+def _name(proxy: Any) -> str:
+    fields = vars(proxy)
+    node = fields.get("node") or fields.get("_node")
+    return f"'{node.name}'" if node is not None else f"the attribute '{fields.get('attr')}'"
+
+
+def refused_control_flow(proxy: Any) -> TraceError:
+    """For ``if``, ``while``, ``and``, ``or``, ``not``, ``assert``."""
+    what = "symbolically traced variables cannot be used as inputs to control flow"
+    return TraceError(what, where=_where(), why=_why(proxy), fixes=WAYS_OUT)
+
+
+def refused_iteration(proxy: Any) -> TraceError:
+    """For loops, ``*`` and ``**``."""
+    what = "Proxy object cannot be iterated: a symbolic value was used in a loop, or as *args or **kwargs of a call"
+    indexed = "if the number of items is known, index it: for i in range(n): x[i]; unpacking a, b = x works as it is"
+    return TraceError(what, where=_where(), why=_why(proxy), fixes=(*WAYS_OUT, indexed))
+
+
+def refused_length(proxy: Any) -> SymbolicLengthError:
+    """For ``len``."""
+    what = "'len' is not supported in symbolic tracing by default"
+    wrapped = "record the call itself: clew.wrap('len') at module level, or use x.shape[0], which is recorded"
+    return SymbolicLengthError(what, where=_where(), why=_why(proxy), fixes=(WAYS_OUT[0], wrapped, WAYS_OUT[2]))
+
+
+def refused_number(proxy: Any, asked: str) -> SymbolicValueError:
+    """For ``int``, ``float``, ``complex``, ``range`` and whatever else needs a plain number."""
+    what = f"a symbolic value cannot become a concrete number: {asked} was asked for"
+    return SymbolicValueError(what, where=_where(), why=_why(proxy), fixes=WAYS_OUT)
+
+
+def refused_argument(value: Any) -> UnsupportedArgument:
+    """For a value that a graph cannot hold."""
+    kind = type(value)
+    return UnsupportedArgument(
+        f"argument of type: {kind}",
+        where=_where(),
+        why="a graph holds plain values, arrays, functions and nests of these, so that it can be printed and saved",
+        fixes=(
+            f"give {kind.__name__} a method __fx_create_arg__(self, tracer) that returns what the graph shall hold",
+            "override Tracer.create_arg for it",
+            *WAYS_OUT[1:],
+        ),
+    )
+
+
+def not_in_root(what: str) -> ModuleNotFound:
+    """For modules and parameters outside the root."""
+    return ModuleNotFound(
+        what,
+        where=_where(),
+        why="a graph refers to modules and parameters by their path from the traced root",
+        fixes=("assign it to an attribute of the root module before tracing", *WAYS_OUT[1:]),
+    )
+
+
+def foreign_node(node: Any) -> MixedTracers:
+    """For a value of another trace that turned up in this one."""
+    return MixedTracers(
+        f"the symbolic value '{node.name}' belongs to another graph than the one being traced",
+        where=_where(),
+        why="it was made by another trace, or copied with copy.deepcopy, and its graph is not a part of this one",
+        fixes=["do not let a proxy outlive the trace that made it", "copy a value with x.clone(), which is recorded"],
+    )
+
+
+# ---- the instruction that asks a proxy -------------------------------------------------------------------------------
+
+_CALLS = frozenset({"PRECALL", "CALL"})
+_SILENT = frozenset({"CACHE", "TO_BOOL", "NOP", "EXTENDED_ARG", "NOT_TAKEN", "COPY_FREE_VARS"})
+
+
+class AssertSite(NamedTuple):
+    """A truth asked by an ``assert``: which truth lets it pass, and its message if that is a constant."""
+
+    passes_when: bool
+    message: str | None
+
+
+@functools.lru_cache(maxsize=256)
+def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
+    return tuple(dis.get_instructions(code))
+
+
+@functools.lru_cache(maxsize=256)
+def _places(code: CodeType) -> dict[int, int]:
+    return {instruction.offset: place for place, instruction in enumerate(_instructions(code))}
+
+
+def _position(frame: FrameType) -> int:
+    return _places(frame.f_code)[frame.f_lasti]
+
+
+def unpack_count(frame: FrameType) -> int | None:
+    """How many variables ``a, b = value`` wants, if that is what the frame is doing."""
+    instruction = _instructions(frame.f_code)[_position(frame)]
+    return instruction.argval if instruction.opname == "UNPACK_SEQUENCE" else None
+
+
+def assert_site(frame: FrameType) -> AssertSite | None:
+    """The assertion that asks for a truth at this moment, if it is one."""
+    code = _instructions(frame.f_code)
+    jump = _next_effective(code, _position(frame))
+    if jump is None or "JUMP" not in code[jump].opname:
+        return None
+    name = code[jump].opname
+    after = _next_effective(code, jump + 1)
+    target = _places(frame.f_code).get(code[jump].argval)
+    if after is not None and code[after].opname == "LOAD_ASSERTION_ERROR":
+        return AssertSite(name.endswith("IF_TRUE"), _message(code, after))
+    if target is not None and code[target].opname == "LOAD_ASSERTION_ERROR" and name.endswith("IF_FALSE"):
+        return AssertSite(True, _message(code, target))
+    return None
+
+
+def _next_effective(code: tuple[dis.Instruction, ...], place: int) -> int | None:
+    while place < len(code) and code[place].opname in _SILENT:
+        place += 1
+    return place if place < len(code) else None
+
+
+def _message(code: tuple[dis.Instruction, ...], place: int) -> str | None:
+    """The message of an assertion if it is a constant: loaded, and then at once used to make the error."""
+    loaded = _next_effective(code, place + 1)
+    called = None if loaded is None else _next_effective(code, loaded + 1)
+    if loaded is None or called is None or code[loaded].opname != "LOAD_CONST":
+        return None
+    message = code[loaded].argval
+    return message if isinstance(message, str) and code[called].opname in _CALLS else None

@@ -1,6 +1,6 @@
-"""What a trace must see besides proxies: work on real arrays, modes that are switched on and off, changed state.
+"""What a trace must see besides proxies: work on real arrays, switched modes, changed state.
 
-A framework registers, when it wakes, how it is watched; ``watching`` holds all watches for the time of one trace.
+A framework registers how it is watched when it is imported; ``watching`` holds all watches for the time of one trace.
 ``warn`` tells the user, with the line, of an assumption that the graph will not check.
 """
 

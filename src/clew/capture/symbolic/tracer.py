@@ -1,7 +1,8 @@
-"""Which framework a value belongs to, judged by its class and the classes it derives from.
+"""The tracer: runs a module or function on proxies and gives its graph.
 
-A user's own subclass of a framework's module, parameter or array is the framework's too. The answer is kept for each
-class, and forgotten with it, because a tracer asks for every argument and attribute.
+For the time of a trace, calls of modules, reads of their attributes, wrapped functions and construction of some
+classes report to the tracer. The methods to override are those of ``torch.fx.Tracer``. Constants that the program uses
+become attributes of the root, until whoever asked for the graph takes them over. All patches are undone at the end.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from clew.capture.interrupts import Waiting
+from clew.capture.interrupts import DeferredSignals
 from clew.capture.patches import Patches
 from clew.capture.symbolic import inputs, proxy
 from clew.capture.symbolic.proxy import ARGUMENTS, ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
@@ -28,49 +29,6 @@ from clew.ir.graph import Graph
 from clew.ir.guests import Guest, guest, module_guest, present
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
-
-_owners: weakref.WeakKeyDictionary[type, Guest | None] = weakref.WeakKeyDictionary()
-_UNKNOWN = object()
-
-
-def owner_of(value: Any) -> Guest | None:
-    """The framework whose class, or whose class's subclass, ``value`` is an instance of."""
-    return owner_of_class(type(value))
-
-
-def owner_of_class(kind: type) -> Guest | None:
-    """The framework that ``kind``, or the nearest of its bases, comes from."""
-    found: Any = _owners.get(kind, _UNKNOWN)
-    if found is _UNKNOWN:
-        packages = (base.__module__.partition(".")[0] for base in kind.__mro__ if isinstance(base.__module__, str))
-        found = _owners[kind] = next((host for package in packages if (host := guest(package)) is not None), None)
-    owner: Guest | None = found
-    return owner
-
-
-_proxyable: dict[type, None] = {}
-
-
-class ProxyableClassMeta(type):
-    """The metaclass of classes that may be built from symbolic values inside a traced program."""
-
-    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
-        _proxyable.setdefault(cls)
-        super().__init__(name, bases, attrs)
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        instance = cls.__new__(cls)  # type: ignore[call-overload]
-        proxy = find_proxy(args, kwargs)
-        if proxy is not None:
-            return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
-        cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
-        return instance
-
-
-def is_proxyable(kind: type) -> bool:
-    """True for classes made by ``ProxyableClassMeta``."""
-    return kind in _proxyable
-
 
 _running: contextvars.ContextVar[_Run | None] = contextvars.ContextVar("clew_symbolic_trace", default=None)
 
@@ -144,12 +102,12 @@ class Tracer(TracerBase):
         if self.submodule_paths:
             path = self.submodule_paths.get(mod)
             if path is None:
-                raise proxy.not_a_part(f"module is not installed as a submodule: a {type(mod).__name__} was called")
+                raise proxy.not_in_root(f"module is not installed as a submodule: a {type(mod).__name__} was called")
             return path
         for path, module in self.root.named_modules():
             if module is mod:
                 return str(path)
-        raise proxy.not_a_part(f"module is not installed as a submodule: a {type(mod).__name__} was called")
+        raise proxy.not_in_root(f"module is not installed as a submodule: a {type(mod).__name__} was called")
 
     def call_module(self, m: Any, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called for each call of a module: a node for a leaf, otherwise its forward is traced through."""
@@ -212,7 +170,7 @@ class Tracer(TracerBase):
         if guest.parameter_class is not None and isinstance(value, guest.parameter_class):
             known = next((name for name, found in self.root.named_parameters() if found is value), None)
             if known is None:
-                raise proxy.not_a_part("parameter is not a member of this module")
+                raise proxy.not_in_root("parameter is not a member of this module")
             return str(known)
         for name, found in getattr(self.root, "named_buffers", tuple)():
             if found is value:
@@ -325,7 +283,7 @@ class Tracer(TracerBase):
     @contextmanager
     def _reporting(self, names: dict[str, Any]) -> Iterator[None]:
         """For the time of the trace, modules and wrapped functions report to this tracer."""
-        with Waiting(), Patches() as patches:
+        with DeferredSignals(), Patches() as patches:
             run = _Run(self, patches)
             for guest in present():
                 if guest.module_class is not None:
@@ -373,3 +331,50 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
         return run.tracer.call_module(module, forward, args, kwargs)
 
     return __call__
+
+
+# ---- which framework a value belongs to ------------------------------------------------------------------------------
+
+_owners: weakref.WeakKeyDictionary[type, Guest | None] = weakref.WeakKeyDictionary()
+_UNKNOWN = object()
+
+
+def owner_of(value: Any) -> Guest | None:
+    """The framework whose class, or whose class's subclass, ``value`` is an instance of."""
+    return owner_of_class(type(value))
+
+
+def owner_of_class(kind: type) -> Guest | None:
+    """The framework that ``kind``, or the nearest of its bases, comes from."""
+    found: Any = _owners.get(kind, _UNKNOWN)
+    if found is _UNKNOWN:
+        packages = (base.__module__.partition(".")[0] for base in kind.__mro__ if isinstance(base.__module__, str))
+        found = _owners[kind] = next((host for package in packages if (host := guest(package)) is not None), None)
+    owner: Guest | None = found
+    return owner
+
+
+# ---- classes whose construction is one call --------------------------------------------------------------------------
+
+_proxyable: dict[type, None] = {}
+
+
+class ProxyableClassMeta(type):
+    """The metaclass of classes that may be built from symbolic values inside a traced program."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
+        _proxyable.setdefault(cls)
+        super().__init__(name, bases, attrs)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        instance = cls.__new__(cls)  # type: ignore[call-overload]
+        proxy = find_proxy(args, kwargs)
+        if proxy is not None:
+            return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
+        cls.__init__(instance, *args, **kwargs)  # type: ignore[misc]
+        return instance
+
+
+def is_proxyable(kind: type) -> bool:
+    """True for classes made by ``ProxyableClassMeta``."""
+    return kind in _proxyable

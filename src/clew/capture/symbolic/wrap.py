@@ -1,7 +1,7 @@
 """``wrap``: functions that stay one call in the graph instead of being traced through.
 
-A function is wrapped by its name at module level, or as a decorator. The registry remembers the module's globals and
-the name; while a trace runs, the name there stands for a recorder that makes a call node if any argument is a proxy.
+A function is wrapped by its name at module level, or as a decorator. The registry keeps the module's globals and the
+name; while a trace runs, that name holds a function that makes a call node if any argument is a proxy.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.printing import Printing
 from clew.frameworks.jax.programs import check_names, rules_of
 from clew.frameworks.jax.python_listener import JaxListener
-from clew.frameworks.jax.recorder import JaxNests, JaxRecorder
+from clew.frameworks.jax.recorder import JaxInputs, JaxRecorder
 from clew.frameworks.jax.refusals import (
     PlainNumbers,
     Raised,
@@ -118,23 +118,23 @@ class _Capture:
         self.fn = fn
         self.options = options
         self.recorder = JaxRecorder()
-        self.nests = JaxNests(self.recorder, options.static)
+        self.inputs = JaxInputs(self.recorder, options.static)
         programs = behind(fn)
         self.functions = list(dict.fromkeys(function for part in programs for function in functions_of(part)))
         held = [one for part in programs if isinstance(part, partial) for one in held_by(part)]
-        self.surroundings = Surroundings(self.functions, {type(part) for part in programs}, held)
+        self.surroundings = Surroundings(self.functions, map(type, programs), held)
         for rule in [one for _, value in list(self.surroundings.values()) for one in rules_of(value)]:
             self.surroundings.add(rule)
         check_names(self.surroundings.functions)
         codes = [function.__code__ for function in self.surroundings.functions]
         self.asks_for_types = any("type" in global_names(code) or asks_for_identity(code) for code in codes)
         is_plain = self.asks_for_types or any(map(compares_objects, codes))
-        self.nests.plain_kinds = (bool, int, float) if is_plain else plain
+        self.inputs.plain_kinds = (bool, int, float) if is_plain else plain
         values = [*programs, *(value for _, value in self.surroundings.values())]
         self.layers = Layers(values, self.recorder.is_end)
         self.layers.check_built()
         self.owners = [one for one in (*programs, *self.functions) if not is_of_keras(one)]
-        self.state = State(self.nests)
+        self.state = State(self.inputs)
         self.printing = Printing(self.recorder)
         self.cached = CachedResults(self.recorder.is_end)
         self.found: list[Slot] = []
@@ -186,22 +186,22 @@ class _Capture:
 
     def _foresee(self, args: Any, kwargs: Any, lifted: Iterable[Slot]) -> tuple[list[Any], dict[int, Any]]:
         """The arrays that will enter, in order, and the values of the stand-ins, found by letting all enter in vain."""
-        nests = JaxNests(JaxRecorder(), self.nests.static)
-        nests.plain_kinds = self.nests.plain_kinds
-        state = State(nests)
+        inputs = JaxInputs(JaxRecorder(), self.inputs.static)
+        inputs.plain_kinds = self.inputs.plain_kinds
+        state = State(inputs)
         try:
-            bind(nests, signature_of(self.fn), args, kwargs)
+            bind(inputs, signature_of(self.fn), args, kwargs)
             state.lift(lifted)
         finally:
-            nests.put_back()
+            inputs.put_back()
             state.put_back()
-        if nests.hosts and self.asks_for_types:
+        if inputs.hosts and self.asks_for_types:
             raise CaptureError(
                 "the program asks for the type of a value, and an array of NumPy is among its arguments",
                 why="what stands for that array while the program is traced has another type",
                 fixes=("ask with isinstance", "pass an array of JAX: jax.numpy.asarray(x)"),
             )
-        return [value for value, _ in nests.arrays], {one.serial: one.plain for one in nests.recorder.standing}
+        return [value for value, _ in inputs.arrays], {one.serial: one.plain for one in inputs.recorder.standing}
 
     def _trace(
         self,
@@ -213,16 +213,16 @@ class _Capture:
         failure: Raised,
     ) -> Any:
         """The jaxpr of the program on the arrays and stand-ins; its results are all tracers that were left anywhere."""
-        recorder, nests = self.recorder, self.nests
+        recorder, inputs = self.recorder, self.inputs
 
         def program(*tracers: Any) -> list[Any]:
             this_trace()
             recorder.tracers = list(tracers[: len(arrays)])
             recorder.pool = dict(zip(standing, tracers[len(arrays) :], strict=True))
-            given = bind(nests, signature_of(self.fn), args, kwargs)
-            nests.write_checks()
+            given = bind(inputs, signature_of(self.fn), args, kwargs)
+            inputs.write_checks()
             self.state.lift(lifted)
-            nests.resolve_all()
+            inputs.resolve_all()
             self.after_inputs = recorder.graph._root._prev
             recorder.running = True
             try:
@@ -259,7 +259,7 @@ class _Capture:
         """The tracers in the result and in all that the program has left in its state, each once."""
         seen: dict[int, Any] = {}
         waiting = [self.result, [value for _, value in self.state.left()], self.printing.values()]
-        waiting += [list(contents(held.value).values()) for held in self.nests.held]
+        waiting += [list(contents(held.value).values()) for held in self.inputs.containers]
         while waiting:
             value = waiting.pop()
             if id(value) in seen:
@@ -279,7 +279,7 @@ class _Capture:
 
     def _understood(self, error: Exception) -> Exception:
         """What the user, or the loop around the runs, shall make of an error."""
-        numbers = bool(self.recorder.standing) and not self.nests.plain_kinds
+        numbers = bool(self.recorder.standing) and not self.inputs.plain_kinds
         if numbers and isinstance(error, (TypeError, jax.errors.JAXTypeError, ValueError)):
             return PlainNumbers()
         return explained(error)
@@ -306,7 +306,7 @@ class _Capture:
             self.state.watch_variable(Variable(holder, name))
 
     def _put_back(self) -> None:
-        self.nests.put_back()
+        self.inputs.put_back()
         self.state.put_back()
         self.surroundings.put_back_streams()
 
@@ -316,7 +316,7 @@ class _Capture:
         """Write the jaxpr, what the program left in its state, and the guards into the graph."""
         recorder, graph = self.recorder, self.recorder.graph
         check_numbers(closed.jaxpr, closed.jaxpr.invars[count:], serials, recorder)
-        operands = [recorder.resolve(place) for _, place in self.nests.arrays]
+        operands = [recorder.resolve(place) for _, place in self.inputs.arrays]
         operands += [self._array_of(recorder.taken.get(serial)) for serial in serials]
         if self.options.refuses_opaque:
             check_callbacks(closed.jaxpr)
@@ -329,7 +329,7 @@ class _Capture:
         self.found = self.state.wanted()
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
-        entry = EntryGuards(recorder, self.nests, self.surroundings, self.state, self.layers)
+        entry = EntryGuards(recorder, self.inputs, self.surroundings, self.state, self.layers)
         entry.write(self.after_inputs, self.options.guards)
         if self.options.guards == "none":
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"

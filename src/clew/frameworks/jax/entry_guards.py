@@ -24,7 +24,7 @@ from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.jax.kinds import kind_of, number_kind
 from clew.frameworks.jax.layers import Layers, is_of_keras
-from clew.frameworks.jax.recorder import JaxNests, JaxRecorder
+from clew.frameworks.jax.recorder import JaxInputs, JaxRecorder
 from clew.ir.effects import pure
 from clew.ir.node import Node
 
@@ -63,11 +63,11 @@ class EntryGuards:
     """Writes the entry guards of one capture into its graph."""
 
     def __init__(
-        self, recorder: JaxRecorder, nests: JaxNests, surroundings: Surroundings, state: State, layers: Layers
+        self, recorder: JaxRecorder, inputs: JaxInputs, surroundings: Surroundings, state: State, layers: Layers
     ) -> None:
         self.recorder = recorder
         self.graph = recorder.graph
-        self.nests = nests
+        self.inputs = inputs
         self.surroundings = surroundings
         self.state = state
         self.layers = layers
@@ -85,9 +85,9 @@ class EntryGuards:
             self.layers.guard(self.graph, self.recorder.is_end)
 
     def _values(self) -> None:
-        for value, place in (*self.nests.arrays, *self.nests.hosts):
+        for value, place in (*self.inputs.arrays, *self.inputs.hosts):
             self._require(kind_of, place, kind_of(value), "{} is {}")
-        for value, place in self.nests.numbers:
+        for value, place in self.inputs.numbers:
             self._require(number_kind, place, type(value).__name__, "type({}) is {}")
 
     def _require(self, reader: Any, place: Any, expected: str, words: str) -> None:
@@ -99,7 +99,7 @@ class EntryGuards:
         """A program that compares objects was shown different ones for different arguments, and must be again."""
         if not any(map(compares_objects, self._codes())):
             return
-        arrays = [*self.nests.arrays, *self.nests.hosts]
+        arrays = [*self.inputs.arrays, *self.inputs.hosts]
         if len({id(value) for value, _ in arrays}) != len(arrays):
             raise CaptureError(
                 "the program compares objects, and the example has one array in two places",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from clew.capture.guards.notes import Variable, require
-from clew.capture.guards.variables import Watched, changed
+from clew.capture.guards.variables import WatchedVariables, changed
 from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.memory import Memory
 from clew.capture.state.slots import Slot
@@ -91,7 +91,7 @@ class Layers:
     def guard(self, graph: Graph, is_end: Callable[[Any], bool]) -> None:
         """What layers hold besides variables must be what it was."""
         for layer in self.layers:
-            watched = Watched(is_end)
+            watched = WatchedVariables(is_end)
             for name, value in vars(layer).items():
                 if name == _TRAINABLE or (not name.startswith("_") and _counts(value)):
                     watched.add(f"{layer.name}.{name}", layer, name, value)

@@ -12,7 +12,7 @@ import jax
 import numpy
 
 from clew.capture.guards import notes
-from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.recorder import Recorder
 from clew.errors import CaptureError
 from clew.frameworks.jax.kinds import type_of_aval
@@ -67,7 +67,7 @@ class JaxRecorder(Recorder):
         return as_constant(standing) if found is None else found
 
 
-class JaxNests(Nests):
+class JaxInputs(Inputs):
     """Arguments and state of a JAX program: arrays enter as tracers, NumPy's as stand-ins."""
 
     recorder: JaxRecorder

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from clew.capture.captured import Captured
-from clew.capture.control_flow.explore import capture_until_known, explore_ways
+from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.paths import Paths
 from clew.capture.control_flow.runtime import current as current_regions
 from clew.capture.current_capture import current
@@ -25,8 +25,7 @@ from clew.capture.guards.redundant import drop_implied
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
-from clew.capture.recording.inputs import bind
-from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.inputs import Inputs, bind
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import Recorder
@@ -70,7 +69,7 @@ class Run(ExampleRun):
         super().__init__(fn, settings, findings, paths, first)
         recorder = self.recorder = NumpyRecorder()
         self._connect(recorder, answers)
-        self.nests = Nests(recorder, lambda value, place: stand_in(value, place, recorder), settings.static)
+        self.inputs = Inputs(recorder, lambda value, place: stand_in(value, place, recorder), settings.static)
         programs = behind(fn)
         self._look_around(programs, list(dict.fromkeys(found for part in programs for found in functions_of(part))))
         self.rollback = Rollback()
@@ -86,7 +85,7 @@ class Run(ExampleRun):
         self._watch_state()
         done = stays = False
         try:
-            given = bind(self.nests, signature_of(self.fn), args, kwargs, self.fn)
+            given = bind(self.inputs, signature_of(self.fn), args, kwargs, self.fn)
             self._enter(self.findings.lifted.values())
             try:
                 with self._recording():
@@ -96,8 +95,8 @@ class Run(ExampleRun):
             self.regions.check()
             self._check()
             self.found = self.state.changed()
-            done = not self.found and self._finish_way(self.result)
-            if done and not self._goes_several_ways():
+            done = not self.found and self._finish_path(self.result)
+            if done and not self._has_several_paths():
                 self.finish([self])
                 stays = self.settings.keep
         except Exception as error:
@@ -135,11 +134,11 @@ class Run(ExampleRun):
 
     def _enter(self, lifted: Iterable[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards, and the arrays around the program."""
-        self.nests.write_checks()
+        self.inputs.write_checks()
         self._look_around_callables()
         self.state.lift(lifted)
         self._look_around_callables()
-        self.nests.resolve_arrays()
+        self.inputs.resolve_arrays()
         self.after_inputs = self.recorder.graph._root._prev
         around = [Variable(holder, name) for holder, name in self.surroundings.everything()]
         kinds = self.surroundings.classes()
@@ -156,7 +155,7 @@ class Run(ExampleRun):
                 fixes=("pass the random value as an argument", "use numpy.random or a Generator"),
             )
         self.rollback.check_unseen()
-        self.acts.check()
+        self.open_files.check()
         self.recorder.cached.check()
         self.surroundings.check_streams([*self.streams.followed_ones, *self.streams.own])
         self.state.check_entered()
@@ -166,12 +165,12 @@ class Run(ExampleRun):
         self.stays = stays
         if stays:
             settled = partial(plain, self.recorder)
-            self.state.settle(settled)
-            self.nests.settle(settled)
+            self.state.commit(settled)
+            self.inputs.commit(settled)
             return
-        self.nests.put_back()
+        self.inputs.put_back()
         self.state.put_back()
-        self.acts.put_back()
+        self.open_files.put_back()
         self.rollback.put_back()
         self.surroundings.put_back_streams()
 
@@ -237,7 +236,7 @@ class Run(ExampleRun):
         watches = self.settings.guards != "none"
         if not watches:
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
-        entry = EntryGuards(self.recorder, self.nests, self.surroundings, self.state, reads, watches)
+        entry = EntryGuards(self.recorder, self.inputs, self.surroundings, self.state, reads, watches)
         entry.write(self.after_inputs, self._owners(), self._reliance(runs))
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         drop_implied(graph, None)
@@ -250,7 +249,7 @@ class Run(ExampleRun):
         codes = {*executed, *(function.__code__ for function in self.surroundings.ran(executed))}
         has_numbers = any(recorder.made_numbers for recorder in recorders)
         sees_all = any(may_catch(code) or (has_numbers and may_see_classes(code)) for code in codes)
-        if sees_all or self._goes_several_ways():
+        if sees_all or self._has_several_paths():
             return Reliance.DTYPE
         found = max(recorder.reliance for recorder in recorders)
         takes = any(recorder.takes_by_arrays for recorder in recorders)  # a mask gives another rank than numbers do
@@ -292,7 +291,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
         def new_run(paths: Paths | None, first: Any, answers: tuple[bool, ...]) -> Run:
             return Run(fn, asked, findings, paths, first, answers)
 
-        return explore_ways(new_run, findings, args, kwargs)
+        return explore_paths(new_run, findings, args, kwargs)
 
     def island_for(error: CannotFollow) -> Any:
         return None if options.refuses_opaque else find_island(error, fn, findings.islands)

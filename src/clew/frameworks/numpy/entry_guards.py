@@ -53,7 +53,7 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
         it has seen of ranks and dtypes."""
         ran = self.surroundings.ran(self.recorder.code.executed.values())
         with self.graph.inserting_before(after._next):
-            for value, place in self.nests.arrays:
+            for value, place in self.inputs.arrays:
                 array_guards(self.graph, value, self.recorder.resolve(place), reliance)
             self.recorder.outside_reads.write(self.graph)
             self._same_objects()
@@ -70,7 +70,7 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
     def _same_objects(self) -> None:
         """Arguments that are one array under two names must be one again."""
         homes: dict[int, Any] = {}
-        for array, place in self.nests.arrays:
+        for array, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             home = homes.setdefault(id(array), node)
             if home is not node and isinstance(array, (numpy.ndarray, *STREAMS)):
@@ -79,7 +79,7 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
 
     def _different_objects(self) -> None:
         """A program that compares objects was shown different arrays, and must be again."""
-        arrays = [(value, place) for value, place in self.nests.arrays if isinstance(value, numpy.ndarray)]
+        arrays = [(value, place) for value, place in self.inputs.arrays if isinstance(value, numpy.ndarray)]
         nodes = {id(array): self.recorder.resolve(place) for array, place in arrays}
         if len(nodes) > 1:
             different = self.graph.call_function(notes.are_distinct, tuple(nodes.values()))

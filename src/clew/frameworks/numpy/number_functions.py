@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from clew.capture.patches import Patches
-from clew.capture.recording.list_proxies import Collected, History, Parts
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.array_proxy import TracedArray, TracedFloat, TracedInt, TracedPython, is_traced
 from clew.frameworks.numpy.opaque_calls import cannot_follow
@@ -64,13 +64,15 @@ def _converting(kind: type, own: type | None) -> Callable[..., Any]:
 def _length(value: Any) -> Any:
     if isinstance(value, TracedArray) and is_traced(value):
         return value.recorder.operate(len, value)
-    if type(value) is Collected and value.is_whole and not value.recorder.depth:
+    if type(value) is ListProxy and value.is_whole and not value.recorder.depth:
         return value.length()
     return len(value)
 
 
 def _class_of(*args: Any) -> Any:
-    is_stand_in = len(args) == 1 and (is_traced(args[0]) or isinstance(args[0], (History, Collected, Parts)))
+    is_stand_in = len(args) == 1 and (
+        is_traced(args[0]) or isinstance(args[0], (StateListProxy, ListProxy, TupleProxy))
+    )
     return args[0].__class__ if is_stand_in else type(*args)
 
 

@@ -20,7 +20,7 @@ import numpy
 from clew.capture.patches import Patches
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.symbolic.wrap import install_for
-from clew.ir.source import is_hidden, user_source
+from clew.ir.source import is_hidden, is_installed, is_installed_file, user_source
 
 NUMPY_FOLDER = os.path.dirname(numpy.__file__) + os.sep
 """NumPy reads and writes files for whoever calls it."""
@@ -40,7 +40,7 @@ def is_package(name: str) -> bool:
     if package in _OWN_WAYS or package in sys.stdlib_module_names or package not in sys.modules:
         return False
     module = sys.modules[package]
-    return "-packages" in str(getattr(module, "__file__", None) or list(getattr(module, "__path__", ())))
+    return is_installed_file(str(getattr(module, "__file__", None) or list(getattr(module, "__path__", ()))))
 
 
 def functions() -> list[FunctionType]:
@@ -71,7 +71,6 @@ def _functions_in(names: Any, depth: int) -> Iterator[FunctionType]:
             yield from _functions_in(vars(value), depth - 1)
 
 
-_INSTALLED = "-packages"
 
 
 def where() -> str:
@@ -93,14 +92,14 @@ def cannot_follow(what: str) -> CannotFollow:
 def is_raised_inside(error: BaseException) -> bool:
     """Whether an error comes from the code of a library, and not from a line of the user's."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return _INSTALLED in frames[-1].f_code.co_filename
+    return is_installed(frames[-1].f_code)
 
 
 def find_island(error: BaseException, root: Any, known: Container[Any]) -> Any:
     """The function that shall stay one call, so that the program need not be followed there; None if there is none."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if not is_hidden(frame.f_code)]
-    installed = [frame for frame in frames if _INSTALLED in frame.f_code.co_filename]
-    own = [frame for frame in reversed(frames) if _INSTALLED not in frame.f_code.co_filename]
+    installed = [frame for frame in frames if is_installed(frame.f_code)]
+    own = [frame for frame in reversed(frames) if not is_installed(frame.f_code)]
     for frame in [*installed, *own]:
         found = _function_of(frame)
         is_other = found is not root and found is not getattr(root, "__func__", None)

@@ -15,9 +15,9 @@ import numpy
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.python.caches import CachedResults, refusal
 from clew.capture.recording.example_recorder import ExampleRecorder
-from clew.capture.recording.list_proxies import Collected
-from clew.capture.recording.opaque_calls import CannotFollow, WholeCall, changed_one, copies_of
-from clew.capture.recording.operators import Form
+from clew.capture.recording.list_proxies import ListProxy
+from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, changed_one, copies_of
+from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.errors import CaptureError
 from clew.frameworks.numpy import attributes
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from clew.frameworks.numpy.array_stand_ins import Places
     from clew.frameworks.numpy.random_streams import Streams
 
-FORMS = {
-    "add": Form(operator.add), "subtract": Form(operator.sub), "multiply": Form(operator.mul),
-    "divide": Form(operator.truediv), "true_divide": Form(operator.truediv), "floor_divide": Form(operator.floordiv),
-    "remainder": Form(operator.mod), "power": Form(operator.pow), "matmul": Form(operator.matmul),
-    "left_shift": Form(operator.lshift), "right_shift": Form(operator.rshift), "bitwise_and": Form(operator.and_),
-    "bitwise_or": Form(operator.or_), "bitwise_xor": Form(operator.xor), "less": Form(operator.lt),
-    "less_equal": Form(operator.le), "greater": Form(operator.gt), "greater_equal": Form(operator.ge),
-    "equal": Form(operator.eq), "not_equal": Form(operator.ne),
+_OPERATORS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "true_divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod,
+    "power": operator.pow, "matmul": operator.matmul, "left_shift": operator.lshift, "right_shift": operator.rshift,
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "less": operator.lt,
+    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge, "equal": operator.eq,
+    "not_equal": operator.ne,
 }  # fmt: skip
+FORMS = {name: OperatorForm(function) for name, function in _OPERATORS.items()}
 """The operator of each ufunc that is one, by name."""
 
 
@@ -289,7 +289,7 @@ class NumpyRecorder(ExampleRecorder):
 
     def _whole(self, value: Any) -> Any:
         """A list that a loop of the graph has filled is handed on as a whole."""
-        if type(value) is not Collected or not value.is_whole or value.recorder not in (self, self.owner):
+        if type(value) is not ListProxy or not value.is_whole or value.recorder not in (self, self.owner):
             return value
         return whole_list(self.concrete(value), value.place, self)
 
@@ -316,7 +316,7 @@ class NumpyRecorder(ExampleRecorder):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         written: Iterable[Any] = (),
-        form: Form | None = None,
+        form: OperatorForm | None = None,
     ) -> Any:
         if not self.open:
             return self.perform(target, args, kwargs)
@@ -343,12 +343,12 @@ class NumpyRecorder(ExampleRecorder):
         self.rely(reliance_of(target, args, kwargs))
         return self._given_back(value, node, args, written)
 
-    def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WholeCall | None:
+    def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpaqueCall | None:
         """What guards the state behind functions of the user's that NumPy will call; None if there is none."""
         functions = [one for one in (*args, *kwargs.values()) if type(one) in (FunctionType, MethodType)]
         if not functions:
             return None
-        border = WholeCall(self, target, _ENDS)
+        border = OpaqueCall(self, target, _ENDS)
         border.argument(tuple(functions))
         border.begin()
         return border
@@ -385,7 +385,7 @@ class NumpyRecorder(ExampleRecorder):
         self.rely(Reliance.DTYPE)
         self.check_opaque(target, opaque)
         attributes.check_arguments(self, (args, kwargs), ())
-        border = WholeCall(self, target, _ENDS)
+        border = OpaqueCall(self, target, _ENDS)
         node_args, node_kwargs = border.argument(args), border.keywords(kwargs)
         border.begin()
         for leaf in leaves((args, kwargs)):

@@ -17,7 +17,7 @@ import tensorflow as tf
 from clew.capture.captured import Captured
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
-from clew.capture.guards.variables import Watched, may_count
+from clew.capture.guards.variables import WatchedVariables, may_count
 from clew.capture.options import Options
 from clew.capture.recording.inputs import bind
 from clew.capture.state.containers import SIMPLE, contents, follows, same_contents
@@ -28,7 +28,7 @@ from clew.errors import CaptureError, ClewError
 from clew.frameworks.tensorflow import sizes
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
-from clew.frameworks.tensorflow.inputs import TensorNests, TensorOutputs, TensorRecorder, handles, tensors_in
+from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
 from clew.frameworks.tensorflow.naming import name_by_variables
 from clew.frameworks.tensorflow.opaque import FUNCTIONS
 from clew.frameworks.tensorflow.programs import (
@@ -107,7 +107,7 @@ class _Capture:
         self.parts = parts_of(programs)
         self.objects = [one for one in programs if not isinstance(one, (type, Function)) and hasattr(one, "__dict__")]
         functions = functions_behind([*programs, *self.parts])
-        self.surroundings = Surroundings(functions, {type(one) for one in (*programs, *self.parts)})
+        self.surroundings = Surroundings(functions, map(type, (*programs, *self.parts)))
         check_names(self.surroundings.functions)
         self.named = {name for one in self.surroundings.functions for name in attribute_names(one.__code__)}
         around = [value for _, value in self.surroundings.values()]
@@ -115,8 +115,8 @@ class _Capture:
         self.layers = {type(part) for part in self.parts if is_layer(part)}
         self.recorder = TensorRecorder()
         self.is_function = any(isinstance(one, Function) for one in programs)
-        self.nests = TensorNests(self.recorder, _placeholder, self.is_function or is_layer(fn), dynamic)
-        self.state = State(self.nests)
+        self.inputs = TensorInputs(self.recorder, _placeholder, self.is_function or is_layer(fn), dynamic)
+        self.state = State(self.inputs)
         self.root = Root()
         self._learn_names()
 
@@ -143,13 +143,13 @@ class _Capture:
         self._watch()
         try:
             with self._refusing(tracing), self._running(tracing):
-                given = bind(self.nests, signature_of(self.fn), args, kwargs)
-                self.nests.write_checks()
+                given = bind(self.inputs, signature_of(self.fn), args, kwargs)
+                self.inputs.write_checks()
                 result = self._call(tracing, *given)
             self._check()
             return self._finish(graph, tracing, result, opaque)
         finally:
-            self.nests.put_back()
+            self.inputs.put_back()
             self.state.put_back()
 
     def _running(self, tracing: Tracing) -> AbstractContextManager[None]:
@@ -218,7 +218,7 @@ class _Capture:
                 why="TensorFlow traces it once, and the graph would not change that again",
                 fixes=("keep the state in a tf.Variable", "return the new value"),
             )
-        for held in self.nests.held:
+        for held in self.inputs.containers:
             if not same_contents(contents(held.value), held.entered):
                 raise CaptureError(
                     f"the program changes the {type(held.value).__name__} that it was given",
@@ -233,7 +233,7 @@ class _Capture:
         self.recorder.outside_reads.write(graph)
         self._guards(EntryGuards(graph, self.root))
         importer = self.recorder.importer = Importer(tracing.graph, graph, self.root, tracing.notes, wanted)
-        for symbol, place in self.nests.symbols:
+        for symbol, place in self.inputs.symbols:
             importer.values[symbol.name] = importer.typed(self.recorder.resolve(place), symbol)
         importer.values.update(handles(importer, tracing.graph.captures, self.recorder, tracing.variables))
         importer.run()
@@ -251,11 +251,11 @@ class _Capture:
         return graph, self.root
 
     def _guards(self, guards: EntryGuards) -> None:
-        for value, place in self.nests.arrays:
+        for value, place in self.inputs.arrays:
             guards.tensor(self.recorder.resolve(place), value)
         functions = self.surroundings.functions
-        if any(compares_objects(function.__code__) for function in functions) and len(self.nests.arrays) > 1:
-            guards.different([self.recorder.resolve(place) for _, place in self.nests.arrays])
+        if any(compares_objects(function.__code__) for function in functions) and len(self.inputs.arrays) > 1:
+            guards.different([self.recorder.resolve(place) for _, place in self.inputs.arrays])
         around = []
         for holder, name, value in self.surroundings.variables({function.__code__ for function in functions}):
             if may_count(self.surroundings.is_of_library(holder, name), value):
@@ -280,8 +280,8 @@ class _Capture:
             held = [(f"{label}.{name}", owner, name, value) for name, value in own]
             guards.watched(self._watched(held), f"the attributes of {label} are what they were")
 
-    def _watched(self, variables: Any) -> Watched:
-        made = Watched(self.recorder.is_end)
+    def _watched(self, variables: Any) -> WatchedVariables:
+        made = WatchedVariables(self.recorder.is_end)
         for one in variables:
             made.add(*one)
         return made

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from clew.capture.guards.notes import are_distinct, expression_of, require
-from clew.capture.guards.variables import Watched, changed
+from clew.capture.guards.variables import WatchedVariables, changed
 from clew.frameworks.tensorflow.types import UNKNOWN, array_type
 from clew.frameworks.tensorflow.values import Root
 from clew.ir.effects import pure
@@ -93,7 +93,7 @@ class EntryGuards:
         found = self.graph.call_function(are_distinct, tuple(nodes))
         self.graph.call_function(require, (found, True, "the tensors among the arguments are different objects"))
 
-    def watched(self, watched: Watched, text: str) -> None:
+    def watched(self, watched: WatchedVariables, text: str) -> None:
         """Variables must be what they were."""
         if len(watched):
             node = self.graph.create_node("get_attr", self.root.path_of(watched, "_watched"), (), {})

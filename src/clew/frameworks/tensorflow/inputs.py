@@ -1,6 +1,6 @@
 """Arguments on their way into TensorFlow's tracing: symbolic tensors stand where the example has arrays.
 
-``TensorNests`` enters nests as other captures do, in place and with guards on all that is no array. ``TensorRecorder``
+``TensorInputs`` enters nests as other captures do, in place and with guards on all that is no array. ``TensorRecorder``
 knows which value of TensorFlow is which node; it is asked when the result is written.
 """
 
@@ -17,7 +17,7 @@ import numpy
 import tensorflow as tf
 
 from clew.capture.guards.notes import expression_of, require
-from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.outputs import Outputs
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.capture.state.containers import SIMPLE, attributes_of, follows
@@ -71,7 +71,7 @@ class TensorRecorder(Recorder):
         return self.names.get(id(variable)) or variable_name(variable)
 
 
-class TensorNests(Nests):
+class TensorInputs(Inputs):
     """Enters arguments; ``make`` gives the symbolic tensor for an array, which then belongs to ``place``."""
 
     def __init__(

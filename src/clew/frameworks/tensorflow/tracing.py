@@ -39,7 +39,7 @@ from clew.frameworks.numpy import foreign_draws
 from clew.frameworks.tensorflow import autograph, caches, sizes
 from clew.frameworks.tensorflow.importer import Notes, Region
 from clew.frameworks.tensorflow.random_numbers import MARK
-from clew.ir.source import PACKAGE_FOLDER, SourceLine, is_hidden, is_hidden_file, source_of_frame
+from clew.ir.source import PACKAGE_FOLDER, SourceLine, is_hidden, is_hidden_file, is_installed_file, source_of_frame
 
 _BODIES = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
 _ASKING = frozenset({"numpy", "_numpy", "__array__", "__bool__", "device", "_handle", "gpu", "cpu"})
@@ -312,7 +312,7 @@ def _is_asked_by_user(depth: int = 2) -> bool:
     while frame is not None and (_AUTOGRAPH in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
         frame = frame.f_back
     name = "" if frame is None else frame.f_code.co_filename
-    return bool(name) and not (is_hidden(frame.f_code) or "-packages" in name or name.startswith((_STANDARD, "<")))
+    return bool(name) and not (is_hidden(frame.f_code) or is_installed_file(name) or name.startswith((_STANDARD, "<")))
 
 
 def _not_converting_own(original: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from clew.capture.captured import Captured
-from clew.capture.control_flow.explore import capture_until_known, explore_ways
+from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.operand_order import arrange_controls
 from clew.capture.control_flow.paths import Paths
 from clew.capture.guards.lifting import lift_guards
@@ -21,7 +21,7 @@ from clew.capture.options import Options
 from clew.capture.recording.opaque_calls import CannotFollow, Unseen
 from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart
-from clew.capture.state.first_call import settled, widen
+from clew.capture.state.first_call import after_first_call, widen
 from clew.capture.state.slots import places_in
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch.calls.opaque_calls import find_island
@@ -44,10 +44,10 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     findings = Findings(options.lifted)
     findings.lifted |= {slot.key: slot for slot in places_in(around)}
     captured = _capture(fn, args, kwargs, settings, findings)
-    if findings.settling is not None and not settings.keep:
-        with settled(findings.settling), suppress(ClewError):
+    if findings.first_call_change is not None and not settings.keep:
+        with after_first_call(findings.first_call_change), suppress(ClewError):
             twin = _capture(fn, args, kwargs, settings, Findings(dict(findings.lifted)))
-            widen(captured.graph, twin.graph, findings.settling)
+            widen(captured.graph, twin.graph, findings.first_call_change)
     _lift(captured, settings)
     return captured
 
@@ -81,7 +81,7 @@ def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], settings: O
             raise Restart from None  # now with a look at more
 
     def island_for(error: CannotFollow) -> Any:
-        return None if settings.refuses_opaque else find_island(error, fn, findings.paths, findings.islands)
+        return None if settings.refuses_opaque else find_island(error, fn, findings.module_paths, findings.islands)
 
     try:
         captured = capture_until_known(explore, findings, settings.control_flow, island_for)
@@ -107,7 +107,7 @@ def _explore(fn: Any, args: Any, kwargs: Any, settings: Options, findings: Findi
     def new_run(paths: Paths | None, first: Any, answers: tuple[bool, ...]) -> Run:
         return Run(fn, settings, findings, paths, first, answers)
 
-    captured = explore_ways(new_run, findings, args, kwargs)
+    captured = explore_paths(new_run, findings, args, kwargs)
     if len(findings.caches) > met or findings.packages.names != packages:
         raise Restart  # which the program has caught, by a handler of everything
     return captured

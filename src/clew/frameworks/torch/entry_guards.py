@@ -35,6 +35,7 @@ from clew.frameworks.torch.recorder import TorchRecorder
 from clew.frameworks.torch.scalars import MODE
 from clew.ir.effects import pure
 from clew.ir.node import Node
+from clew.ir.source import is_installed
 
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 """Classes whose instances carry attributes only if a user put them there."""
@@ -159,7 +160,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _inputs(self) -> None:
         indices = used_as_indices(self.graph) if "rank" in self.recorder.relied.facts else set()
-        for tensor, place in self.nests.arrays:
+        for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             if not isinstance(tensor, torch.Tensor) and self.recorder.arrays is not None:
                 array_guards(self.graph, tensor, node)
@@ -200,7 +201,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
                 *self.recorder.code.executed.values(),
                 *map(_code, self.surroundings.ran(self.recorder.code.executed.values())),
             }
-            own = [code for code in codes if "-packages" not in code.co_filename]
+            own = [code for code in codes if not is_installed(code)]
             by_text = any(not _BY_TEXT.isdisjoint(code.co_names) for code in own)
             named = {text for code in codes for text in (*code.co_names, *code.co_consts) if isinstance(text, str)}
             self._asking = (any(not _WHOLE.isdisjoint(code.co_names) for code in own), by_text, named)
@@ -219,7 +220,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _levels(self) -> None:
         """What is logged has no node, but a program may ask whether anything would be."""
-        own = [code for code in self.recorder.code.executed.values() if "-packages" not in code.co_filename]
+        own = [code for code in self.recorder.code.executed.values() if not is_installed(code)]
         if all(_ASKING.isdisjoint(code.co_names) for code in own):
             return
         for _, name, logger in self.surroundings.variables(own):
@@ -339,7 +340,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
 
     def _different_objects(self) -> None:
         """A program that compares objects was shown different tensors, and must be again."""
-        nodes = {id(tensor): self.recorder.resolve(place) for tensor, place in self.nests.arrays}
+        nodes = {id(tensor): self.recorder.resolve(place) for tensor, place in self.inputs.arrays}
         if len(nodes) > 1:
             different = self.graph.call_function(notes.are_distinct, tuple(nodes.values()))
             self._require(different, True, "the tensors among the arguments are different objects")
@@ -360,7 +361,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
     def _same_objects(self) -> None:
         """Arguments that are one tensor under two names must be one again."""
         homes: dict[int, Any] = {}
-        for tensor, place in self.nests.arrays:
+        for tensor, place in self.inputs.arrays:
             node = self.recorder.resolve(place)
             home = homes.setdefault(id(tensor), node)
             if home is not node and not isinstance(tensor, numpy.generic):

@@ -33,7 +33,7 @@ from clew.ir.arguments import all_nodes, bodies_of, leaves
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.ir.source import user_frame
+from clew.ir.source import is_installed, user_frame
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
@@ -328,7 +328,7 @@ def may_compare_unseen(codes: Iterable[CodeType]) -> bool:
 
 
 def _is_of_library(code: CodeType) -> bool:
-    return "-packages" in code.co_filename or code.co_filename.startswith(_LIBRARY)
+    return is_installed(code) or code.co_filename.startswith(_LIBRARY)
 
 
 @functools.lru_cache(maxsize=16384)

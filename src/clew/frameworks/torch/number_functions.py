@@ -23,7 +23,7 @@ from clew.capture.bytecode.call_sites import original_of, redirected
 from clew.capture.bytecode.instructions import instructions_at
 from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
-from clew.capture.recording.list_proxies import Collected
+from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.array_proxy import Traced
@@ -133,7 +133,7 @@ def _choosing(original: Callable[..., Any]) -> Callable[..., Any]:
     """``max`` or ``min``: recorded for numbers of one kind, of which some are traced."""
 
     def choose(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and type(args[0]) is Collected and _is_of_numbers(args[0]):
+        if len(args) == 1 and not kwargs and type(args[0]) is ListProxy and _is_of_numbers(args[0]):
             recorder, items = args[0].recorder, args[0].recorder.concrete(args[0])
             return traced(original(items), recorder.create(original, (recorder.argument(args[0]),)), recorder)
         values = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
@@ -145,10 +145,10 @@ def _choosing(original: Callable[..., Any]) -> Callable[..., Any]:
     return choose
 
 
-def _is_of_numbers(values: Collected) -> bool:
+def _is_of_numbers(values: ListProxy) -> bool:
     """Whether a list of any length holds numbers of one type, as far as it can be told from the example."""
     kinds = {type(item) for item in values.recorder.concrete(values)}
-    return values.is_whole and values.in_sight and len(kinds) == 1 and kinds <= {int, float}
+    return values.is_whole and values.is_local and len(kinds) == 1 and kinds <= {int, float}
 
 
 def _range(*args: Any) -> Any:
@@ -233,7 +233,7 @@ class OpenRange:
         """The list of its items, whose length is free."""
         number, recorder = self._number, self._number.recorder
         node = recorder.create(list, (recorder.create(builtins.range, (recorder.argument(number),)),))
-        return Collected(list(builtins.range(number.plain)), node, recorder, number=number)
+        return ListProxy(list(builtins.range(number.plain)), node, recorder, number=number)
 
     def _plain(self) -> range:
         return builtins.range(operator.index(self._number))
@@ -298,7 +298,7 @@ def _length(current: Current) -> Callable[[Any], Any]:
 
     def length(value: Any) -> Any:
         recorder = current()
-        if type(value) is Collected and recorder is not None and value.is_whole:
+        if type(value) is ListProxy and recorder is not None and value.is_whole:
             return value.length()
         if recorder is not None and isinstance(value, torch.Tensor):
             with recorder.paused():  # so that asking for the shape is not itself recorded

@@ -21,7 +21,7 @@ from clew.capture.control_flow.body_recorder import Abandon
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.guards.sizes import Size, compare
 from clew.capture.recording.example_recorder import ExampleRecorder
-from clew.capture.recording.list_proxies import Collected, Parts
+from clew.capture.recording.list_proxies import ListProxy, TupleProxy
 from clew.capture.recording.opaque_calls import CannotFollow, Unseen
 from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.numpy.array_proxy import Traced
@@ -393,9 +393,11 @@ class TorchRecorder(ExampleRecorder):
         if name in RANKED and (name[:7] == "squeeze" or _has_number((args, kwargs))):  # the rank depends on numbers
             self._guard_rank(name, node, value)
         for given in (*args, *kwargs.values()) if name in SPLITS else ():
-            if type(given) is Collected and given.in_sight:
-                return Parts.of(value, node, self) if given.gives_parts else Collected(list(value), node, self, True)
-        if name == "tensor" and args and type(args[0]) is Collected:  # an empty list has a type and a rank of its own
+            if type(given) is ListProxy and given.is_local:
+                return (
+                    TupleProxy.of(value, node, self) if given.gives_parts else ListProxy(list(value), node, self, True)
+                )
+        if name == "tensor" and args and type(args[0]) is ListProxy:  # an empty list has a type and a rank of its own
             self.guard(self.create(bool, (node_args[0],)), True)
         if type(value) is tuple or value is None:
             guard_switches(self, (args, kwargs))

@@ -20,12 +20,11 @@ from clew.capture.guards.redundant import drop_implied
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches, Stock
 from clew.capture.python import replacements
-from clew.capture.recording.inputs import bind
-from clew.capture.recording.nested_values import Nests
+from clew.capture.recording.inputs import Inputs, bind
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import Recorder, Scalar
-from clew.capture.recording.run import ExampleRun, LibraryTracers, let_go
+from clew.capture.recording.run import ExampleRun, LibraryTracers, clear_frames
 from clew.capture.recording.run import Findings as RunFindings
 from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart
@@ -69,7 +68,7 @@ from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.undo.pieces import TorchSupport
 from clew.frameworks.torch.undo.rollback import Rollback
 from clew.ir.arguments import leaves
-from clew.ir.source import user_frame
+from clew.ir.source import is_installed, user_frame
 
 
 class Findings(RunFindings):
@@ -81,7 +80,7 @@ class Findings(RunFindings):
         self.caches: list[tuple[Any, str]] = []
         self.filled: list[Any] = []
         """Functions with a cache that was empty before the program called them."""
-        self.paths: dict[Any, str] = {}
+        self.module_paths: dict[Any, str] = {}
         self.unseen = False
         """Whether the program has made a tensor by means that were not seen."""
         self.follows_arrays = True
@@ -135,15 +134,15 @@ class Run(ExampleRun):
         if not isinstance(self.module, torch.nn.Module):
             self.module = findings.closed_over(fn)
         self.recorder.root = self.module
-        self.nests = Nests(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
-        self.nests.plain_kinds += findings.plain_kinds
-        self.nests.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
+        self.inputs = Inputs(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
+        self.inputs.plain_kinds += findings.plain_kinds
+        self.inputs.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
         self.rollback = self.recorder.rollback = Rollback(self.recorder)
         self.places = [] if self.module is None else all_places(self.module)
-        self.paths = findings.paths = {}
+        self.module_paths = findings.module_paths = {}
         for path, part in self.places:
-            self.paths.setdefault(part, path)
-        self.parts = list(self.paths)
+            self.module_paths.setdefault(part, path)
+        self.parts = list(self.module_paths)
         if paths is not None:
             paths.root = self.module
             follows = findings.looks_into_libraries and findings.tracers is not LibraryTracers.FOLLOWED
@@ -152,14 +151,16 @@ class Run(ExampleRun):
         self._look_around(programs, functions_behind(programs))
         tensors = {part: tensors_in(part) for part in self.parts}
         self.modules = None if self.module is None else Modules(self.module, self.places, self.leaves, tensors)
-        self.module_calls = ModuleCalls(self.recorder, self.state, self.modules, self.paths, self.leaves, islands)
+        self.module_calls = ModuleCalls(
+            self.recorder, self.state, self.modules, self.module_paths, self.leaves, islands
+        )
         self._follow_control_flow(TorchSupport(self.recorder), programs)
         self.accesses = Accesses(settings.stateful_arguments)
         self.plain_kinds: tuple[type, ...] = ()
         if self.surroundings.derived(_asks_for_identity):
-            self.nests.plain_kinds += (bool,)
+            self.inputs.plain_kinds += (bool,)
         reached = [one.__code__ for one in self.surroundings.functions]
-        codes = [code for code in reached if "-packages" not in code.co_filename]
+        codes = [code for code in reached if not is_installed(code)]
         self._keep_identities(codes)
         self.recorder.fact_proxies.are_plain = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
         self.recorder.numpy_use.follows_arrays = findings.follows_arrays
@@ -188,7 +189,7 @@ class Run(ExampleRun):
         return recorder
 
     def _learn_paths(self, held: dict[torch.nn.Module, list[tuple[str, torch.Tensor]]]) -> None:
-        for part, path in self.paths.items():
+        for part, path in self.module_paths.items():
             for name, value in held[part]:
                 if id(value) not in self.recorder.attributes.paths:
                     full = f"{path}.{name}" if path else name
@@ -200,7 +201,7 @@ class Run(ExampleRun):
         self._watch_state()
         done = stays = False
         try:
-            given = bind(self.nests, signature_of(target), args, kwargs, None if self._is_hooked() else target)
+            given = bind(self.inputs, signature_of(target), args, kwargs, None if self._is_hooked() else target)
             self._enter([*self.findings.lifted.values()])
             try:
                 with self._recording():
@@ -214,8 +215,8 @@ class Run(ExampleRun):
                 self.findings.met.check()
             self._want_modes()
             self.found = self.state.changed()
-            done = not self.found and self._finish_way(self.result)
-            if done and not self._goes_several_ways():
+            done = not self.found and self._finish_path(self.result)
+            if done and not self._has_several_paths():
                 self.finish([self])
                 stays = self.settings.keep
         except Exception as error:
@@ -225,7 +226,7 @@ class Run(ExampleRun):
                 self._need_plain(error)
         finally:
             self.recorder.open = False
-            let_go(sys.exc_info()[1])
+            clear_frames(sys.exc_info()[1])
             self._leave(not self.plain_kinds and (stays or (self.settings.keep and self.raised and self.first is None)))
         if not done:
             self.findings.plain_kinds = self.plain_kinds
@@ -240,7 +241,7 @@ class Run(ExampleRun):
         if arrays is None or self.first is not None or arrays.has_raised(error):
             return
         is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
-        if is_island and find_island(error, self.fn, self.findings.paths, self.islands) is not None:
+        if is_island and find_island(error, self.fn, self.findings.module_paths, self.islands) is not None:
             return
         self.raised = False
         self.findings.with_arrays = error
@@ -250,7 +251,7 @@ class Run(ExampleRun):
     def _need_plain(self, error: Exception) -> None:
         """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
         message = str(error) if isinstance(error, (TypeError, RuntimeError, AttributeError)) else ""
-        self.plain_kinds = (*self.nests.plain_kinds, torch.dtype) if self._may_refuse_facts(error) else ()
+        self.plain_kinds = (*self.inputs.plain_kinds, torch.dtype) if self._may_refuse_facts(error) else ()
         self.plain_kinds = self.plain_kinds or self._plain_instead(message)
         if _is_refused(message) and not self.plain_kinds:
             raise CaptureError(
@@ -268,8 +269,8 @@ class Run(ExampleRun):
     def _plain_instead(self, message: str) -> tuple[type, ...]:
         """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
         refused = bool if "TracedBool" in message else float if "TracedFloat" in message else int
-        is_first = _is_refused(message) and refused not in self.nests.plain_kinds
-        return (*self.nests.plain_kinds, refused) if is_first else ()
+        is_first = _is_refused(message) and refused not in self.inputs.plain_kinds
+        return (*self.inputs.plain_kinds, refused) if is_first else ()
 
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""
@@ -294,24 +295,24 @@ class Run(ExampleRun):
 
     def _enter(self, lifted: list[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards."""
-        self.nests.write_checks()
-        if self.nests.ends:
+        self.inputs.write_checks()
+        if self.inputs.ends:
             around = [end for end in self.state.memory.ends.values() if isinstance(end, torch.nn.Module)]
             known = [*self.parts, *(part for module in around for part in module.modules())]
-            self.hook_tables.watch(watch_modules_around(self.state, known, self.nests.ends))
-            self.state.memory.ends |= {id(end): end for end in self.nests.ends}
+            self.hook_tables.watch(watch_modules_around(self.state, known, self.inputs.ends))
+            self.state.memory.ends |= {id(end): end for end in self.inputs.ends}
         self._look_around_callables()
         self._trace_modes(lifted)
         self.state.lift(lifted)
         self._look_around_callables()
         for trainer in [end for end in self._ends() if isinstance(end, TRAINERS)]:
             self.recorder.trainers.watch(trainer)
-        self.surroundings.watch_streams(("", stream) for stream in self.nests.streams)
+        self.surroundings.watch_streams(("", stream) for stream in self.inputs.streams)
         self.recorder.streams.follow(self.surroundings.python_streams())
-        self.nests.resolve_arrays()
+        self.inputs.resolve_arrays()
         self.after_inputs = self.recorder.graph._root._prev
         interception.enter_arrays(self, [*self.parts, *self._plain_owners()])
-        for value, _ in self.nests.arrays:
+        for value, _ in self.inputs.arrays:
             if type(value) in PLAIN_TENSORS:
                 self.rollback.watch_attributes(value)
             if isinstance(value, torch.Tensor):
@@ -322,16 +323,16 @@ class Run(ExampleRun):
         rewrites = self.findings.progress.rewrites
         asked = asking(rewrites.functions)
         if not (asked.needs_plain or self.recorder.identity.of_truths or bool in self.findings.plain_kinds):
-            self.recorder.modes.take(self.paths, {slot.key for slot in lifted})
+            self.recorder.modes.take(self.module_paths, {slot.key for slot in lifted})
             self.state.data = frozenset((id(vars(part)), MODE) for part in self.parts if self.recorder.modes.has(part))
-            if self.ways is not None:
+            if self.paths is not None:
                 rewrites.want(asked.branching)
 
     def _want_modes(self) -> None:
         """Let modes that the program has set enter the next run as state, whatever it has set them to."""
         followed = set() if self.modules is None else self.modules.followed()
         for part, mode in self.recorder.modes.set.items():
-            path = self.paths[part]
+            path = self.module_paths[part]
             if part in followed:
                 place = f"{path}.{MODE}" if path else MODE
                 self.state.want_slot(Slot(Variable(vars(part), MODE), part, place))
@@ -346,12 +347,12 @@ class Run(ExampleRun):
         """Raise if the run did something that no node of the graph does again."""
         self._check_failure()
         if self.recorder.fact_proxies.were_given and facts.may_compare_unseen(self.recorder.code.executed.values()):
-            self.findings.plain_kinds = (*self.nests.plain_kinds, torch.dtype)
+            self.findings.plain_kinds = (*self.inputs.plain_kinds, torch.dtype)
             raise Restart
         if count_of_global_hooks() != self._global_hooks:
             raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
         self.rollback.check_unseen()
-        self.acts.check()
+        self.open_files.check()
         self.recorder.trainers.check()
         arrays = self.recorder.arrays
         if arrays is not None:
@@ -373,8 +374,8 @@ class Run(ExampleRun):
             is_method = not self._is_function and self.fn is not self.module and not self.settings.keep
             changed = self.state.changed()
             keys = {*self.findings.lifted, *(slot.key for slot in changed)}
-            is_one = not self._goes_several_ways() or self.is_aligned
-            nodes = list(self.recorder.bodies.outermost.nodes if self.ways is None else self.ways.nodes())
+            is_one = not self._has_several_paths() or self.is_aligned
+            nodes = list(self.recorder.bodies.outermost.nodes if self.paths is None else self.paths.nodes())
             found = tables.check(known, nodes, keys, can_be=not is_method and is_one)
             if found:
                 self.findings.set_up = SetUp(found, changed, nodes, needs_flags=self._is_function)
@@ -385,16 +386,16 @@ class Run(ExampleRun):
         self.stays = stays
         if stays:
             settled = partial(plain, self.recorder)
-            self.state.settle(settled)
-            self.nests.settle(settled)
-            self.recorder.array_attributes.settle(settled)
-            self.recorder.generators.settle()
+            self.state.commit(settled)
+            self.inputs.commit(settled)
+            self.recorder.array_attributes.commit(settled)
+            self.recorder.generators.commit()
             return
-        self.nests.put_back()
+        self.inputs.put_back()
         self.state.put_back()
         if self.recorder.arrays is not None:
             self.recorder.arrays.put_back()
-        self.acts.put_back()
+        self.open_files.put_back()
         self.rollback.put_back()
         self.surroundings.put_back_streams()
         if self.modules is not None:
@@ -418,7 +419,7 @@ class Run(ExampleRun):
 
     def _ends(self) -> list[Any]:
         """The tensors, modules and optimizers around the program and among its arguments."""
-        return [*self.state.memory.ends.values(), *self.nests.ends]
+        return [*self.state.memory.ends.values(), *self.inputs.ends]
 
     def _plain_owners(self) -> list[Any]:
         """Objects outside of modules whose attributes the program may change."""
@@ -471,18 +472,18 @@ class Run(ExampleRun):
             why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
             return self.recorder.whole("call_function", function, function, args, kwargs, given, why, function)
 
-    def _finish_way(self, result: Any) -> bool:
+    def _finish_path(self, result: Any) -> bool:
         """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
         with torch._C.DisableTorchFunction():
-            is_done = super()._finish_way(result)
-        self.recorder.sizes.keep_asked(of_ways=True)
+            is_done = super()._finish_path(result)
+        self.recorder.sizes.keep_asked(of_paths=True)
         return is_done
 
     def _ends_raising(self, error: Exception) -> bool:
         """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
         is_own = super()._ends_raising(error)
         if is_own:
-            self.recorder.sizes.keep_asked(of_ways=True)
+            self.recorder.sizes.keep_asked(of_paths=True)
         return is_own
 
     def finish(self, runs: list[Run]) -> None:
@@ -493,7 +494,7 @@ class Run(ExampleRun):
             self.recorder.relied.facts = run.recorder.relied.facts | self.recorder.relied.facts
             self.recorder.relied.hashed |= run.recorder.relied.hashed
             self.recorder.array_attributes.asked |= run.recorder.array_attributes.asked
-        self.accesses.loosen(self.nests, graph)
+        self.accesses.loosen(self.inputs, graph)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
         if self.findings.set_up is not None and self._is_function:
@@ -503,7 +504,7 @@ class Run(ExampleRun):
         watches = self.settings.guards != "none"
         if not watches:
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
-        entry = EntryGuards(self.recorder, self.nests, self.surroundings, self.state, reads, watches)
+        entry = EntryGuards(self.recorder, self.inputs, self.surroundings, self.state, reads, watches)
         entry.module = self.module
         entered = [] if self.modules is None else self.modules.entered
         entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
@@ -513,7 +514,7 @@ class Run(ExampleRun):
         drop_implied(graph, self.module)
         for run in runs:
             run.recorder.sizes.keep_asked()
-        is_flat = not self.recorder.bodies.is_used and not self._goes_several_ways()
+        is_flat = not self.recorder.bodies.is_used and not self._has_several_paths()
         drop_unused(graph, self.settings.keeps_unused, is_flat)
 
 

@@ -21,12 +21,12 @@ from clew.capture.bytecode.try_blocks import ARITHMETIC
 from clew.capture.control_flow.runtime import before_fact
 from clew.capture.guards.lifting import Dependence
 from clew.capture.python.draws import DRAWS
-from clew.capture.recording.list_proxies import Collected
+from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.recorder import Recorder, Scalar
 from clew.frameworks.torch.tracing_tools import is_tracer
 from clew.ir.arguments import bodies_of
 from clew.ir.node import Node
-from clew.ir.source import user_frame
+from clew.ir.source import is_installed, user_frame
 from clew.ir.types import ArrayType, ScalarType
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def repeated(items: Any, number: Any) -> Any:
         return None
     recorder = number.recorder
     node = recorder.create(operator.mul, (recorder.argument(items), recorder.argument(number)))
-    return Collected(items * number.plain, node, recorder, True, number=number)
+    return ListProxy(items * number.plain, node, recorder, True, number=number)
 
 
 def _is_repeatable(item: Any) -> bool:
@@ -153,7 +153,7 @@ def _truth(self: Any) -> bool:
     asks_data = is_free(node, recorder)
     if asks_data and recorder.options.refuses_questions and is_of_modes(node, recorder):  # no data of the user's
         asks_data = False
-    if not asks_data and _INSTALLED in sys._getframe(1).f_code.co_filename and recorder.asks_for_batch(node):
+    if not asks_data and is_installed(sys._getframe(1).f_code) and recorder.asks_for_batch(node):
         asks_data = True
     chosen = bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
     if type(self.plain) is bool:
@@ -161,7 +161,6 @@ def _truth(self: Any) -> bool:
     return chosen
 
 
-_INSTALLED = "-packages"
 
 
 def is_decided(recorder: TorchRecorder, place: Any) -> bool:
@@ -210,12 +209,12 @@ def is_mode(node: Node) -> bool:
 
 def is_of_modes(node: Node, recorder: Recorder) -> bool:
     """Whether a value hangs on modes and dtypes, and on nothing else but constants."""
-    return Dependence(recorder.bodies).hangs_on(node, lambda found: is_mode(found) or _is_dtype(found))
+    return Dependence(recorder.bodies).depends_on(node, lambda found: is_mode(found) or _is_dtype(found))
 
 
 def is_of_dtypes(node: Node, recorder: Recorder) -> bool:
     """Whether a value hangs on dtypes, and on nothing else but constants."""
-    return Dependence(recorder.bodies).hangs_on(node, _is_dtype)
+    return Dependence(recorder.bodies).depends_on(node, _is_dtype)
 
 
 def _is_dtype(node: Node) -> bool:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import _symbolic_trace
 
-from clew.capture.control_flow.paths import Asked
+from clew.capture.control_flow.paths import Provenance
 from clew.capture.control_flow.runtime import current as current_regions
 from clew.capture.patches import Patches
 from clew.capture.recording.run import Findings, LibraryTracers
 from clew.ir.effects import pure
 from clew.ir.node import Node
-from clew.ir.source import is_hidden, user_frame
+from clew.ir.source import is_hidden, is_installed, user_frame
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
@@ -99,7 +99,7 @@ def _asking(current: Callable[[], Any], function: FunctionType, original: Callab
 
 
 def _is_of_library(code: CodeType) -> bool:
-    return "-packages" in code.co_filename
+    return is_installed(code)
 
 
 class Tracers:
@@ -144,7 +144,7 @@ class Tracers:
         if findings.tracers is LibraryTracers.LEFT or self._asked <= findings.asked_tracers:
             return
         paths = self._recorder.paths
-        if paths is None or not Asked(paths.bodies, paths.root).depends_on_data(self._recorder.resolve(place)):
+        if paths is None or not Provenance(paths.bodies, paths.root).depends_on_data(self._recorder.resolve(place)):
             return
         frame, regions = user_frame(2), current_regions.get()
         if regions is not None and frame is not None and _is_of_library(frame.f_code):

@@ -15,7 +15,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from clew.capture.guards.notes import MISSING, Variable
-from clew.capture.guards.saved_variables import Saved
+from clew.capture.guards.saved_variables import SavedValue
 from clew.capture.guards.variable_reads import ATTRIBUTE, CONTAINS, ITEM, LENGTH, Item, current
 
 # ---- the call --------------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ _USUAL = (object.__getattribute__, type.__getattribute__)
 
 def quick_tests(variable: Variable, bind: Bind) -> list[str]:
     """The expressions for a guard on ``variable``; none where only the guard itself can tell."""
-    if type(variable.expected) is Saved or variable.held is not None:
+    if type(variable.expected) is SavedValue or variable.held is not None:
         return []
     tests: list[str] = []
     now = _read(variable, bind, tests)

@@ -16,7 +16,7 @@ import torch
 
 from clew.capture.bytecode.try_blocks import FRAMEWORK
 from clew.capture.recording.operators import written_at
-from clew.capture.recording.recorder import PLAIN, SITES, beyond, site_of
+from clew.capture.recording.recorder import PLAIN, SITES, past_forwarding, site_of
 from clew.frameworks.torch.calls.function_info import LEADING, Traits, takes_operands
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.types import ordinary_type
@@ -84,7 +84,7 @@ def call_layer(
     ``frame`` is the one that calls the module, or one further in that hands the call on. A layer ``is_plain`` if all
     its tensors are torch's own: then nobody needs to see what it calls, if there is no mode but the capture's.
     """
-    frame = beyond(frame)
+    frame = past_forwarding(frame)
     site = None if frame is None else site_of(frame)
     if site is None or recorder.bodies.is_used or not recorder.running or not recorder.open:
         return UNUSUAL

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from clew.capture.recording.operators import Form
+from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Scalar
 from clew.frameworks.torch.calls.handlers import HANDLERS
 from clew.frameworks.torch.effects import WRITING_DUNDERS
@@ -28,21 +28,24 @@ _BINARY = {
 }  # fmt: skip
 _DUNDERS = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
 FORMS = {
-    **{name: Form(function) for name, function in _BINARY.items()},
-    **{f"__{name.strip('_')}__": Form(getattr(operator, name)) for name in [*_DUNDERS, *"lt le gt ge eq ne".split()]},
-    **{f"__r{name.strip('_')}__": Form(getattr(operator, name), is_reflected=True) for name in _DUNDERS},
-    "__div__": Form(operator.truediv),
-    "__rdiv__": Form(operator.truediv, is_reflected=True),
-    **{name: Form(operator.neg) for name in ("neg", "negative", "__neg__")},
-    **{name: Form(operator.pos) for name in ("positive", "__pos__")},
-    **{name: Form(operator.invert) for name in ("bitwise_not", "__invert__")},
-    "__getitem__": Form(operator.getitem),
-    "__setitem__": Form(operator.setitem),
+    **{name: OperatorForm(function) for name, function in _BINARY.items()},
+    **{
+        f"__{name.strip('_')}__": OperatorForm(getattr(operator, name))
+        for name in [*_DUNDERS, *"lt le gt ge eq ne".split()]
+    },
+    **{f"__r{name.strip('_')}__": OperatorForm(getattr(operator, name), is_reflected=True) for name in _DUNDERS},
+    "__div__": OperatorForm(operator.truediv),
+    "__rdiv__": OperatorForm(operator.truediv, is_reflected=True),
+    **{name: OperatorForm(operator.neg) for name in ("neg", "negative", "__neg__")},
+    **{name: OperatorForm(operator.pos) for name in ("positive", "__pos__")},
+    **{name: OperatorForm(operator.invert) for name in ("bitwise_not", "__invert__")},
+    "__getitem__": OperatorForm(operator.getitem),
+    "__setitem__": OperatorForm(operator.setitem),
 }
 _NUMBERS = frozenset({int, float, bool, complex})
 
 
-def takes_operands(form: Form, args: tuple[Any, ...]) -> bool:
+def takes_operands(form: OperatorForm, args: tuple[Any, ...]) -> bool:
     """Whether these are operands of such an operator: tensors and plain numbers, or the index of one."""
     if len(args) == 2 and form.function is not operator.getitem:
         other = args[1]
@@ -86,7 +89,7 @@ class Traits:
         self.is_method = bool(torch.overrides.is_tensor_method_or_property(func))
         self.op = "call_method" if self.is_method else "call_function"
         self.target: Any = name if self.is_method else func
-        self.form: Form | None = FORMS.get(name) if self.is_method else None
+        self.form: OperatorForm | None = FORMS.get(name) if self.is_method else None
         self.writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS
         special = self.writes or name in UNUSUAL or name in RANKED or name in VARYING or name in ("tensor", "repeat")
         self.is_usual = type(func) in _COMPILED and not special

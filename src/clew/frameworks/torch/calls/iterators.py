@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from clew.capture.recording import outputs
-from clew.capture.recording.outputs import Drained
+from clew.capture.recording.outputs import DrainedIterator
 from clew.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def drain(run: Run, result: Any) -> Any:
         draws = not before.equal(torch.get_rng_state()) or recorder.streams.expected is not stream
     if draws or run.rollback.has_saved() or run.state.entries or run.state.changed():
         raise _refused(found)
-    found.watched = [*recorder.rollback.watched(), *(held.value for held in run.nests.held)]
+    found.watched = [*recorder.rollback.watched(), *(held.value for held in run.inputs.containers)]
     return found
 
 
-def _refused(found: Drained) -> CaptureError:
+def _refused(found: DrainedIterator) -> CaptureError:
     return CaptureError(
         f"the program gives a {found.kind} that does more than compute",
         why="the original would do so when the values are asked for, the graph when it is called",

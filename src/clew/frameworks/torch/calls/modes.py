@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.capture.patches import Patches
-from clew.capture.recording.list_proxies import Collected, History, Parts
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.reachable import global_names
@@ -171,7 +171,9 @@ class TypeQuestion:
     """Stands for ``type`` in the globals of a traced function."""
 
     def __call__(self, *args: Any) -> Any:
-        if len(args) == 1 and issubclass(builtins.type(args[0]), (Scalar, TracedSize, History, Collected, Parts)):
+        if len(args) == 1 and issubclass(
+            builtins.type(args[0]), (Scalar, TracedSize, StateListProxy, ListProxy, TupleProxy)
+        ):
             return args[0].__class__
         return builtins.type(*args)
 

@@ -17,7 +17,7 @@ import numpy
 import torch
 
 from clew.capture.patches import Patches
-from clew.capture.recording.opaque_calls import CannotFollow, WholeCall, changed_one, copies_of
+from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, changed_one, copies_of
 from clew.capture.symbolic.wrap import install_for
 from clew.frameworks.torch.modules.optimizers import TRAINERS
 from clew.frameworks.torch.numpy_bridge.arrays import guard_kinds
@@ -92,7 +92,7 @@ def make_whole(
     """Make the call and record it; ``written`` it may write to, ``opaque`` says why nobody looks inside."""
     if opaque:
         recorder.check_opaque(target, opaque)
-    border = None if inside is None else WholeCall(recorder, inside, ENDS, _parts(inside))
+    border = None if inside is None else OpaqueCall(recorder, inside, ENDS, _parts(inside))
     if border is None:
         node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
     else:

@@ -87,7 +87,7 @@ class Carriers:
             if not self._is_own(tensor) and vars(tensor) != before:
                 yield tensor, before, dict(vars(tensor))
 
-    def settle(self, plain: Callable[[Any], Any]) -> None:
+    def commit(self, plain: Callable[[Any], Any]) -> None:
         """The run counts: what the tensors carry stays, with plain numbers."""
         for tensor, _ in self._before.values():
             vars(tensor).update({name: plain(value) for name, value in vars(tensor).items()})

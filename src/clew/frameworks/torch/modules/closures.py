@@ -16,6 +16,7 @@ import torch
 
 from clew.capture.state.reachable import behind, global_names
 from clew.capture.state.surroundings import functions_of
+from clew.ir.source import is_installed
 
 _MOST_FUNCTIONS = 64
 
@@ -58,7 +59,7 @@ def _variables(fn: Any) -> Iterator[tuple[str, Any]]:
     seen: set[FunctionType] = set()
     while waiting and len(seen) < _MOST_FUNCTIONS:
         function = waiting.pop()
-        if function in seen or "-packages" in function.__code__.co_filename:
+        if function in seen or is_installed(function.__code__):
             continue
         seen.add(function)
         held = [*_cells(function), *_globals(function)]

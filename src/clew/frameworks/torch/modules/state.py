@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from clew.capture.current_capture import original_of
-from clew.capture.guards.function_equality import Likeness
+from clew.capture.guards.function_equality import FunctionFingerprint
 from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.state import State
 from clew.errors import CaptureError
@@ -275,7 +275,10 @@ class ModulesAround:
         return [*own, *chain.from_iterable(self._hooks)]
 
     def _functions(self) -> list[list[Any]]:
-        return [[Likeness(hook, follows_owner=False).picture for hook in table.values()] for table in self._hooks]
+        return [
+            [FunctionFingerprint(hook, follows_owner=False).fingerprint for hook in table.values()]
+            for table in self._hooks
+        ]
 
     def _are_alike(self) -> bool:
         """Whether hooks and methods are what they were, or hooks that do the same."""

@@ -26,6 +26,7 @@ from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.torch.modules.state import OWN
 from clew.frameworks.torch.number_functions import FOR_PYTHON, builtins_for
 from clew.frameworks.torch.numpy_bridge.arrays import ARRAYS, OF_NUMPY, ArrayRecorder
+from clew.ir.source import is_installed
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
@@ -37,7 +38,7 @@ CurrentArrays: TypeAlias = Callable[[], ArrayRecorder | None]
 
 def reaches_numpy(functions: Iterable[FunctionType]) -> bool:
     """Whether some of the user's functions name NumPy, something of it, or ``x.numpy()``."""
-    return any(_names_numpy(function) for function in functions if "-packages" not in function.__code__.co_filename)
+    return any(_names_numpy(function) for function in functions if not is_installed(function.__code__))
 
 
 def _names_numpy(function: FunctionType) -> bool:

@@ -16,8 +16,8 @@ from clew.capture.state.containers import look_up
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.opaque_calls import is_package
 from clew.frameworks.torch.numpy_bridge.packages import called_at
+from clew.ir.source import is_installed
 
-_INSTALLED = "-packages"
 _BUILTINS = frozenset("len int float max min bool".split())
 _WITH_PLAIN_NUMBERS = frozenset({"np", "numpy"})
 _MOST_ROUNDS = 3
@@ -40,7 +40,7 @@ class MetFunctions:
             return
         self._seen.add((frame.f_code, frame.f_lasti))
         code = original_of(frame.f_code)
-        if _INSTALLED not in code.co_filename or code is not frame.f_code:
+        if not is_installed(code) or code is not frame.f_code:
             return
         if _BUILTINS.isdisjoint(called_at(code, frame.f_lasti)) or attribute_names(code) & _WITH_PLAIN_NUMBERS:
             return

@@ -25,8 +25,8 @@ from clew.capture.state.containers import look_up
 from clew.capture.state.reachable import global_names, methods_of, package_of, variables
 from clew.frameworks.numpy.opaque_calls import is_package
 from clew.frameworks.numpy.recorder import STREAMS
+from clew.ir.source import is_installed, is_installed_file
 
-_INSTALLED = "-packages"
 _STANDARD = sysconfig.get_path("stdlib")
 _STREAMS = (*STREAMS, random.Random)
 _LOADS = frozenset(dis.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_NAME"))
@@ -69,7 +69,7 @@ class Packages:
 
     def check_error(self, error: BaseException, functions: Iterable[FunctionType], has_arrays: bool) -> None:
         """A run has failed: raise if what it came to may be an array that a package has made."""
-        frames = [step for step in _steps_of(error) if _INSTALLED in step[0].f_code.co_filename]
+        frames = [step for step in _steps_of(error) if is_installed(step[0].f_code)]
         if self.is_left or not (has_arrays or any(_calls_numpy(*step) for step in frames)):
             return
         near = {_home(frame) for frame, _ in frames} | used_by(functions)
@@ -88,7 +88,7 @@ class Packages:
 def used_by(functions: Iterable[FunctionType]) -> frozenset[str]:
     """The packages that some of the user's functions name something of."""
     files = [(function, function.__code__.co_filename) for function in functions]
-    users = [function for function, file in files if _INSTALLED not in file and not file.startswith(_STANDARD)]
+    users = [function for function, file in files if not is_installed_file(file) and not file.startswith(_STANDARD)]
     values = [value for function in users for _, _, value in variables(function)]
     named = [value if isinstance(value, (FunctionType, type, ModuleType)) else type(value) for value in values]
     return frozenset(name for name in {package_of(value) for value in named} if is_package(name))
@@ -187,7 +187,7 @@ def _asking_frame(frame: FrameType | None, is_numpy: bool) -> FrameType | None:
     while frame is not None and _home(frame) in ("numpy", "clew"):
         is_numpy = is_numpy or _home(frame) == "numpy"
         frame = frame.f_back
-    if frame is None or _INSTALLED not in frame.f_code.co_filename or not is_package(_home(frame)):
+    if frame is None or not is_installed(frame.f_code) or not is_package(_home(frame)):
         return None
     return frame if is_numpy or _calls_numpy(frame, frame.f_lasti) else None
 

@@ -18,7 +18,7 @@ import numpy.random
 import torch
 
 from clew.capture.patches import Patches
-from clew.capture.python.clocks import StandingClass
+from clew.capture.python.clocks import ClassProxy
 from clew.capture.python.draws import DRAWS
 from clew.capture.python.imported_names import noted
 from clew.capture.recording.opaque_calls import CannotFollow
@@ -122,7 +122,7 @@ class Generators:
             recorder.aliases[id(twin)] = (twin, generator)
         return self._twins[id(generator)][1]
 
-    def settle(self) -> None:
+    def commit(self) -> None:
         """The run counts: let the generators that were given stand where their twins stand."""
         for generator, twin in self._twins.values():
             generator.set_state(torch._C.Generator.get_state(twin))
@@ -150,7 +150,7 @@ def install(patches: Patches, current: Current) -> None:
         patches.in_dict(vars(numpy.random), name, functools.partial(_Seeding, current=current))
     making = functools.partial(_making, current=current)
     patches.in_dict(vars(numpy.random), "default_rng", noted(making))
-    patches.in_dict(vars(numpy.random), "RandomState", lambda original: StandingClass(original, {}, making(original)))
+    patches.in_dict(vars(numpy.random), "RandomState", lambda original: ClassProxy(original, {}, making(original)))
     for name in ("get_state", "set_state"):
         patches.in_dict(vars(numpy.random), name, noted(functools.partial(_standing_still, current=current)))
 

@@ -149,14 +149,14 @@ class Sizes:
         bodies = self._recorder.bodies
         if node.graph is bodies.outermost:
             return 0
-        ways = enumerate(bodies.ways, 1) if bodies.open else ()
+        ways = enumerate(bodies.path_bodies, 1) if bodies.open else ()
         return next((level for level, body in ways if body.graph is node.graph), None)
 
     @property
     def _is_inside(self) -> bool:
         """Whether a branch, a loop or a function that was handed on is being recorded."""
         bodies = self._recorder.bodies
-        return len(bodies.ways) < len(bodies.open)
+        return len(bodies.path_bodies) < len(bodies.open)
 
     def shape_of(self, node: Node) -> tuple[Size, ...]:
         """The sizes of a tensor of the program."""
@@ -309,14 +309,14 @@ class Sizes:
         size = product(self.ask(tensor))
         return CountPlace(size, self, tensor, method) if self.is_expressed(size) else None
 
-    def keep_asked(self, of_ways: bool = False) -> None:
+    def keep_asked(self, of_paths: bool = False) -> None:
         """Let calls stay in the graph whose sizes were asked for, even if only these were used: a size is what a rule
         says if the call does not raise. Those that follow a question come first, before the ways become one."""
         bodies = self._recorder.bodies
-        ways = bodies.ways if of_ways else []
-        nested = () if of_ways else all_with_bodies(bodies.outermost)
+        ways = bodies.path_bodies if of_paths else []
+        nested = () if of_paths else all_with_bodies(bodies.outermost)
         around = {body: node for node, found in nested for body in found}
-        graphs = {way.graph for way in ways} if of_ways else {bodies.outermost, *around}
+        graphs = {way.graph for way in ways} if of_paths else {bodies.outermost, *around}
         live = set[Node]() if self._recorder.paths is None else self._recorder.paths.asked()
         for node in self._assumed_for(self._asked):
             if node._erased or node.graph not in graphs:

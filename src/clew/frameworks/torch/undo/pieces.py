@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import torch
 
-from clew.capture.control_flow.body_recorder import Site, Support
+from clew.capture.control_flow.body_recorder import ConstructSite, Support
 from clew.capture.guards.notes import MISSING
-from clew.capture.recording.list_proxies import Collected
+from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.recorder import Scalar
 from clew.errors import CaptureError
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
@@ -95,7 +95,7 @@ class TorchSupport(Support):
         """True for dtypes that were read."""
         return type(value) is TracedDtype and self._is_own(value)
 
-    def note_differences(self, site: Site, arrays: list[Any]) -> None:
+    def note_differences(self, site: ConstructSite, arrays: list[Any]) -> None:
         """Whether a tensor requires a gradient, and is a leaf, may depend on the way: the program must not ask then."""
         with torch._C.DisableTorchFunction():
             found = {array.requires_grad for array in arrays if isinstance(array, torch.Tensor)}
@@ -163,7 +163,7 @@ class TorchSupport(Support):
             for size in recorder.shape(array)[1:]:
                 operator.index(size)  # which guards it
             value = array.tolist()
-        return Collected(
+        return ListProxy(
             value, recorder.create_node("call_method", "tolist", (node,), {}, is_result=True), recorder, True
         )
 
