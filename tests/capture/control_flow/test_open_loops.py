@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import clew
-from clew.capture.control_flow.list_escape import Functions, ListEscape
+from clew.capture.control_flow.list_escape import FileFunctions, ListEscape
 from clew.errors import GuardError
 
 Calls = list[tuple[Tensor, ...]]
@@ -202,4 +202,4 @@ def test_lists_that_do_not_escape(source: str, names: set[str]) -> None:
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
     (loop,) = [node for node in ast.walk(definition) if isinstance(node, ast.For)]
-    assert ListEscape(definition.body, Functions(around)).names[loop] & {"out"} == names
+    assert ListEscape(definition.body, FileFunctions(around)).names[loop] & {"out"} == names
