@@ -264,9 +264,15 @@ class Alignment:
         return shared
 
     def _share_checks(self) -> None:
-        """Let what only one recording has asked of sizes be checked for both: a refusal more, and a branch less."""
+        """Let what only one recording has asked of sizes be checked for both: a refusal more, and a branch less.
+
+        What the two have answered differently stays where it is: no input could pass both checks.
+        """
+        checks = [[node for node in one.nodes if is_check(node)] for one in self.recordings]
+        answers = [{_asked_where(node): node.args[1] for node in nodes} for nodes in checks]
+        opposed = {key for key, answer in answers[0].items() if key in answers[1] and answers[1][key] != answer}
         for recording in self.recordings:
-            wanted = _checks_of_sizes(recording)
+            wanted = {node for node in _checks_of_sizes(recording) if _asked_where(node) not in opposed}
             for node in [node for node in recording.nodes if node in wanted]:
                 shared = _Shared((node, node), map_arg(node.args, recording.value), {}, recording.row(node))
                 recording.shared[node] = shared
@@ -431,6 +437,11 @@ def inline(graph: Graph, body: OpenBody) -> None:
     """Write a body at the end of the graph around it, whose result it becomes."""
     known = {parameter: outer for outer, parameter in body.free.items()}
     graph.output(graph.graph_copy(body.graph, known))
+
+
+def _asked_where(node: Node) -> Any:
+    """The place of the program that a check stands for; nothing for any other node."""
+    return (node.source, tuple((node._meta or {}).get(_STACK, ()))) if is_check(node) else None
 
 
 def _checks_of_sizes(recording: _Recording) -> set[Node]:

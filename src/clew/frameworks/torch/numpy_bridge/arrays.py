@@ -164,7 +164,7 @@ class ArrayRecorder(NumpyRecorder):
     outside_reads = _of_owner("outside_reads")
     state = _of_owner("state")
     surroundings = _of_owner("surroundings")
-    call_variables = _of_owner("territories")
+    call_variables = _of_owner("call_variables")
     open = _of_owner("open")
     running = _of_owner("running")
     finishing = _of_owner("finishing")

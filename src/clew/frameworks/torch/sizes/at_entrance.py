@@ -18,6 +18,7 @@ from clew.capture.guards.sizes import ARITHMETIC, Atom, Size, Symbol, atoms_of, 
 from clew.capture.guards.sizes import Expression as SizeExpression
 from clew.capture.guards.sizes import is_size as is_never_negative
 from clew.capture.recording.nested_programs import Bodies
+from clew.capture.recording.recorder import RootAttributes
 from clew.frameworks.torch.sizes.rules import Call as ShapeCall
 from clew.frameworks.torch.sizes.rules import Unknown, elementwise_rule, view_rule
 from clew.frameworks.torch.sizes.sizes import Sizes
@@ -64,11 +65,14 @@ class EntrySizes(Sizes):
 
     def __init__(self, graph: Graph, root: Any) -> None:
         held = {} if root is None else dict(root.named_parameters()) | dict(root.named_buffers())
+        attributes = RootAttributes()
+        attributes.paths = {id(tensor): (path, tensor) for path, tensor in held.items()}
         stub = SimpleNamespace(
             bodies=Bodies(graph),
             layer_at=lambda path: None if root is None else root.get_submodule(path),
-            attributes={id(tensor): (path, tensor) for path, tensor in held.items()},
-            _no_return="the graph is complete",
+            attributes=attributes,
+            paths=None,
+            rollback=SimpleNamespace(no_return="the graph is complete"),
         )
         super().__init__(stub)  # type: ignore[arg-type]
         self._steps = 0
