@@ -10,7 +10,7 @@ from typing import Any
 
 from clew.capture.guards.notes import Variable
 from clew.capture.state.writes import refused_when_raising
-from clew.frameworks.numpy.protection import (
+from clew.frameworks.numpy.undo import (
     acts_before_writes,
     acts_early,
     protected,

@@ -22,7 +22,7 @@ from clew.capture.guards.notes import Variable
 from clew.capture.state.memory import Memory
 from clew.capture.state.surroundings import Surroundings, functions_of
 from clew.errors import CaptureError
-from clew.frameworks.torch.undo.rollback import each_once
+from clew.frameworks.torch.undo import each_once
 
 _PLAIN = (int, float, bool, str, bytes, complex, type(None))
 

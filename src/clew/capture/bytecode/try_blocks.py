@@ -15,7 +15,7 @@ from clew.capture.bytecode.instructions import Operations, instructions_of
 from clew.errors import GuardError
 
 _ENTRANCES = (
-    "clew.frameworks.torch.run",
+    "clew.frameworks.torch.capture",
     "clew.frameworks.torch.transforms.bodies",
     "clew.frameworks.numpy.capture",
     "clew.frameworks.jax.capture",

@@ -9,7 +9,7 @@ change again is refused.
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -25,6 +25,9 @@ from clew.capture.guards.redundant import drop_implied
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
+from clew.capture.python.clocks import clock
+from clew.capture.python.draws import recorders
+from clew.capture.python.listener import Listener
 from clew.capture.recording.inputs import Inputs, bind
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.outputs import plain
@@ -37,11 +40,9 @@ from clew.capture.state.surroundings import functions_of
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy import caches, call_sites, constructors, number_functions, opaque_calls, random_streams
-from clew.frameworks.numpy.array_proxy import is_traced, stand_in
-from clew.frameworks.numpy.array_stand_ins import Places
+from clew.frameworks.numpy.array_proxy import Places, is_traced, stand_in
 from clew.frameworks.numpy.entry_guards import EntryGuards
-from clew.frameworks.numpy.opaque_calls import cannot_follow, find_island
-from clew.frameworks.numpy.python_listener import NumpyListener
+from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER, cannot_follow, find_island
 from clew.frameworks.numpy.random_streams import Streams
 from clew.frameworks.numpy.ranks_and_dtypes import Reliance, may_catch, may_see_classes
 from clew.frameworks.numpy.recorder import NumpyRecorder
@@ -299,3 +300,34 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     captured = capture_until_known(explore, findings, options.control_flow, island_for)
     lift_guards(captured.graph)
     return captured
+
+
+_RECORDERS = recorders()
+_STATES = ("getstate", "setstate")
+
+
+class NumpyListener(Listener):
+    """The listener of one run."""
+
+    recorder: NumpyRecorder
+    fixes = ('keep the function that does it as one call: clew.wrap("its_name") at module level',)
+    kind = CannotFollow
+    through = (NUMPY_FOLDER,)
+
+    def is_listening(self) -> bool:
+        """Whether the program itself runs now, and not the inside of a recorded call."""
+        return self.recorder.running and not self.recorder.depth
+
+    def clock(self, name: str, value: Any) -> Any:
+        """The graph reads the clock again."""
+        return self.recorder.result(value, self.recorder.create(clock, (name,)))
+
+    def draw(self, name: str, stream: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """The graph draws again; where a stream stands, it could not remember."""
+        if name in _STATES:
+            raise self.refusal(f"{name} of a stream of random numbers")
+        return _RECORDERS[name](self.recorder, stream, original, args, kwargs)
+
+    def has_stream(self, stream: Any) -> bool:
+        """Whether draws from a stream are followed."""
+        return any(stream is own for own in self.recorder.streams.own)

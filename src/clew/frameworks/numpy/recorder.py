@@ -1,4 +1,8 @@
-"""Which ufuncs do the work of which of Python's operators: ``array + x`` reaches a stand-in as ``numpy.add``."""
+"""The recorder of NumPy programs: what reaches a stand-in for an array becomes a node, and every question a guard.
+
+Ufuncs and functions come through NumPy's protocols, methods and operators through the stand-ins; writing is followed
+through views. An array that leaves for code which cannot be recorded is seen when it is asked for its data.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ from clew.ir.arguments import leaves
 from clew.ir.node import Node
 
 if TYPE_CHECKING:
-    from clew.frameworks.numpy.array_stand_ins import Places
+    from clew.frameworks.numpy.array_proxy import Places
     from clew.frameworks.numpy.random_streams import Streams
 
 _OPERATORS = {

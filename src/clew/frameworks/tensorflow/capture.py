@@ -7,29 +7,34 @@ variables. Python's state is as it was afterwards; a program that changes it is 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python import autograph
 
 from clew.capture.captured import Captured
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.variables import WatchedVariables, may_count
 from clew.capture.options import Options
+from clew.capture.python.callers import is_of_program
+from clew.capture.python.listener import CHANGES, Listener
 from clew.capture.recording.inputs import bind
 from clew.capture.state.containers import SIMPLE, contents, follows, same_contents
 from clew.capture.state.reachable import attribute_names, compares_objects
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError, ClewError
+from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 from clew.frameworks.tensorflow import sizes
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
-from clew.frameworks.tensorflow.naming import name_by_variables
 from clew.frameworks.tensorflow.opaque import FUNCTIONS
 from clew.frameworks.tensorflow.programs import (
     Function,
@@ -41,11 +46,12 @@ from clew.frameworks.tensorflow.programs import (
     parts_of,
     signature_of,
 )
-from clew.frameworks.tensorflow.python_listener import TensorflowListener
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
-from clew.ir.arguments import all_nodes
+from clew.ir.arguments import all_nodes, nested_graphs
 from clew.ir.control_flow import is_control
+from clew.ir.graph import Graph
+from clew.ir.node import Node
 from clew.ir.source import is_hidden
 
 _TRACKING = frozenset({"_obj_reference_counts_dict", "_self_unconditional_checkpoint_dependencies"})
@@ -322,3 +328,59 @@ def _is_raised_by_user(error: Exception) -> bool:
 def _first_lines(error: Exception) -> str:
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
     return " ".join(lines[:1] if len(lines) < 2 or "in user code" not in lines[0] else lines[-2:])[:300]
+
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\s*(?::[^=]+)?(?:[-+*/@%]|//|\*\*)?=(?!=)")
+
+
+def name_by_variables(graph: Graph) -> None:
+    """Rename the nodes of a graph and of those inside it."""
+    for one in (graph, *nested_graphs(graph)):
+        nodes = [node for node in one.nodes if node.op in ("call_function", "call_method") and node.source is not None]
+        for node, following in zip(nodes, [*nodes[1:], None], strict=False):
+            if node.users and (following is None or following.source != node.source):
+                name = _variable(node)
+                if name is not None and name != node.name:
+                    node.name = name
+
+
+def _variable(node: Node) -> str | None:
+    assert node.source is not None
+    found = _ASSIGNMENT.match(node.source.text)
+    return None if found is None or not found[1].strip("_") else found[1]
+
+
+_AUTOGRAPH = tuple(
+    os.path.join(os.path.dirname(autograph.__file__), part) + os.sep for part in ("impl", "operators", "core")
+)
+"""Where AutoGraph calls what the program calls; elsewhere it reads and writes code, for its own ends."""
+
+
+class TensorflowListener(Listener):
+    """The listener of one run."""
+
+    fixes = ("pass the value as an argument", "use tf.random, tf.timestamp and the like")
+    through = (NUMPY_FOLDER, *_AUTOGRAPH)
+
+    def __init__(self, recorder: TensorRecorder, surroundings: Surroundings, tracing: Tracing) -> None:
+        super().__init__(recorder)
+        self._surroundings = surroundings
+        self._tracing = tracing
+
+    def is_listening(self) -> bool:
+        """All that happens while TensorFlow traces is the program's, or TensorFlow's own."""
+        return True
+
+    def is_own(self, frame: FrameType | None) -> bool:
+        """Whether the program's own code has called, through AutoGraph or not."""
+        while frame is not None and frame.f_code.co_filename.startswith(_AUTOGRAPH):
+            frame = frame.f_back
+        return is_of_program(frame)
+
+    def has_stream(self, stream: Any) -> bool:
+        """Whether a stream is one from around the program."""
+        return any(stream is own for own in self._surroundings.python_streams())
+
+    def refusal(self, what: str, why: str = CHANGES, kind: type[CaptureError] | None = None) -> CaptureError:
+        """The error, which the tracing keeps: the program may catch it."""
+        return self._tracing.refuse(f"{what} cannot be captured", why, *self.fixes)

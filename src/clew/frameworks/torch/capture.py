@@ -1,13 +1,19 @@
-"""One capture of a torch program: run it on the example, once for each way that it can go, until all is known.
+"""The capture of a torch program: runs on the example, each with what the earlier ones found out, until one is whole.
 
-Comes in: a module or function and its arguments. Goes out: the graph, the root that holds its attributes, the guards.
-A run that finds out something that must be known from the start is undone, and the capture started over.
+Comes in: a callable, its arguments, what the user asked for. Goes out: the graph with guards. `Findings` is what runs
+hand on, `Run` is one run under the recorder, `capture` is all of them. Tensors, modules, variables and random state are
+afterwards as they were before.
 """
 
 from __future__ import annotations
 
+import contextvars
 import functools
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -16,20 +22,559 @@ from clew.capture.captured import Captured
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.operand_order import arrange_controls
 from clew.capture.control_flow.paths import Paths
+from clew.capture.control_flow.runtime import current as current_regions
+from clew.capture.current_capture import current
 from clew.capture.guards.lifting import lift_guards
-from clew.capture.options import Options
+from clew.capture.guards.notes import Variable
+from clew.capture.guards.redundant import drop_implied
+from clew.capture.options import LEFT_OUT, Options
+from clew.capture.patches import Patches, Stock
+from clew.capture.python import replacements
+from clew.capture.recording.inputs import Inputs, bind
 from clew.capture.recording.opaque_calls import CannotFollow, Unseen
+from clew.capture.recording.outputs import plain
+from clew.capture.recording.recorder import Recorder, Scalar
+from clew.capture.recording.run import ExampleRun, LibraryTracers, clear_frames
+from clew.capture.recording.run import Findings as RunFindings
 from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart
 from clew.capture.state.first_call import after_first_call, widen
-from clew.capture.state.slots import places_in
+from clew.capture.state.reachable import asks_for_identity
+from clew.capture.state.slots import Slot, places_in
+from clew.capture.state.stateful_arguments import Accesses
+from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
+from clew.frameworks.torch import caches, facts, number_functions, replaced
+from clew.frameworks.torch.calls import constructors, handlers
 from clew.frameworks.torch.calls.opaque_calls import find_island
-from clew.frameworks.torch.fact_rules import Facts, has_guarded_ranks
-from clew.frameworks.torch.modules.calls import leaf_policy
-from clew.frameworks.torch.run import Findings, Run, is_running
-from clew.frameworks.torch.sizes.answers import by_sizes
+from clew.frameworks.torch.calls.opaque_calls import install as install_islands
+from clew.frameworks.torch.entry_facts import Facts, by_sizes, has_guarded_ranks
+from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
+from clew.frameworks.torch.modules.calls import Leaves, ModuleCalls, leaf_policy
+from clew.frameworks.torch.modules.hooks import (
+    HookTables,
+    SetUp,
+    behind,
+    count_of_global_hooks,
+    functions_behind,
+    hooks,
+    set_up,
+    signature_of,
+)
+from clew.frameworks.torch.modules.optimizers import TRAINERS
+from clew.frameworks.torch.modules.state import (
+    ClosedOver,
+    Modules,
+    all_places,
+    closed_over,
+    tensors_in,
+    watch_classes,
+    watch_modules_around,
+)
+from clew.frameworks.torch.modules.training_mode import asking
+from clew.frameworks.torch.numpy_bridge import interception
+from clew.frameworks.torch.numpy_bridge.arrays import ArrayRecorder
+from clew.frameworks.torch.numpy_bridge.packages import MetFunctions, Packages, streams_of, used_by
+from clew.frameworks.torch.python_listener import TorchListener
+from clew.frameworks.torch.recorder import RecordingMode, TorchRecorder
+from clew.frameworks.torch.scalars import MODE, traced
+from clew.frameworks.torch.tracing_tools import Tracers
+from clew.frameworks.torch.undo import Rollback, TorchSupport
+from clew.ir.arguments import leaves
 from clew.ir.guards import Expression
+from clew.ir.source import is_installed, user_frame
+
+
+class Findings(RunFindings):
+    """What earlier runs of a program have found out, and what later ones need."""
+
+    def __init__(self, lifted: dict[Any, Slot] | None = None) -> None:
+        super().__init__(lifted)
+        self.plain_kinds: tuple[type, ...] = ()
+        self.caches: list[tuple[Any, str]] = []
+        self.filled: list[Any] = []
+        """Functions with a cache that was empty before the program called them."""
+        self.module_paths: dict[Any, str] = {}
+        self.unseen = False
+        """Whether the program has made a tensor by means that were not seen."""
+        self.follows_arrays = True
+        self.packages = Packages()
+        self.met = MetFunctions()
+        self.with_arrays: Exception | None = None
+        """Why a run that followed arrays has failed, after which the next ones do without."""
+        self.set_up: SetUp | None = None
+        """What the program does to its modules at its first call."""
+        self.set_up_stays = False
+        self._closed_over: list[ClosedOver | None] = []
+
+    def closed_over(self, fn: Any) -> ClosedOver | None:
+        """What holds the modules that a function names, the same in all runs."""
+        if not self._closed_over:
+            self._closed_over.append(closed_over(fn))
+        return self._closed_over[0]
+
+    def undo_set_up(self) -> None:
+        """Let modules be as they were before the capture, unless the run counts."""
+        if self.set_up is not None and not self.set_up_stays:
+            self.set_up.undo()
+
+
+_running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
+
+_MOST_PARTS = 8
+"""A module of more parts is a model: what follows a question of a library, about a mask say, is not written twice."""
+
+
+class Run(ExampleRun):
+    """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
+
+    recorder: TorchRecorder
+
+    def __init__(
+        self,
+        fn: Any,
+        settings: Options,
+        findings: Findings,
+        paths: Paths | None = None,
+        first: Run | None = None,
+        answers: tuple[bool, ...] = (),
+    ) -> None:
+        super().__init__(fn, settings, findings, paths, first)
+        self.findings: Findings = findings
+        islands = self.islands
+        self.leaves: Leaves = lambda part, path: part in islands or settings.leaves(part, path)
+        self.recorder = self._new_recorder(answers)
+        self.module = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+        if not isinstance(self.module, torch.nn.Module):
+            self.module = findings.closed_over(fn)
+        self.recorder.root = self.module
+        self.inputs = Inputs(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
+        self.inputs.plain_kinds += findings.plain_kinds
+        self.inputs.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
+        self.rollback = self.recorder.rollback = Rollback(self.recorder)
+        self.places = [] if self.module is None else all_places(self.module)
+        self.module_paths = findings.module_paths = {}
+        for path, part in self.places:
+            self.module_paths.setdefault(part, path)
+        self.parts = list(self.module_paths)
+        if paths is not None:
+            paths.root = self.module
+            follows = findings.looks_into_libraries and findings.tracers is not LibraryTracers.FOLLOWED
+            paths.looks_into_libraries = follows and len(self.parts) <= _MOST_PARTS
+        programs = [*behind(fn), *self.parts, *hooks(self.parts)]
+        self._look_around(programs, functions_behind(programs))
+        tensors = {part: tensors_in(part) for part in self.parts}
+        self.modules = None if self.module is None else Modules(self.module, self.places, self.leaves, tensors)
+        self.module_calls = ModuleCalls(
+            self.recorder, self.state, self.modules, self.module_paths, self.leaves, islands
+        )
+        self._follow_control_flow(TorchSupport(self.recorder), programs)
+        self.accesses = Accesses(settings.stateful_arguments)
+        self.plain_kinds: tuple[type, ...] = ()
+        if self.surroundings.derived(_asks_for_identity):
+            self.inputs.plain_kinds += (bool,)
+        reached = [one.__code__ for one in self.surroundings.functions]
+        codes = [code for code in reached if not is_installed(code)]
+        self._keep_identities(codes)
+        self.recorder.fact_proxies.are_plain = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
+        self.recorder.numpy_use.follows_arrays = findings.follows_arrays
+        reaches_numpy = self.surroundings.derived(interception.reaches_numpy)
+        if findings.follows_arrays and (findings.packages.names or reaches_numpy):
+            self.recorder.border()
+        self._global_hooks = count_of_global_hooks()
+        self._learn_paths(tensors)
+
+    @property
+    def _is_function(self) -> bool:
+        """Whether the program is no module, nor a method of one."""
+        return self.module is None or isinstance(self.module, ClosedOver)
+
+    def _is_hooked(self) -> bool:
+        """Whether functions that are hooked to the module see its arguments."""
+        return self.fn is self.module and bool(hooks([self.module]) or count_of_global_hooks())
+
+    def _new_recorder(self, answers: tuple[bool, ...]) -> TorchRecorder:
+        recorder = TorchRecorder()
+        recorder.caches.filled = self.findings.filled
+        recorder.numpy_use.met = self.findings.met
+        recorder.tracers = Tracers(recorder, self.findings)
+        recorder.numpy_use.packages = self.findings.packages if self.findings.follows_arrays else None
+        self._connect(recorder, answers)
+        return recorder
+
+    def _learn_paths(self, held: dict[torch.nn.Module, list[tuple[str, torch.Tensor]]]) -> None:
+        for part, path in self.module_paths.items():
+            for name, value in held[part]:
+                if id(value) not in self.recorder.attributes.paths:
+                    full = f"{path}.{name}" if path else name
+                    self.recorder.attributes.paths[id(value)] = (full, value)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
+        target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
+        self._watch_state()
+        done = stays = False
+        try:
+            given = bind(self.inputs, signature_of(target), args, kwargs, None if self._is_hooked() else target)
+            self._enter([*self.findings.lifted.values()])
+            try:
+                with self._recording():
+                    self.result = self._call(given)
+            finally:
+                if self.recorder.arrays is not None:
+                    self.recorder.arrays.places.leave()
+            self.regions.check()
+            self._check()
+            if self.first is None:
+                self.findings.met.check()
+            self._want_modes()
+            self.found = self.state.changed()
+            done = not self.found and self._finish_path(self.result)
+            if done and not self._has_several_paths():
+                self.finish([self])
+                stays = self.settings.keep
+        except Exception as error:
+            done = self._ends_raising(error)
+            if not done:
+                self._do_without_arrays(error)
+                self._need_plain(error)
+        finally:
+            self.recorder.open = False
+            clear_frames(sys.exc_info()[1])
+            self._leave(not self.plain_kinds and (stays or (self.settings.keep and self.raised and self.first is None)))
+        if not done:
+            self.findings.plain_kinds = self.plain_kinds
+            self._start_over()
+
+    def _do_without_arrays(self, error: Exception) -> None:
+        """After a run with stand-ins for arrays that has failed, the next one follows them in packages too, or there no
+        longer, or does without, unless an island helps."""
+        arrays, packages = self.recorder.arrays, self.findings.packages
+        if isinstance(error, CannotFollow) and self.first is None and self.findings.follows_arrays:
+            packages.check_error(error, self.surroundings.functions, arrays is not None)
+        if arrays is None or self.first is not None or arrays.has_raised(error):
+            return
+        is_island = isinstance(error, CannotFollow) and not self.settings.refuses_opaque
+        if is_island and find_island(error, self.fn, self.findings.module_paths, self.islands) is not None:
+            return
+        self.raised = False
+        self.findings.with_arrays = error
+        self.findings.follows_arrays = packages.leave()
+        raise Restart
+
+    def _need_plain(self, error: Exception) -> None:
+        """Raise the error, unless torch refused a traced number, of a kind that the next run gets plain then."""
+        message = str(error) if isinstance(error, (TypeError, RuntimeError, AttributeError)) else ""
+        self.plain_kinds = (*self.inputs.plain_kinds, torch.dtype) if self._may_refuse_facts(error) else ()
+        self.plain_kinds = self.plain_kinds or self._plain_instead(message)
+        if _is_refused(message) and not self.plain_kinds:
+            raise CaptureError(
+                f"a number that comes from an input went where only a plain one can go: {error}",
+                fixes=("force it with operator.index(), which guards its value",),
+            ) from error
+        if not self.plain_kinds:
+            raise error
+
+    def _may_refuse_facts(self, error: Exception) -> bool:
+        """Whether an error may come from what stands for a dtype or device, and no call has failed by itself."""
+        is_own = self.recorder.raised is error or isinstance(error, ClewError)
+        return self.recorder.fact_proxies.were_given and not is_own
+
+    def _plain_instead(self, message: str) -> tuple[type, ...]:
+        """Which numbers among the arguments the next run shall get plain, since torch refused a traced one."""
+        refused = bool if "TracedBool" in message else float if "TracedFloat" in message else int
+        is_first = _is_refused(message) and refused not in self.inputs.plain_kinds
+        return (*self.inputs.plain_kinds, refused) if is_first else ()
+
+    def _watch_state(self) -> None:
+        """Remember everything that the program can change besides its arguments."""
+        for owner in self._plain_owners():
+            self.state.watch(owner, owner.__dict__, is_inner=type(owner).__module__.startswith("clew."))
+        if self.modules is not None:
+            self.modules.watch(self.state)
+        owners, around = [*behind(self.fn), *self.parts], self.surroundings
+        watch_classes(self.state, {type(owner) for owner in owners}, around.classes(), around.stores)
+        self.state.watch_variables(around.changeable())
+        around_it = watch_modules_around(self.state, self.parts, self.state.memory.ends.values())
+        self.hook_tables = HookTables((*self.parts, *around_it))
+        self._watch_outside()
+        self.surroundings.watch_streams([*self.state.streams, *streams_of(self.surroundings.derived(used_by))])
+        for stream in [stream for _, stream in self.state.streams if type(stream) is torch.Generator]:
+            self.rollback.save_generator(stream)
+            self.recorder.generators.watch(stream)
+        known = self.recorder.attributes.constants.values()  # those that another run has met
+        self.rollback.watch([*([] if self.modules is None else self.modules.tensors), *known])
+        for _, value in self.surroundings.held(is_plain_tensor):
+            self.rollback.watch_attributes(value)
+
+    def _enter(self, lifted: list[Slot]) -> None:
+        """Let the arguments and the lifted state enter, with their guards."""
+        self.inputs.write_checks()
+        if self.inputs.ends:
+            around = [end for end in self.state.memory.ends.values() if isinstance(end, torch.nn.Module)]
+            known = [*self.parts, *(part for module in around for part in module.modules())]
+            self.hook_tables.watch(watch_modules_around(self.state, known, self.inputs.ends))
+            self.state.memory.ends |= {id(end): end for end in self.inputs.ends}
+        self._look_around_callables()
+        self._trace_modes(lifted)
+        self.state.lift(lifted)
+        self._look_around_callables()
+        for trainer in [end for end in self._ends() if isinstance(end, TRAINERS)]:
+            self.recorder.trainers.watch(trainer)
+        self.surroundings.watch_streams(("", stream) for stream in self.inputs.streams)
+        self.recorder.streams.follow(self.surroundings.python_streams())
+        self.inputs.resolve_arrays()
+        self.after_inputs = self.recorder.graph._root._prev
+        interception.enter_arrays(self, [*self.parts, *self._plain_owners()])
+        for value, _ in self.inputs.arrays:
+            if type(value) in PLAIN_TENSORS:
+                self.rollback.watch_attributes(value)
+            if isinstance(value, torch.Tensor):
+                self.rollback.watch_tensor(value)
+
+    def _trace_modes(self, lifted: Iterable[Slot]) -> None:
+        """Let the modes of parts be data, unless code that the program may run needs the plain ones."""
+        rewrites = self.findings.progress.rewrites
+        asked = asking(rewrites.functions)
+        if not (asked.needs_plain or self.recorder.identity.of_truths or bool in self.findings.plain_kinds):
+            self.recorder.modes.take(self.module_paths, {slot.key for slot in lifted})
+            self.state.data = frozenset((id(vars(part)), MODE) for part in self.parts if self.recorder.modes.has(part))
+            if self.paths is not None:
+                rewrites.want(asked.branching)
+
+    def _want_modes(self) -> None:
+        """Let modes that the program has set enter the next run as state, whatever it has set them to."""
+        followed = set() if self.modules is None else self.modules.followed()
+        for part, mode in self.recorder.modes.set.items():
+            path = self.module_paths[part]
+            if part in followed:
+                place = f"{path}.{MODE}" if path else MODE
+                self.state.want_slot(Slot(Variable(vars(part), MODE), part, place))
+            elif vars(part).get(MODE) is mode:
+                raise CaptureError(
+                    f"the program sets the mode of a {type(part).__name__}, whose inside it does not follow",
+                    why="the graph was captured for the module as it was",
+                    fixes=("do it before the capture", "let its inside be captured: leaves="),
+                )
+
+    def _check(self) -> None:
+        """Raise if the run did something that no node of the graph does again."""
+        self._check_failure()
+        if self.recorder.fact_proxies.were_given and facts.may_compare_unseen(self.recorder.code.executed.values()):
+            self.findings.plain_kinds = (*self.inputs.plain_kinds, torch.dtype)
+            raise Restart
+        if count_of_global_hooks() != self._global_hooks:
+            raise CaptureError("the program adds hooks to all modules, or takes some away, for its next call")
+        self.rollback.check_unseen()
+        self.open_files.check()
+        self.recorder.trainers.check()
+        arrays = self.recorder.arrays
+        if arrays is not None:
+            arrays.check()
+        followed = [] if arrays is None else arrays.streams.followed_ones
+        try:
+            self.surroundings.check_streams([*self.recorder.streams.own, *followed])
+        except CaptureError:
+            self.findings.packages.meet(self.surroundings.derived(used_by))
+            raise
+        if self.modules is not None:
+            self.modules.check()
+        self._check_set_up()
+        self.state.check_entered()
+
+    def _check_set_up(self) -> None:
+        known, tables = self.findings.set_up, self.hook_tables
+        if known is not None or tables.have_changed():
+            is_method = not self._is_function and self.fn is not self.module and not self.settings.keep
+            changed = self.state.changed()
+            keys = {*self.findings.lifted, *(slot.key for slot in changed)}
+            is_one = not self._has_several_paths() or self.is_aligned
+            nodes = list(self.recorder.bodies.outermost.nodes if self.paths is None else self.paths.nodes())
+            found = tables.check(known, nodes, keys, can_be=not is_method and is_one)
+            if found:
+                self.findings.set_up = SetUp(found, changed, nodes, needs_flags=self._is_function)
+                raise Restart
+
+    def _leave(self, stays: bool) -> None:
+        """Put everything back, or let what the run did stay done."""
+        self.stays = stays
+        if stays:
+            settled = partial(plain, self.recorder)
+            self.state.commit(settled)
+            self.inputs.commit(settled)
+            self.recorder.array_attributes.commit(settled)
+            self.recorder.generators.commit()
+            return
+        self.inputs.put_back()
+        self.state.put_back()
+        if self.recorder.arrays is not None:
+            self.recorder.arrays.put_back()
+        self.open_files.put_back()
+        self.rollback.put_back()
+        self.surroundings.put_back_streams()
+        if self.modules is not None:
+            self.modules.put_back()
+        self.hook_tables.put_back()
+
+    def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+        """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        self.recorder.tracers.begin()
+        self.recorder.running = True
+        self.recorder.code.caller = id(user_frame(1))
+        try:
+            return handlers.drain(self, self.fn(*given[0], **given[1]))
+        except ClewError:
+            raise
+        except Exception:
+            self.raised = True
+            raise
+        finally:
+            self.recorder.running = False
+
+    def _ends(self) -> list[Any]:
+        """The tensors, modules and optimizers around the program and among its arguments."""
+        return [*self.state.memory.ends.values(), *self.inputs.ends]
+
+    def _plain_owners(self) -> list[Any]:
+        """Objects outside of modules whose attributes the program may change."""
+        return self._owners(self.settings.stateful, (torch.nn.Module,))
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
+        reached, met = self.surroundings.functions, self.findings.caches
+        self.recorder.caches.before_hash = partial(caches.check_hash, met)
+        try:
+            with Patches() as patches:
+                self.findings.progress.rewrites.install(patches)
+                install(patches)
+                install_islands(patches, self.islands, reached)
+                replacements.install(patches)
+                patches.from_stock(_stock)
+                if self.findings.unseen or self.surroundings.derived(constructors.call_tensor):
+                    constructors.install_unseen(patches, _current_recorder)
+                if self.recorder.arrays is not None:
+                    followed = self.findings.packages.functions()
+                    interception.install(patches, _current_arrays, _current_recorder, [*reached, *followed])
+                self.state.install(patches)
+                self._install_reads(patches)
+                replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
+                number_functions.install_in(patches, _current_recorder, self.findings.met.functions)
+                regions = current_regions.set(self.regions)
+                try:
+                    with (
+                        RecordingMode(self.recorder),
+                        replacements.hearing(TorchListener(self.recorder), self.surroundings),
+                        self.accesses.watched(patches),
+                        self.reads.watching(),
+                    ):
+                        yield
+                finally:
+                    current_regions.reset(regions)
+        finally:
+            _running.reset(token)
+            handle_call.reset(wrapped)
+            current.reset(state)
+
+    def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that the user has wrapped: one node, whatever is inside."""
+        given = list(leaves((args, kwargs)))
+        symbolic = any(isinstance(leaf, torch.Tensor) or issubclass(type(leaf), Scalar) for leaf in given)
+        if self.recorder.depth or not symbolic:
+            return function(*args, **kwargs)
+        with self.recorder.streams.followed():
+            why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
+            return self.recorder.whole("call_function", function, function, args, kwargs, given, why, function)
+
+    def _finish_path(self, result: Any) -> bool:
+        """Complete what this run has recorded; False if the result holds state, which must be lifted first."""
+        with torch._C.DisableTorchFunction():
+            is_done = super()._finish_path(result)
+        self.recorder.sizes.keep_asked(of_paths=True)
+        return is_done
+
+    def _ends_raising(self, error: Exception) -> bool:
+        """Whether this way ends with a ``raise`` of the program's own, which the graph does too."""
+        is_own = super()._ends_raising(error)
+        if is_own:
+            self.recorder.sizes.keep_asked(of_paths=True)
+        return is_own
+
+    def finish(self, runs: list[Run]) -> None:
+        """Complete the graph with what all runs relied on."""
+        graph = self.recorder.bodies.outermost
+        self._join(runs)
+        for run in runs[1:]:
+            self.recorder.relied.facts = run.recorder.relied.facts | self.recorder.relied.facts
+            self.recorder.relied.hashed |= run.recorder.relied.hashed
+            self.recorder.array_attributes.asked |= run.recorder.array_attributes.asked
+        self.accesses.loosen(self.inputs, graph)
+        with graph.inserting_before(self.after_inputs._next):
+            self.state.drop_unread()
+        if self.findings.set_up is not None and self._is_function:
+            with graph.inserting_before(self.after_inputs._next):
+                self.after_inputs = graph.call_function(set_up, (self.findings.set_up,))
+        reads = self._join_reads(runs)
+        watches = self.settings.guards != "none"
+        if not watches:
+            graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
+        entry = EntryGuards(self.recorder, self.inputs, self.surroundings, self.state, reads, watches)
+        entry.module = self.module
+        entered = [] if self.modules is None else self.modules.entered
+        entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
+        sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
+        if sources is not None:
+            entry.constants(sources, self.after_inputs)
+        drop_implied(graph, self.module)
+        for run in runs:
+            run.recorder.sizes.keep_asked()
+        is_flat = not self.recorder.bodies.is_used and not self._has_several_paths()
+        drop_unused(graph, self.settings.keeps_unused, is_flat)
+
+
+def _is_refused(message: str) -> bool:
+    """Whether an error may be that a traced number was refused; Python's own classes do not say what they got."""
+    return "Traced" in message or message == "an integer is required"
+
+
+def _asks_for_identity(functions: Iterable[FunctionType]) -> bool:
+    return any(asks_for_identity(function.__code__) for function in functions)
+
+
+def is_running() -> bool:
+    """Whether a capture is under way in this context."""
+    return _running.get() is not None
+
+
+def _current_recorder() -> TorchRecorder | None:
+    """The recorder of the capture that is recording right now, in this context."""
+    run = _running.get()
+    return None if run is None or run.recorder.depth else run.recorder
+
+
+def _current_arrays() -> ArrayRecorder | None:
+    """The recorder of arrays of the capture that is recording right now."""
+    recorder = _current_recorder()
+    return None if recorder is None else recorder.arrays
+
+
+def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
+        run = _running.get()
+        if run is None or run.recorder.depth:
+            return original(module, *args, **kwargs)
+        return run.module_calls.call(original, module, args, kwargs)
+
+    return __call__
+
+
+def _replace_in_torch(patches: Patches) -> None:
+    """What every capture replaces in the same way."""
+    patches.on_method(torch.nn.Module, "__call__", _reporting_call)
+    replaced.install(patches, _current_recorder)
+
+
+_stock = Stock(_replace_in_torch)
 
 
 def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Captured:

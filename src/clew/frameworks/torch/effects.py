@@ -1,27 +1,35 @@
-"""The arguments of a call of torch by the names of their parameters.
+"""What a call of torch does besides giving its result: nothing, writing, drawing random numbers, or unknown.
 
-In comes a function with its positional and keyword arguments, of which some may be nodes whose values nobody knows;
-out comes one dictionary for each overload that takes them, defaults filled in. torch's C functions have no Python
-signature: the schemas of the operators of the same name stand in.
+Comes in: a function, a method, an operator or a module, with its arguments. Goes out: an `Effect`, read from schemas of
+operators, from rules by name and from rules by class of module; what nobody knows is unknown and is kept by every pass.
+`is_total` tells of which calls it is certain that they cannot raise.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import re
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch.nn import functional
+from torch.nn.modules import activation, batchnorm, dropout, instancenorm, module, pooling, rnn, sparse
+from torch.nn.utils import parametrize
 from torch.overrides import get_overridable_functions
 
 from clew.frameworks.torch.tracing_tools import TRACERS
-from clew.ir.guests import Effect
+from clew.ir.arguments import leaves
+from clew.ir.effects import resolve
+from clew.ir.guests import Effect, package_of
+from clew.ir.node import Node
+from clew.ir.types import ArrayType
 
 Named = dict[str, Any]
 
@@ -416,3 +424,177 @@ def _may_be_set(args: tuple[Any, ...]) -> bool:
 def _is_annotated_tensor(args: tuple[Any, ...]) -> bool:
     annotation = getattr(args[0], "type", None) if args else None
     return isinstance(annotation, type) and issubclass(annotation, torch.Tensor)
+
+
+_KNOWN_ACTIVATIONS = (functional.relu, functional.gelu)
+_TALKING = ("torch.nn.parallel",)
+
+
+def module_effect(root: nn.Module) -> Effect | None:
+    """The effect of calling ``root``; None when its class is not torch's own."""
+    if not _is_torchs_own(root):
+        return None
+    if module._global_forward_hooks or module._global_forward_pre_hooks:
+        return Effect.UNKNOWN
+    return worst(_one_effect(part) for part in root.modules()) if root._modules else _one_effect(root)
+
+
+def written_by(root: nn.Module) -> Iterator[Tensor]:
+    """The tensors of a module that calling it may write to: its buffers, and weights brought to a norm first."""
+    yield from root.buffers()
+    for part in root.modules():
+        if isinstance(part, (sparse.Embedding, sparse.EmbeddingBag)) and part.max_norm is not None:
+            yield part.weight
+
+
+def written_now(root: nn.Module) -> Iterator[Tensor]:
+    """The tensors of a module that calling it in the mode that it is in may write to: norms write while training."""
+    is_resting = isinstance(root, _NORMS) and _is_torchs_own(root) and not root.training
+    return iter(()) if is_resting else written_by(root)
+
+
+_NORMS = (batchnorm._NormBase, instancenorm._InstanceNorm)
+
+
+def writes_only_itself(root: nn.Module) -> bool:
+    """Whether a module, of torch's own, writes to nothing but its own tensors when it is called."""
+    if module_effect(root) in (None, Effect.UNKNOWN):
+        return False
+    return not any(getattr(part, "inplace", False) for part in root.modules())
+
+
+def _is_torchs_own(part: nn.Module) -> bool:
+    """True for exactly the classes of ``torch.nn``, and those that torch derived from them to hold parametrizations."""
+    kind: Any = type(part)
+    if kind.__module__ == parametrize.__name__ and parametrize.is_parametrized(part):
+        kind = kind.__bases__[0]
+    return _is_class_of_torch(kind)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_class_of_torch(kind: Any) -> bool:
+    inside = kind.__module__ == "torch.nn" or kind.__module__.startswith("torch.nn.")
+    return inside and kind is not nn.Module and not kind.__module__.startswith(_TALKING)
+
+
+def _one_effect(part: nn.Module) -> Effect:
+    """The effect of one module, its children left aside."""
+    has_hooks = part._forward_hooks or part._forward_pre_hooks
+    if has_hooks or "forward" in vars(part) or not _is_torchs_own(part):
+        return Effect.UNKNOWN
+    if getattr(part, "inplace", False):
+        return Effect.WRITE
+    kind: Any = type(part)
+    rule = _rule_for(kind)
+    return Effect.NONE if rule is None else rule(part)
+
+
+@functools.lru_cache(maxsize=1024)
+def _rule_for(kind: type) -> Callable[[Any], Effect] | None:
+    return next((rule for kinds, rule in _RULES if issubclass(kind, kinds)), None)
+
+
+def _dropout(part: Any) -> Effect:
+    return Effect.RANDOM if part.p else Effect.NONE
+
+
+def _norm(part: Any) -> Effect:
+    """Running statistics are written while training; a synchronised norm talks to other processes then."""
+    has_statistics = part.track_running_stats or part.running_mean is not None
+    return Effect.WRITE if has_statistics or isinstance(part, nn.SyncBatchNorm) else Effect.NONE
+
+
+def _with_dropout(part: Any) -> Effect:
+    return Effect.RANDOM if part.dropout else Effect.NONE
+
+
+def _randomised_relu(part: Any) -> Effect:
+    return Effect.RANDOM
+
+
+def _fractional_pool(part: Any) -> Effect:
+    return Effect.RANDOM if part._random_samples is None else Effect.NONE
+
+
+def _embedding(part: Any) -> Effect:
+    return Effect.WRITE if part.max_norm is not None else Effect.NONE
+
+
+def _with_callback(field: str) -> Callable[[Any], Effect]:
+    """A module that calls what the user gave it: pure if that is one of torch's known activations or a module."""
+
+    def rule(part: Any) -> Effect:
+        callback = getattr(part, field)
+        known = callback is None or callback in _KNOWN_ACTIVATIONS or isinstance(callback, nn.Module)
+        return Effect.NONE if known else Effect.UNKNOWN
+
+    return rule
+
+
+def _distance(part: Any) -> Effect:
+    """The default distance is a module of torch's own, so it is judged as a child."""
+    is_default = isinstance(part.distance_function, nn.PairwiseDistance)
+    return Effect.NONE if is_default else Effect.UNKNOWN
+
+
+def _spectral_norm(part: Any) -> Effect:
+    """A step of the power iteration is written into buffers at each call while training."""
+    return Effect.WRITE
+
+
+def _unknown(part: Any) -> Effect:
+    return Effect.UNKNOWN
+
+
+_RULES: tuple[tuple[Any, Callable[[Any], Effect]], ...] = (
+    (dropout._DropoutNd, _dropout),
+    (_NORMS, _norm),
+    (rnn.RNNBase, _with_dropout),
+    (activation.MultiheadAttention, _with_dropout),
+    (activation.RReLU, _randomised_relu),
+    ((pooling.FractionalMaxPool2d, pooling.FractionalMaxPool3d), _fractional_pool),
+    ((sparse.Embedding, sparse.EmbeddingBag), _embedding),
+    ((nn.TransformerEncoderLayer, nn.TransformerDecoderLayer), _with_callback("activation")),
+    (nn.TripletMarginWithDistanceLoss, _distance),
+    (nn.utils.parametrizations._SpectralNorm, _spectral_norm),
+    (nn.modules.lazy.LazyModuleMixin, _unknown),
+)
+
+
+_OPERATORS = frozenset(
+    getattr(operator, name) for name in "add sub mul truediv neg matmul eq ne lt le gt ge and_ or_ xor invert".split()
+)
+_NAMES = frozenset(
+    "abs add addmm all amax amin any baddbmm bitwise_and bitwise_not bitwise_or bmm cat chunk clamp clip clone "
+    "contiguous conv1d conv2d conv3d cos cumsum detach div dropout elu eq exp expand expand_as flatten float ge gelu "
+    "group_norm gt half hardtanh bfloat16 layer_norm le leaky_relu linear log log_softmax logical_and logical_not "
+    "logical_or lt masked_fill matmul maximum mean minimum mish mm mul ne neg ones_like permute relu relu6 reshape "
+    "rms_norm rsqrt scaled_dot_product_attention sigmoid silu sin softmax softplus split sqrt square squeeze stack sub "
+    "sum tanh to transpose tril triu type_as unbind unsqueeze var view where zeros_like".split()
+)
+_LAYERS: frozenset[type] = frozenset(
+    getattr(torch.nn, name)
+    for name in (
+        "Linear LayerNorm GroupNorm Dropout Identity ReLU ReLU6 GELU SiLU Mish Tanh Sigmoid Softmax Softplus Hardtanh "
+        "LeakyReLU ELU Conv1d Conv2d Conv3d Flatten"
+    ).split()
+)
+_FACTS = frozenset({"shape", "ndim", "dtype", "device"})
+
+
+def is_total(node: Node, root: Any) -> bool:
+    """Whether a call gives a result, and does not wait for what its tensors hold."""
+    if node.op == "call_module":
+        return type(resolve(root, str(node.target))) in _LAYERS
+    if node.op == "call_method":
+        return node.target in _NAMES
+    target = node.target
+    if target is getattr:
+        return node.args[1] in _FACTS
+    if target is operator.getitem:
+        return not any(isinstance(one, Node) and isinstance(one.value_type, ArrayType) for one in leaves(node.args[1]))
+    if isinstance(target, type):  # a container in which results are given back
+        return issubclass(target, (tuple, list, dict)) and all(user.op == "output" for user in node.users)
+    if getattr(target, "__module__", "") == "_operator":
+        return target in _OPERATORS
+    return package_of(target) == "torch" and getattr(target, "__name__", "") in _NAMES

@@ -27,9 +27,8 @@ from clew.errors import CaptureError
 from clew.frameworks.numpy.entry_guards import array_guards
 from clew.frameworks.torch.calls.tensor_attributes import Carrier, attributes_on, described
 from clew.frameworks.torch.facts import is_mask, number_kind, used_as_indices
-from clew.frameworks.torch.modules.closures import ClosedOver
 from clew.frameworks.torch.modules.optimizers import settings_of
-from clew.frameworks.torch.modules.state import OWN, ModulesAround, all_places, are_as_they_were, tensors_in
+from clew.frameworks.torch.modules.state import OWN, ClosedOver, ModulesAround, all_places, are_as_they_were, tensors_in
 from clew.frameworks.torch.modules.training_mode import asked_for_mode
 from clew.frameworks.torch.recorder import TorchRecorder
 from clew.frameworks.torch.scalars import MODE

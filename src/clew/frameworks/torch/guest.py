@@ -8,9 +8,8 @@ from typing import Any
 import torch
 
 from clew.frameworks.torch import effects, names, signatures, types
-from clew.frameworks.torch.calls import total_functions
 from clew.frameworks.torch.capture import capture
-from clew.frameworks.torch.modules import hooks, module_effects
+from clew.frameworks.torch.modules import hooks
 from clew.frameworks.torch.symbolic import TracingAnswers
 from clew.frameworks.torch.tracing_tools import is_capturing_stream
 from clew.ir.guests import Effect
@@ -35,7 +34,7 @@ class TorchGuest(TracingAnswers):
 
     def module_effect(self, module: Any) -> Effect | None:
         """The effect of calling a module of ``torch.nn`` in the state it is in; None for classes of users."""
-        return module_effects.module_effect(module)
+        return effects.module_effect(module)
 
     def shared_hooks(self) -> list[dict[int, Any]]:
         """The tables of functions that run with every module."""
@@ -62,7 +61,7 @@ class TorchGuest(TracingAnswers):
 
     def is_total(self, node: Any, root: Any) -> bool:
         """Whether a call of torch gives a result, and waits for nothing, whatever numbers its tensors hold."""
-        return total_functions.is_total(node, root)
+        return effects.is_total(node, root)
 
     def must_not_wait(self, array: Any = None) -> bool:
         """Whether a CUDA graph is being recorded, and a tensor is of the device."""

@@ -1,7 +1,8 @@
-"""Which object a tensor is, where it comes from, and whether it may be kept: questions of the recorder about tensors.
+"""The recorder of torch programs: every call that reaches torch becomes a node, and every question a guard.
 
-A tensor and the recorder come in. Answers that a program can see (is this the tensor that I gave? does it require a
-gradient?) are guarded where the inputs alone do not decide them.
+`RecordingMode` hands over the calls, `TorchRecorder` writes them down with what they mean for sizes, aliases, state and
+random numbers. Answers that a program can see (is this the tensor that I gave? does it require a gradient?) are guarded
+where the inputs alone do not decide them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from clew.capture.recording.opaque_calls import CannotFollow, Unseen
 from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.numpy.array_proxy import Traced
 from clew.frameworks.torch import facts
-from clew.frameworks.torch.calls import fast_path, iterators, tensor_mutation
+from clew.frameworks.torch.calls import fast_path, handlers, tensor_mutation
 from clew.frameworks.torch.calls.constructors import MadeGenerator
 from clew.frameworks.torch.calls.function_info import (
     ESCAPES,
@@ -49,16 +50,14 @@ from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.modules.optimizers import Trainers
 from clew.frameworks.torch.modules.training_mode import Modes
 from clew.frameworks.torch.numpy_bridge.arrays import OF_NUMPY, ArrayRecorder, is_followed
-from clew.frameworks.torch.numpy_bridge.library_builtins import MetFunctions
-from clew.frameworks.torch.numpy_bridge.packages import Packages
+from clew.frameworks.torch.numpy_bridge.packages import MetFunctions, Packages
 from clew.frameworks.torch.numpy_bridge.random_streams import Generators, Streams
 from clew.frameworks.torch.refusals import not_followed, refusal, where
 from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, is_of_modes, traced
-from clew.frameworks.torch.sizes.rank_free import is_only_repeated, names_each_dimension
-from clew.frameworks.torch.sizes.sizes import Sizes
+from clew.frameworks.torch.sizes.sizes import Sizes, is_only_repeated, names_each_dimension
 from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.types import tensor_type
-from clew.frameworks.torch.undo.rollback import Rollback
+from clew.frameworks.torch.undo import Rollback
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
@@ -213,7 +212,7 @@ class TorchRecorder(ExampleRecorder):
 
     array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
     leaf_kinds = frozenset({torch.dtype, torch.device})
-    hand_out = staticmethod(iterators.hand_out)
+    hand_out = staticmethod(handlers.hand_out)
     tracers: Tracers
     streams: Streams
     rollback: Rollback

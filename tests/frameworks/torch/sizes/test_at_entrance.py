@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import clew
 from clew.errors import GuardError
-from clew.frameworks.torch.sizes.at_entrance import common_size, windows
+from clew.frameworks.torch.entry_facts import common_size, windows
 
 
 def _computed(captured: Any) -> list[str]:

@@ -14,9 +14,9 @@ import torch
 from clew.capture.state.state import State
 from clew.errors import CaptureError
 from clew.frameworks.torch.calls import fast_path
+from clew.frameworks.torch.effects import module_effect, writes_only_itself, written_by
 from clew.frameworks.torch.entry_guards import is_plain_tensor
 from clew.frameworks.torch.modules.hooks import count_of_global_hooks, has_own_hooks
-from clew.frameworks.torch.modules.module_effects import module_effect, writes_only_itself, written_by
 from clew.frameworks.torch.modules.state import Modules, check_hooks, tensors_held, tensors_in
 from clew.frameworks.torch.recorder import TorchRecorder
 from clew.ir.arguments import leaves

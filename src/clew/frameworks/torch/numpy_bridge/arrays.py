@@ -28,8 +28,7 @@ from clew.capture.recording.recorder import Scalar
 from clew.capture.state.reachable import package_of
 from clew.errors import ClewError
 from clew.frameworks.numpy import random_streams, undo
-from clew.frameworks.numpy.array_proxy import TracedArray, TracedGeneric, TracedPython, is_traced
-from clew.frameworks.numpy.array_stand_ins import Places
+from clew.frameworks.numpy.array_proxy import Places, TracedArray, TracedGeneric, TracedPython, is_traced
 from clew.frameworks.numpy.attributes import check_followed
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.numpy.ranks_and_dtypes import guard_kind

@@ -29,8 +29,8 @@ from clew.frameworks.torch.numpy_bridge.arrays import ARRAYS, OF_NUMPY, ArrayRec
 from clew.ir.source import is_installed
 
 if TYPE_CHECKING:
+    from clew.frameworks.torch.capture import Run
     from clew.frameworks.torch.recorder import TorchRecorder
-    from clew.frameworks.torch.run import Run
 
 Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 CurrentArrays: TypeAlias = Callable[[], ArrayRecorder | None]

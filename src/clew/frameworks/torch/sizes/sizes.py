@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from clew.capture.bytecode.instructions import instructions_at
 from clew.capture.guards.lifting import Dependence
 from clew.capture.guards.notes import describe, require
 from clew.capture.guards.sizes import (
@@ -39,7 +42,7 @@ from clew.capture.recording.nested_programs import OpenBody
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.frameworks.torch.sizes.rules import Call, Several, Shape, Unknown, squeezed_axes
 from clew.frameworks.torch.sizes.table import answer_of
-from clew.ir.arguments import all_with_bodies
+from clew.ir.arguments import all_with_bodies, leaves
 from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -49,6 +52,7 @@ from clew.ir.types import ArrayType, ScalarType
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
+
 
 _INT = ScalarType("int")
 _NODES_OF: dict[str, Callable[..., Any]] = {"//": operator.floordiv, "%": operator.mod, "min": min, "max": max}
@@ -539,3 +543,32 @@ def _is_live(node: Node, live: set[Node], ways: Sequence[OpenBody], around: Mapp
         waiting += [user for user in users if user not in seen]
         seen.update(users)
     return any(effect_of(one) is not Effect.NONE for one in seen)
+
+
+_OWN = "clew."
+
+
+def is_only_repeated(node: Node) -> bool:
+    """Whether what the program is about to get from ``squeeze()`` goes into ``repeat`` alone."""
+    if node.op != "call_method" or len(node.args) != 1 or node.kwargs:
+        return False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_OWN):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    steps, place = instructions_at(frame.f_code, frame.f_lasti)
+    following = [step for step in steps[place + 1 :] if step.opname not in ("CACHE", "PRECALL")][:1]
+    return steps[place].opname in ("CALL", "CALL_METHOD") and any(map(_calls_repeat, following))
+
+
+def _calls_repeat(step: Any) -> bool:
+    is_method = step.opname == "LOAD_METHOD" or (
+        step.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and step.arg is not None and step.arg & 1 == 1
+    )
+    return is_method and step.argval == "repeat"
+
+
+def names_each_dimension(repeats: tuple[Any, ...], rank: int) -> bool:
+    """Whether the arguments of ``repeat`` are numbers, at least as many as a tensor has dimensions."""
+    return sum(1 for _ in leaves(repeats)) >= rank

@@ -9,21 +9,33 @@ it would raise; numbers in tensors of no dimension are the exception, so operand
 
 from __future__ import annotations
 
+import functools
 import operator
+from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
-from clew.capture.guards.lifting import Dependence, is_reading
+from clew.capture.guards.lifting import Dependence, expression_of, is_reading, lasts
 from clew.capture.guards.notes import require
-from clew.frameworks.torch.sizes.at_entrance import EntrySizes, is_size
-from clew.frameworks.torch.sizes.table import FUNCTIONS, LAYERS, METHODS
-from clew.ir.arguments import all_with_bodies, leaves
-from clew.ir.control_flow import Branch, choose, closing_branch, control_of, returned
+from clew.capture.guards.sizes import ARITHMETIC, Atom, Size, Symbol, atoms_of, product
+from clew.capture.guards.sizes import Expression as SizeExpression
+from clew.capture.guards.sizes import is_size as is_never_negative
+from clew.capture.recording.nested_programs import Bodies
+from clew.capture.recording.recorder import RootAttributes
+from clew.frameworks.torch.sizes.rules import Call as ShapeCall
+from clew.frameworks.torch.sizes.rules import Unknown, elementwise_rule, view_rule
+from clew.frameworks.torch.sizes.sizes import Sizes
+from clew.frameworks.torch.sizes.table import FUNCTIONS, LAYERS, METHODS, rule_of
+from clew.ir.arguments import all_with_bodies, bodies_of, leaves, map_aggregate
+from clew.ir.control_flow import Branch, choose, closing_branch, cond, control_of, returned
+from clew.ir.effects import effect_of, pure
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute, Call, Expression
+from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.types import ArrayType
+from clew.ir.types import ArrayType, ScalarType
 
 FACTS = ("dtype", "device")
 _COMPARING = frozenset(
@@ -308,3 +320,275 @@ _IGNORED = (type(None), bool, torch.memory_format, torch.layout)
 
 def _is_fact_node(value: Any) -> bool:
     return isinstance(value, Node) and _is_fact(value)
+
+
+_SIGNS: dict[str, Any] = {"//": operator.floordiv, "%": operator.mod, "min": min, "max": max}
+_CONVOLUTIONS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
+_MOST_STEPS = 64
+
+
+@pure
+def windows(size: int, weight: Any, stride: Any, padding: Any, dilation: Any, axis: int) -> int:
+    """How many places the window of a convolution has along an axis; -1 where only the layer knows."""
+    settings = [one[axis] if isinstance(one, tuple) else one for one in (stride, padding, dilation)]
+    if not all(isinstance(one, int) for one in settings):
+        return -1
+    step, border, distance = settings
+    return int((size + 2 * border - distance * (weight[axis + 2] - 1) - 1) // step + 1)
+
+
+@pure
+def common_size(left: int, right: int) -> int:
+    """The size to which two sizes that fit together are stretched."""
+    return right if left == 1 else left
+
+
+@pure
+def left_over(total: int, known: int) -> int:
+    """What a view takes for the size that is left to it; -1 where it would raise."""
+    return total // known if known and total % known == 0 else -1
+
+
+for _function in (windows, common_size, left_over):
+    _function.of_sizes = True  # type: ignore[union-attr]
+
+
+class EntrySizes(Sizes):
+    """The sizes of a finished graph; ``root`` has the modules that it calls."""
+
+    def __init__(self, graph: Graph, root: Any) -> None:
+        held = {} if root is None else dict(root.named_parameters()) | dict(root.named_buffers())
+        attributes = RootAttributes()
+        attributes.paths = {id(tensor): (path, tensor) for path, tensor in held.items()}
+        stub = SimpleNamespace(
+            bodies=Bodies(graph),
+            layer_at=lambda path: None if root is None else root.get_submodule(path),
+            attributes=attributes,
+            paths=None,
+            rollback=SimpleNamespace(no_return="the graph is complete"),
+        )
+        super().__init__(stub)  # type: ignore[arg-type]
+        self._steps = 0
+
+    def number(self, node: Node) -> Size | None:
+        """The whole number that a node stands for, as the sizes that it was computed of."""
+        known = self._sizes.get(node)
+        if known is None and node.op == "call_function" and not node.kwargs:
+            known = self._computed_number(node)
+        return super().number(node) if known is None else known
+
+    def _computed_number(self, node: Node) -> Size | None:
+        if is_size(node):
+            return self.shape_of(node.args[0].args[0])[node.args[1]]
+        function: Any = ARITHMETIC.get(node.target)
+        if function is None or len(node.args) != 2:
+            return None
+        values = [self.number(one) if isinstance(one, Node) else one for one in node.args]
+        is_known = all(isinstance(one, int | SizeExpression) for one in values)
+        return function(*values) if is_known else None
+
+    # ---- expressions ---------------------------------------------------------------------------------------------
+
+    def expression(self, tensor: Node, axis: int) -> Expression:
+        """A size as an expression over what came in; ``LookupError`` if there is none."""
+        self._steps = 0
+        return self._of_size(self.shape_of(tensor)[axis])
+
+    def _of_size(self, size: Size) -> Expression:
+        if isinstance(size, int):
+            return size
+        total: Any = None
+        for monomial, factor in sorted(size.terms.items(), key=lambda term: (term[1] < 0, not term[0])):
+            product: Any = None
+            for atom in atoms_of(monomial):
+                part = self._of_any(atom)
+                product = part if product is None else Call(operator.mul, (product, part))
+            if product is None:
+                product = abs(factor)
+            elif abs(factor) != 1:
+                product = Call(operator.mul, (product, abs(factor)))
+            if total is None:
+                total = product if factor > 0 else Call(operator.neg, (product,))
+            else:
+                total = Call(operator.add if factor > 0 else operator.sub, (total, product))
+        return total
+
+    def _of_any(self, atom: Atom) -> Expression:
+        if isinstance(atom, Symbol):
+            return self._of_symbol(*atom.place)
+        return Call(_SIGNS[atom.kind], tuple(map(self._of_size, atom.args)))
+
+    def _of_symbol(self, owner: Any, axis: int | None) -> Expression:
+        """A dimension of an input or attribute, or one that a layer or a stretching call decides."""
+        if isinstance(owner, str):
+            owner = Attribute(owner)
+        elif axis is None or (owner.op != "placeholder" and not self._is_followed(owner)):
+            raise LookupError(str(owner))
+        elif owner.op != "placeholder":
+            return self._decided(owner, axis)
+        elif owner.graph is not self._recorder.bodies.outermost:
+            raise LookupError(owner.name)
+        return Call(operator.getitem, (Call(getattr, (owner, "shape")), axis))
+
+    def _is_followed(self, owner: Node) -> bool:
+        self._steps += 1
+        return self._steps < _MOST_STEPS
+
+    def _decided(self, owner: Node, axis: int) -> Expression:
+        rule = rule_of(owner)
+        if rule is elementwise_rule:
+            return self._stretched(owner, axis)
+        if rule is view_rule:
+            return self._left_over(owner, axis)
+        layer = self._recorder.layer_at(str(owner.target)) if owner.op == "call_module" else None
+        if type(layer) not in _CONVOLUTIONS or layer.padding_mode != "zeros":  # type: ignore[union-attr]
+            raise LookupError(owner.name)
+        count = layer.weight.ndim - 2  # type: ignore[union-attr]
+        rank = len(owner.value_type.shape)  # type: ignore[union-attr]
+        given, inner = owner.args[0], axis - (rank - count)
+        weight = Call(getattr, (Attribute(f"{owner.target}.weight"), "shape"))
+        settings = (Attribute(f"{owner.target}.{name}") for name in ("stride", "padding", "dilation"))
+        return Call(windows, (self._of_size(self.shape_of(given)[axis]), weight, *settings, inner))  # type: ignore[arg-type]
+
+    def _left_over(self, owner: Node, axis: int) -> Expression:
+        """The size that a view computes from how many items there are, and from the other sizes that it is given."""
+        call = ShapeCall(self, owner.args, owner.kwargs)
+        try:
+            wanted = call.list_of(1, "size" if "size" in owner.kwargs else "shape")
+        except Unknown:
+            raise LookupError(owner.name) from None
+        others = [size for place, size in enumerate(wanted) if place != axis]
+        if wanted[axis] != -1 or not all(map(is_never_negative, others)):
+            raise LookupError(owner.name)
+        return Call(left_over, (self._of_size(product(call.shape(owner.args[0]))), self._of_size(product(others))))
+
+    def _stretched(self, owner: Node, axis: int) -> Expression:
+        rank, found = len(owner.value_type.shape), list[Any]()  # type: ignore[union-attr]
+        for one in owner.args:
+            if isinstance(one, Node) and isinstance(one.value_type, ArrayType):
+                place = axis - rank + len(one.value_type.shape)
+                found += [self._of_size(self.shape_of(one)[place])] if place >= 0 else []
+        if owner.kwargs or not found:
+            raise LookupError(owner.name)
+        total = found[0]
+        for other in found[1:]:
+            total = Call(common_size, (total, other))
+        return total
+
+
+def is_size(node: Node) -> bool:
+    """Whether a node reads one of the sizes of a tensor."""
+    shape = node.args[0] if node.target is operator.getitem and type(node.args[1]) is int else None
+    return isinstance(shape, Node) and shape.target is getattr and shape.args[1] == "shape"
+
+
+_MOST_NODES, _MOST_KEPT = 64, 1024
+_EXACT = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
+"""Dtypes whose arithmetic gives the same on each device."""
+_BY_SIZES = (torch.ones, torch.zeros)
+"""Functions that give whole numbers whatever the dtype is."""
+_COMPARISONS = frozenset({operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge})
+"""What compares numbers, or arrays whose sizes differ from way to way, so that they have no type of their own."""
+_INTEGER, _TRUTH = ScalarType("int"), ScalarType("bool")
+
+
+def follows_from_sizes(source: str, *sizes: Any) -> Any:
+    """What the function in ``source`` gives for these sizes: a bool or a number."""
+    return _answer(source, *[range(size).stop for size in sizes])  # a compiler, too, makes plain numbers of them so
+
+
+follows_from_sizes.recomputes = True  # type: ignore[attr-defined]
+
+
+@functools.lru_cache(_MOST_KEPT)
+def _kept_answer(source: str, *sizes: int) -> Any:
+    names: dict[str, Any] = {}
+    exec(compile(source, "<clew answer>", "exec", dont_inherit=True), names)
+    with _disable_current_modes(), torch._C.DisableTorchFunction():
+        return names["forward"](None, *sizes)
+
+
+def _answer(source: str, *sizes: int) -> Any:
+    return _kept_answer(source, *sizes)
+
+
+_answer._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def by_sizes(value: Any) -> Call | None:
+    """The value of a guard as an expression over sizes of inputs, if it follows from these alone."""
+    if not isinstance(value, Node) or isinstance(value.value_type, ArrayType):
+        return None
+    found = _Slice()
+    if not found.takes(value) or not found.sizes or not found.has_arrays:
+        return None
+    return Call(follows_from_sizes, (found.source(value), *found.sizes.values()))
+
+
+class _Slice:
+    """The nodes that a value hangs on, back to sizes of inputs."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[Node, Any] = {}
+        self.nodes: dict[Node, None] = {}
+        self.has_arrays = False
+
+    def takes(self, node: Node) -> bool:
+        """Whether a node is a size of an input, or computes with such; those are noted in order."""
+        if node in self.sizes or node in self.nodes:
+            return True
+        if node.value_type == _INTEGER or _is_size(node):
+            subject = expression_of(node)
+            if subject is not None and lasts(subject):
+                self.sizes[node] = subject
+                return True
+        if not _computes(node) or len(self.nodes) > _MOST_NODES:
+            return False
+        if not all(self.takes(given) for given in node.all_input_nodes if given is not _device_asked(node)):
+            return False
+        self.nodes[node] = None
+        self.has_arrays = self.has_arrays or isinstance(node.value_type, ArrayType)
+        return True
+
+    def source(self, value: Node) -> str:
+        """A function of the sizes, as text."""
+        graph = Graph()
+        twins: dict[Node, Any] = {node: graph.placeholder(f"size_{place}") for place, node in enumerate(self.sizes)}
+        for node in self.nodes:
+            twins[_device_asked(node) or node] = torch.device("cpu")
+            args, kwargs = map_aggregate((node.args, node.kwargs), lambda leaf: _twin(leaf, twins))
+            twins[node] = graph.create_node(node.op, node.target, args, kwargs)
+        graph.output(twins[value])
+        return str(graph.python_code("self", portable=True).src)
+
+
+def _twin(leaf: Any, twins: dict[Node, Any]) -> Any:
+    return twins[leaf] if isinstance(leaf, Node) else leaf
+
+
+def _device_asked(node: Node) -> Node | None:
+    """The node that tells a call on which device to make its result."""
+    device = node.kwargs.get("device")
+    is_read = isinstance(device, Node) and device.target is getattr and device.args[1] == "device"
+    return device if is_read else None
+
+
+def _computes(node: Node) -> bool:
+    """Whether a node does nothing but compute whole numbers, and with nothing that stands elsewhere."""
+    if node.op not in ("call_function", "call_method"):
+        return False
+    bodies = bodies_of(node)
+    if bodies:  # a branch on a size, whose sides do nothing but compute
+        inner = [one for body in bodies for one in body.nodes if one.op not in ("placeholder", "output")]
+        return node.target is cond and all(map(_computes, inner))
+    kind = node.value_type
+    is_exact = isinstance(kind, ArrayType) and (kind.dtype.rpartition(".")[2] in _EXACT or node.target in _BY_SIZES)
+    is_truth = kind == _TRUTH or node.target is bool or node.target in _COMPARISONS
+    is_item = kind is None and node.target is operator.getitem  # of whole numbers, or it would not be asked
+    return (is_exact or kind == _INTEGER or is_truth or is_item) and effect_of(node) is Effect.NONE
+
+
+def _is_size(node: Node) -> bool:
+    """Whether a node reads one of the sizes of an array."""
+    shape = node.args[0] if node.target is operator.getitem and type(node.args[1]) is int else None
+    return isinstance(shape, Node) and shape.target is getattr and shape.args[1] == "shape"

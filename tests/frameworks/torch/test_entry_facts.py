@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import clew
 from benchmarks.opinfo import operators
 from clew.errors import GuardError
-from clew.frameworks.torch.fact_rules import Facts, has_guarded_ranks
+from clew.frameworks.torch.entry_facts import Facts, has_guarded_ranks
 from clew.frameworks.torch.sizes.table import FUNCTIONS
 from clew.ir.graph import Graph
 from clew.ir.guards import Attribute

@@ -7,7 +7,7 @@ import torch
 
 import clew
 from clew.errors import GuardError
-from clew.frameworks.torch.undo.rollback import each_once
+from clew.frameworks.torch.undo import each_once
 
 
 def written_then_asked(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:

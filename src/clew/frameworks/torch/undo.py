@@ -1,0 +1,689 @@
+"""Putting tensors and random states back after a capture.
+
+A tensor is copied when it is about to be written to, and not before. A change of a tensor that nobody announced cannot
+be in the graph and is refused.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy
+import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
+
+from clew import tree
+from clew.capture.bytecode.try_blocks import attempt, attempt_method
+from clew.capture.control_flow.body_recorder import ConstructSite, Support
+from clew.capture.guards.notes import CHECKS, MISSING, Variable, read_variable
+from clew.capture.recording.list_proxies import ListProxy
+from clew.capture.recording.recorder import Scalar
+from clew.capture.state.memory import Memory
+from clew.capture.state.writes import FIRST_WRITE, refused
+from clew.codegen.with_blocks import blocks_of
+from clew.errors import CaptureError, ClewError, GuardError, StateError
+from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
+from clew.frameworks.numpy.undo import Kept as KeptArrays
+from clew.frameworks.numpy.undo import Rewinding
+from clew.frameworks.torch import number_functions
+from clew.frameworks.torch.calls.tensor_mutation import Undo
+from clew.frameworks.torch.effects import written_now
+from clew.frameworks.torch.facts import TracedDtype
+from clew.frameworks.torch.modules.optimizers import Kept, fill_gradients, take_step
+from clew.frameworks.torch.scalars import is_data, is_free, is_out_of_reach, repeated
+from clew.frameworks.torch.transforms.bodies import PlainNumbers
+from clew.ir.arguments import all_nodes, bodies_of
+from clew.ir.control_flow import is_control
+from clew.ir.effects import effect_of, resolve
+from clew.ir.graph import Graph
+from clew.ir.guests import Effect
+from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.frameworks.torch.recorder import TorchRecorder
+
+
+_MOST_COPIED = 2**24
+"""Of larger tensors of inference mode nobody notices writes that go past torch."""
+
+
+def _mark(tensor: torch.Tensor) -> Any:
+    """What tells later whether a tensor was written to: its version; a copy if it is one of inference mode."""
+    if not tensor.is_inference():
+        return tensor._version
+    return tensor.detach().clone() if tensor.nbytes <= _MOST_COPIED else None
+
+
+def _is_as_marked(tensor: torch.Tensor, mark: Any) -> bool:
+    if not isinstance(mark, torch.Tensor):
+        return mark is None or tensor._version == mark
+    return mark.is_meta or torch.equal(tensor.detach().nan_to_num(), mark.nan_to_num())
+
+
+class Rollback:
+    """What must be as it was when the capture ends."""
+
+    def __init__(self, recorder: TorchRecorder | None = None) -> None:
+        self.recorder = recorder
+        self.undo = Undo()
+        self.keepers: list[Callable[[torch.Tensor], None]] = []
+        """Who else keeps what a tensor holds before a write: pieces of the program that will be undone."""
+        self.no_return = ""
+        """What the program has done to an argument that a guard that fails later could not take back."""
+        self._watched: list[tuple[torch.Tensor, Any]] = []
+        self._storages: dict[int, torch.Tensor] = {}
+        self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._attributes: list[tuple[torch.Tensor, dict[str, Any]]] = []
+        self._flags: list[tuple[torch.Tensor, bool]] = []
+        self._generators: list[tuple[torch.Generator, torch.Tensor]] = []
+
+    def watch(self, tensors: list[torch.Tensor]) -> None:
+        """Remember how things are now."""
+        self._torch_random = torch.get_rng_state()
+        self._gradients = torch.is_grad_enabled()
+        self._dtype = torch.get_default_dtype()
+        self._autocast = torch.is_autocast_enabled("cpu")
+        if self.recorder is not None:  # which has looked already, and NumPy takes its time to tell
+            self._python_random, self._numpy_random, _ = self.recorder.streams.expected
+        else:
+            self._python_random = random.getstate()
+            self._numpy_random = sys.modules["numpy.random"].get_state() if "numpy.random" in sys.modules else None
+        for tensor in tensors:
+            self.watch_tensor(tensor)
+
+    def watch_attributes(self, tensor: torch.Tensor) -> None:
+        """Remember the attributes that a tensor carries."""
+        self._attributes.append((tensor, dict(vars(tensor))))
+
+    def watch_tensor(self, tensor: torch.Tensor) -> None:
+        """Remember a tensor that the program did not make."""
+        if isinstance(tensor, UninitializedTensorMixin):
+            raise CaptureError(
+                "a lazy module has no parameters yet", why="they are made at the first call", fixes=("call it once",)
+            )
+        with torch._C.DisableTorchFunction():
+            self._watched.append((tensor, _mark(tensor)))
+            self._flags.append((tensor, tensor.requires_grad))
+            self._storages.setdefault(_storage(tensor), tensor)
+
+    def has_saved(self) -> bool:
+        """Whether a tensor that the program did not make was written to."""
+        return bool(self._saved)
+
+    def watched(self) -> list[torch.Tensor]:
+        """The tensors that were there before the program ran, as far as it has used them."""
+        return [tensor for tensor, _ in self._watched]
+
+    def save_generator(self, generator: torch.Generator) -> None:
+        """Remember the state of a generator before the program first draws from it."""
+        if all(known is not generator for known, _ in self._generators):
+            self._generators.append((generator, generator.get_state()))
+
+    def save(self, tensor: torch.Tensor) -> None:
+        """Keep a copy of what a tensor, about to be written to, holds: of the watched one that shares its memory."""
+        with torch._C.DisableTorchFunction():
+            owner = self._storages.get(_storage(tensor))
+            if owner is not None and self.recorder is not None:
+                self.undo.keep_facts(tensor)
+            if owner is not None and id(owner) not in self._saved:
+                self._saved[id(owner)] = (owner, each_once(owner).clone())
+        for keep in self.keepers:
+            keep(tensor)
+
+    def check_unseen(self) -> None:
+        """Raise if the program changed something that no node of the graph changes."""
+        recorder = self.recorder
+        assert recorder is not None, "a run has one"
+        if recorder.streams.moved_unseen():
+            raise CaptureError(
+                "the program draws random numbers from Python or NumPy",
+                why="they would be frozen in the graph",
+                fixes=("use torch's random numbers", "pass the random value as an argument"),
+            )
+        if recorder.generators.moved_unseen():
+            raise CaptureError(
+                "the program seeds a torch.Generator, or draws from it, by means that the capture does not see",
+                why="the graph would not",
+                fixes=("seed it before the call", "make the generator in the program"),
+            )
+        for tensor, version in self._watched:
+            if id(tensor) not in self._saved and not _is_as_marked(tensor, version):
+                raise CaptureError("the program changed a tensor in a way that the capture did not see")
+        for tensor, before in self._attributes:
+            if vars(tensor) != before and not recorder.array_attributes.knows(tensor):
+                raise CaptureError(
+                    f"the program changes attributes of a tensor: {sorted(before)}",
+                    why="it does so by means that the capture does not see",
+                )
+
+    def put_back(self) -> None:
+        """Let everything be as it was."""
+        if self.recorder is not None:
+            self.undo.run()
+            self.recorder.array_attributes.put_back()
+        torch.set_rng_state(self._torch_random)
+        if torch.is_grad_enabled() is not self._gradients:
+            torch._C._set_grad_enabled(self._gradients)
+        if torch.get_default_dtype() is not self._dtype:
+            torch.set_default_dtype(self._dtype)
+        if torch.is_autocast_enabled("cpu") is not self._autocast:  # a capture was given up inside
+            torch._C.set_autocast_enabled("cpu", self._autocast)
+        for generator, state in self._generators:
+            generator.set_state(state)
+        random.setstate(self._python_random)
+        if self._numpy_random is not None:
+            sys.modules["numpy.random"].set_state(self._numpy_random)
+        with torch._C.DisableTorchFunction():
+            for tensor, copy in self._saved.values():
+                each_once(tensor).copy_(copy)
+            for tensor, flag in self._flags:
+                if tensor.is_leaf and tensor.requires_grad != flag:
+                    tensor.requires_grad_(flag)
+                elif tensor.requires_grad and not flag:  # a value with a history was written into one without
+                    (tensor if tensor._base is None else tensor._base).detach_()
+        for tensor, before in self._attributes:
+            vars(tensor).clear()
+            vars(tensor).update(before)
+
+
+def each_once(tensor: torch.Tensor) -> torch.Tensor:
+    """A view of a tensor without history; of an expanded one, whose elements share memory, each element once: torch
+    writes to no other."""
+    view = tensor.detach()
+    if view.layout is torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(view):
+        for axis, (size, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
+            if stride == 0 and size > 1:
+                view = view.narrow(axis, 0, 1)
+    return view
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    """What tells the memory of one tensor from that of others; its identity where it has none, as on meta."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # inside vmap or grad
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    if tensor.is_meta or tensor.layout is not torch.strided:
+        return id(tensor)
+    storage = tensor.untyped_storage()
+    return id(tensor) if storage.device.type == "meta" else storage.data_ptr()  # the storage of a fake tensor
+
+
+_READING = (object.__getattribute__, torch.nn.Module.__getattribute__)
+
+
+class TorchSupport(Support):
+    """The support for one run."""
+
+    recorder: TorchRecorder
+    opens_loops = True
+
+    def __init__(self, recorder: TorchRecorder) -> None:
+        self.recorder = recorder
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """What an object, or a module among its parts, holds under a name that its class does not define."""
+        held = getattr(owner, "__dict__", None)
+        if type(held) is not dict or hasattr(type(owner), name) or type(owner).__getattribute__ not in _READING:
+            return MISSING
+        return held.get(name, held["_modules"].get(name, MISSING) if isinstance(owner, torch.nn.Module) else MISSING)
+
+    def is_array(self, value: Any) -> bool:
+        """True for tensors, arrays, and stand-ins of arrays."""
+        return type(value) is TracedArray or bool(self.recorder.is_array(value))
+
+    def fresh(self, array: Any) -> Any:
+        """Another tensor object over the same memory; an array itself, whose stand-in will be another."""
+        recorder = self.recorder
+        if not isinstance(array, torch.Tensor):
+            return array
+        with recorder.paused():
+            alias = torch.ops.aten.alias(array)
+            vars(alias).update(vars(array))
+        recorder.aliases[id(alias)] = (alias, recorder.original(array))
+        return alias
+
+    def kind(self, value: Any) -> Any:
+        """The type of a number; class, dtype and rank of an array; device and layout of a tensor too."""
+        if issubclass(type(value), Scalar):
+            return self.kind(value.plain) if is_traced(value) else type(value.plain)
+        if isinstance(value, numpy.ndarray):
+            return type(value), value.dtype, value.ndim
+        if not isinstance(value, torch.Tensor):
+            return type(value)
+        with torch._C.DisableTorchFunction():
+            return type(value) is torch.nn.Parameter, value.dtype, value.ndim, value.device, value.layout
+
+    def is_data(self, value: Any) -> bool:
+        """True for tensors, and for numbers that come out of them; not for what has the same answer at each call."""
+        if issubclass(type(value), Scalar):
+            return self._is_own(value) and is_free(self.recorder.resolve(value.place), self.recorder)
+        if isinstance(value, torch.Tensor):
+            node = self.recorder.known(value)
+            return node is None or not is_out_of_reach(node)
+        return isinstance(value, (numpy.ndarray, numpy.generic))
+
+    def is_of_modes(self, value: Any) -> bool:
+        """True for traced numbers that hang on the modes of parts, and on dtypes, alone."""
+        return self._is_own(value) and bool(self.recorder.is_of_modes(value.place))
+
+    def _is_own(self, value: Any) -> bool:
+        """Whether a value is a traced number of this run."""
+        is_number = issubclass(type(value), Scalar)
+        return is_number and (value.recorder is self.recorder or value.recorder.owner is self.recorder)
+
+    def is_fact(self, value: Any) -> bool:
+        """True for dtypes that were read."""
+        return type(value) is TracedDtype and self._is_own(value)
+
+    def note_differences(self, site: ConstructSite, arrays: list[Any]) -> None:
+        """Whether a tensor requires a gradient, and is a leaf, may depend on the way: the program must not ask then."""
+        with torch._C.DisableTorchFunction():
+            found = {array.requires_grad for array in arrays if isinstance(array, torch.Tensor)}
+            has_leaf = any(array.requires_grad and array.is_leaf for array in arrays if isinstance(array, torch.Tensor))
+        if (len(found) > 1 or has_leaf) and self.recorder.properties.mixed_at is None:
+            self.recorder.properties.mixed_at = site
+
+    def plain_range(self, *args: Any) -> Any:
+        """A ``range`` that Python walks, of which some numbers may be traced."""
+        return number_functions._range(*args)
+
+    def rows(self, array: Any) -> list[Any]:
+        """The items of a tensor in the example."""
+        with self.recorder.paused():
+            return list(self.recorder.concrete(array))
+
+    def listed(self, arrays: Sequence[Any]) -> None:
+        """Items of arrays of one axis are numbers, which do not follow what is written to the array later."""
+        if self.recorder.arrays is not None:
+            self.recorder.arrays.listed += [array.plain for array in arrays if is_traced(array)]
+
+    def parts(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any, tuple[Any, ...], list[Any]] | None:
+        """``x.unbind(dim)`` and ``torch.unbind(x, dim)`` of a plain tensor."""
+        array = args[0] if function is torch.unbind and args else getattr(function, "__self__", None)
+        others = args[1:] if function is torch.unbind else args
+        others += (kwargs["dim"],) if set(kwargs) == {"dim"} else ()
+        if not isinstance(array, torch.Tensor) or type(array) not in (torch.Tensor, torch.nn.Parameter):
+            return None
+        if set(kwargs) - {"dim"} or len(others) > 1 or not all(type(one) is int for one in others):
+            return None
+        with self.recorder.paused():
+            return torch.unbind, array, others, list(torch.unbind(array, *others))
+
+    def index(self, array: Any) -> Any:
+        """``operator.index`` of a tensor, for a range."""
+        recorder = self.recorder
+        with recorder.paused():
+            value = operator.index(array)
+        return recorder.result(value, recorder.create(int, (recorder.node_of(array),)))
+
+    def shape(self, value: Any) -> Any:
+        """The shape of a tensor; None for a number."""
+        if not isinstance(value, torch.Tensor):
+            return None
+        with torch._C.DisableTorchFunction():
+            return tuple(value.shape)
+
+    def is_constant(self, array: Any) -> bool:
+        """True for parameters, buffers and tensors around the program, and what is made of such alone."""
+        node = self.recorder.argument(array)
+        return node.op == "get_attr" or self.recorder.folding.is_known(node)
+
+    def as_list(self, array: Any, unpacks: bool) -> Any:
+        """The numbers of a tensor as a list of any length; how long the rows in it are is relied on."""
+        recorder = self.recorder
+        if not isinstance(array, torch.Tensor):
+            return None
+        node = recorder.node_of(array)
+        with recorder.paused():
+            if array.dim() not in (1, 1 + unpacks) or self.is_constant(array):
+                return None
+            recorder.rely("number_kind")
+            for size in recorder.shape(array)[1:]:
+                operator.index(size)  # which guards it
+            value = array.tolist()
+        return ListProxy(
+            value, recorder.create_node("call_method", "tolist", (node,), {}, is_result=True), recorder, True
+        )
+
+    def repeated(self, items: Any, number: Any) -> Any:
+        """A list of numbers as often as a size says."""
+        return repeated(items, number) if self._is_own(number) else None
+
+    def is_node_of_data(self, node: Any) -> bool:
+        """Whether the value of a node depends on what tensors hold, or changes from round to round."""
+        return is_data(node, self.recorder)
+
+    def truth(self, value: Any) -> bool:
+        """The truth of a tensor or number in the example."""
+        with self.recorder.paused():
+            return bool(self.recorder.concrete(value))
+
+    @contextmanager
+    def rewinding(self) -> Iterator[None]:
+        """Put tensors that are written to inside, and random states, back at the end."""
+        recorder = self.recorder
+        rollback, no_return, expected = recorder.rollback, recorder.rollback.no_return, recorder.streams.expected
+        saved: dict[int, tuple[Any, Any]] = {}
+        shapes: dict[int, tuple[Any, Any]] = {}
+
+        def keep(tensor: torch.Tensor) -> None:
+            _save(tensor, saved)
+            shapes.setdefault(id(tensor), (tensor, _geometry(tensor)))
+
+        arrays = None if recorder.arrays is None else Rewinding(recorder.arrays)
+        with recorder.paused():
+            torch_state, other_states, modes = torch.get_rng_state(), recorder.streams.now(), _modes()
+        rollback.keepers.append(keep)
+        steps, graded = rollback.undo.begin()
+        properties, bodies = dict(recorder.properties.read), recorder.bodies
+        around = [bodies.outermost, *(body.graph for body in bodies.open[:-1])]
+        try:
+            yield
+            with recorder.paused():
+                if _modes() != modes:
+                    raise CaptureError("it leaves torch in another mode")
+                if any(_geometry(tensor) != shape for tensor, shape in shapes.values()):
+                    raise CaptureError("it changes the shape of a tensor in place")
+            if recorder.streams.moved_unseen():
+                raise CaptureError("random numbers of Python or NumPy are drawn in a way that cannot be recorded")
+        finally:
+            if arrays is not None:
+                arrays.rewind()
+            rollback.keepers.pop()
+            rollback.no_return, recorder.streams.expected = no_return, expected
+            properties |= self._read_around(around)  # the next way asks for what this one has asked for
+            with recorder.paused():
+                rollback.undo.run_from(steps, graded)
+                torch._C._set_grad_enabled(modes[0])
+                torch.set_default_dtype(modes[1])
+                torch.set_rng_state(torch_state)
+                recorder.streams.put(other_states)
+                torch._C._set_grad_enabled(False)
+                for tensor, shape in shapes.values():
+                    if _geometry(tensor) != shape:
+                        _reshape(tensor, shape)
+                torch._C._set_grad_enabled(modes[0])
+                for storage, copy in saved.values():
+                    storage.copy_(copy)
+            recorder.properties.read.clear()
+            recorder.properties.read.update(properties)
+
+    def _read_around(self, graphs: list[Graph]) -> dict[Any, Any]:
+        """The properties that were read of tensors of these graphs: each is one node there, for all who read it."""
+        tensors = {key: known[0]() for key, known in self.recorder.properties.read.items()}
+        owners = {key: self.recorder.known(tensor) for key, tensor in tensors.items() if tensor is not None}
+        found = [key for key, node in owners.items() if node is not None and any(node.graph is one for one in graphs)]
+        return {key: self.recorder.properties.read[key] for key in found}
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """Run what follows on plain values, without recording it."""
+        recorder = self.recorder
+        recorder.open, recorder.depth = False, recorder.depth + 1
+        try:
+            with PlainNumbers(recorder), nullcontext() if recorder.arrays is None else recorder.arrays.comparing():
+                yield
+        finally:
+            recorder.open, recorder.depth = True, recorder.depth - 1
+            recorder.streams.expected = recorder.streams.now()
+            recorder.properties.read.clear()
+
+
+def _modes() -> tuple[Any, ...]:
+    """What decides what torch does, besides the arguments of its functions."""
+    autocast = [(torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda")]
+    return torch._C.is_grad_enabled(), torch.get_default_dtype(), torch.is_inference_mode_enabled(), autocast
+
+
+def _geometry(tensor: torch.Tensor) -> Any:
+    """How a tensor lies in its memory."""
+    with torch._C.DisableTorchFunction():
+        if tensor.layout is not torch.strided:
+            return None
+        return tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+
+
+def _reshape(tensor: torch.Tensor, geometry: Any) -> None:
+    """Let a tensor lie in its memory as it did."""
+    with torch._C.DisableTorchFunction():
+        tensor.as_strided_(*geometry)
+
+
+def _save(tensor: torch.Tensor, saved: dict[int, tuple[Any, Any]]) -> None:
+    """Keep what a tensor's memory holds, once."""
+    with torch._C.DisableTorchFunction():
+        if tensor.is_meta or tensor.layout is not torch.strided:
+            return
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in saved:
+            saved[storage.data_ptr()] = (storage, storage.clone())
+
+
+_SEVERAL = (torch.broadcast_tensors, torch.meshgrid, torch.atleast_1d, torch.atleast_2d, torch.atleast_3d)
+"""Functions whose results may share memory with any of their arguments, not only with the first."""
+
+
+_RAISING = (*CHECKS, attempt, attempt_method)
+"""Functions of a graph by which a guard may fail."""
+
+
+class Plan(NamedTuple):
+    """What may be written before the last guard: attributes by path, arguments, or anything at all."""
+
+    attributes: tuple[str, ...]
+    arguments: bool
+    everything: bool
+    gradients: bool
+    late: bool = False
+    optional: bool = False
+    trainers: tuple[Any, ...] = ()
+    streams: tuple[random.Random, ...] = ()
+    """``late``: errors of the program's own are undone too; ``optional``: unless that would copy very much;
+    ``trainers`` are optimizers and schedulers that step, ``streams`` may be drawn from."""
+    variables: tuple[Variable, ...] = ()
+    """Variables around the program that lead to tensors which may be written."""
+    numpy: tuple[str, ...] | None = None
+    """For a graph that has to do with NumPy, the constants among which its arrays and generators are."""
+
+
+def plan_of(graph: Graph) -> Plan | None:
+    """The plan for a graph; None if it acts neither before its last guard nor before it writes state."""
+    before_guard, before_writes = _before_guard(graph), _before_writes(graph)
+    acting = list(dict.fromkeys([*before_guard, *(before_writes or ())]))
+    if not acting:
+        return None
+    plan = _plan_for(acting, graph)
+    streams = tuple(given for node in all_nodes(graph) for given in node.args if type(given) is random.Random)
+    return plan._replace(
+        late=before_writes is not None, optional=not before_guard, streams=streams, numpy=_of_numpy(graph)
+    )
+
+
+def _of_numpy(graph: Graph) -> tuple[str, ...] | None:
+    """The constants of a graph that has to do with NumPy; None for all others."""
+    constants = [node for node in graph.nodes if node.op == "get_attr" and str(node.target).startswith("_constant")]
+    checked = [one.expected for one in graph.guards.entry if one.test == "type"]
+    is_given = any(isinstance(kind, type) and kind.__module__.startswith("numpy") for kind in checked)
+    return tuple(str(node.target) for node in constants) if constants or is_given else None
+
+
+def _before_guard(graph: Graph) -> list[Node]:
+    """The nodes that act before the last guard."""
+    blocks = blocks_of(graph.nodes)
+    undone = {*blocks.ends, *blocks.closing, *blocks.inline}  # a ``with`` block undoes itself when an error leaves it
+    acting: list[Node] = []
+    before_guard: list[Node] = []
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in _RAISING:
+            before_guard = list(acting)
+        if node.op == "call_function" and node.target in CHECKS:
+            continue
+        if node.op not in ("placeholder", "output") and node not in undone and _acts(node):
+            acting.append(node)
+        if any(inner.target in _RAISING for body in bodies_of(node) for inner in all_nodes(body)):
+            before_guard = list(acting)
+    return before_guard
+
+
+def _acts(node: Node) -> bool:
+    """Whether a node does something that may have to be undone; a branch does not that only checks."""
+    bodies = bodies_of(node)
+    if not bodies or not is_control(node):
+        return effect_of(node) is not Effect.NONE
+    return any(_acts(inner) for body in bodies for inner in body.nodes if inner.target not in CHECKS)
+
+
+def _before_writes(graph: Graph) -> list[Node] | None:
+    """The nodes that act before the graph, or one of the bodies in it, begins to write state; None if none writes."""
+    blocks = blocks_of(graph.nodes)
+    undone = {*blocks.ends, *blocks.closing, *blocks.inline}
+    acting: list[Node] = []
+    inside: list[list[Node]] = []
+    for node in graph.nodes:
+        if node.meta.get(FIRST_WRITE):
+            return [*acting, *(one for part in inside for one in part)]
+        if node.op in ("placeholder", "output") or node.target in CHECKS:
+            continue
+        below = [found for body in bodies_of(node) if (found := _before_writes(body)) is not None]
+        if below:
+            inside += below
+        elif node not in undone and _acts(node):
+            acting.append(node)
+    return [*acting, *(one for part in inside for one in part)] if inside else None
+
+
+def _plan_for(acting: list[Node], graph: Graph) -> Plan:
+    """What these nodes may write; a node of a body knows its operands only by the names they have there."""
+    outer = [node for node in acting if node.graph is graph]
+    sources = {source for node in outer if effect_of(node) is not Effect.RANDOM for source in _written(node)}
+    anything = any(map(_may_write_anything, acting))
+    anything = anything or any(effect_of(node) is Effect.WRITE for node in acting[len(outer) :])
+    read = all_nodes(graph) if anything else sources
+    return Plan(
+        tuple(sorted(str(source.target) for source in sources if source.op in ("get_attr", "call_module"))),
+        any(source.op == "placeholder" for source in sources),
+        anything,
+        any(map(_sets_gradients, acting)),
+        trainers=tuple(node.args[0] for node in acting if node.target is take_step),
+        variables=tuple(node.args[0] for node in read if node.target is read_variable),
+    )
+
+
+def _may_write_anything(node: Node) -> bool:
+    effect = effect_of(node)
+    return (effect is Effect.UNKNOWN and node.op != "call_module") or (
+        bool(bodies_of(node)) and effect is not Effect.RANDOM
+    )
+
+
+def _sets_gradients(node: Node) -> bool:
+    """Whether a call may change the gradients of tensors."""
+    sets = node.target is setattr and node.args[1] == "grad"
+    return sets or node.target in ("backward", torch.autograd.backward, fill_gradients)
+
+
+def _written(node: Node) -> Iterator[Node]:
+    """The inputs and attributes that a call may write to, through views of them; a module may write to its own."""
+    if node.op == "call_module":
+        yield node
+    waiting, seen = list(node.all_input_nodes), set()
+    while waiting:
+        found = waiting.pop()
+        if found in seen:
+            continue
+        seen.add(found)
+        if found.op in ("placeholder", "get_attr") or found.target is read_variable:
+            yield found
+        elif found.target in _SEVERAL or "input" in found.kwargs:
+            waiting += found.all_input_nodes
+        elif found.args and isinstance(found.args[0], Node):
+            waiting.append(found.args[0])
+
+
+def writes_late(graph: Graph) -> bool:
+    """Whether an error of the program's own would leave state as it was that the original would have changed by then:
+    the graph sets it at its end, and does nothing before that would have to be undone."""
+    return _before_writes(graph) == []
+
+
+@contextmanager
+def protected(plan: Plan, root: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
+    """If a guard fails inside, or the program where it writes state late, what the plan names and the random state are
+    put back."""
+    rollback = Rollback()
+    everything = plan.everything or plan.gradients
+    given = tree.flatten((args, kwargs))[0] if plan.arguments or everything else []
+    tensors = list(_tensors_below([given, *(variable.get() for variable in plan.variables)]))
+    if everything:
+        tensors += [*root.parameters(), *root.buffers()]
+        # Those of a function are its constants.
+        tensors += [value for value in vars(root).values() if isinstance(value, torch.Tensor)]
+    for path in plan.attributes:
+        found = resolve(root, path)
+        tensors += [found] if isinstance(found, torch.Tensor) else []
+        tensors += written_now(found) if isinstance(found, torch.nn.Module) else ()
+    if plan.optional and sum(tensor.nbytes for tensor in tensors if not tensor.is_sparse) > _MOST_BYTES:
+        with _half_done_when_raising():
+            yield
+        return
+    rollback.watch(tensors)
+    undo, kept = Undo(), list(map(Kept, plan.trainers))
+    streams = [*plan.streams, *(leaf for leaf in given if type(leaf) is random.Random)]
+    standing = [(stream, stream.getstate()) for stream in streams]
+    for tensor in tensors:
+        rollback.save(tensor)
+        if plan.gradients:
+            undo.keep_gradient(tensor)
+    arrays = (
+        None if plan.numpy is None else KeptArrays([args, kwargs, *(resolve(root, path) for path in plan.numpy)], _ENDS)
+    )
+    undone = Exception if plan.late else GuardError
+    try:
+        yield
+    except undone as error:
+        for trainer in reversed(kept):
+            trainer.put_back()
+        for stream, state in standing:
+            stream.setstate(state)
+        undo.run()
+        rollback.put_back()
+        if arrays is not None:
+            arrays.put_back()
+        if isinstance(error, ClewError):
+            raise
+        raise refused(error) from error
+
+
+def _tensors_below(values: list[Any]) -> Iterator[torch.Tensor]:
+    """The tensors that can be reached from some values, and those that modules among them may write to."""
+    memory = Memory(lambda value: isinstance(value, _ENDS))
+    memory.remember(values)
+    for end in memory.ends.values():
+        yield from (end,) if isinstance(end, torch.Tensor) else written_now(end)
+
+
+@contextmanager
+def _half_done_when_raising() -> Iterator[None]:
+    """An error of the program's own, after writes that nobody has copied, leaves the state half written."""
+    try:
+        yield
+    except ClewError:
+        raise
+    except Exception as error:
+        raise StateError(
+            f"the program raised {type(error).__name__}: {error}",
+            why="a graph sets the program's attributes at its end, and so not before this error; what it had written "
+            "to tensors by then stays written, since so much is not copied before each call",
+            fixes=("call the original where errors are expected", "put the state back before you go on"),
+        ) from error
+
+
+_ENDS = (torch.Tensor, torch.nn.Module)
+_MOST_BYTES = 1 << 24
+"""More is not copied at each call only for the case that the program raises an error of its own."""

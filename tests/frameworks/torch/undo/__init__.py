@@ -1,1 +1,0 @@
-"""Tests of what is undone when a guard fails."""
