@@ -1,8 +1,8 @@
 """Runs the ledger against a subject and prints a table: `python -m tests.footguns [--only kind|name] [--verbose]`.
 
-The subject is `clew.trace` on the example; with `--subject lazy`, `clew.trace` without one; with `--subject baking`,
-the naive tracer that the ledger is measured with; with `--subject original`, the program itself. The exit status is 1
-when any program came out wrong.
+The subject is `clew.trace` on the example; with `--subject dynamic`, the same with `dynamic=True`; with `--subject lazy`,
+`clew.trace` without an example; with `--subject baking`, the naive tracer that the ledger is measured with; with
+`--subject original`, the program itself. The exit status is 1 when any program came out wrong.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.footguns", description=__doc__)
     parser.add_argument("--only", help="one kind, or one program's name")
-    parser.add_argument("--subject", choices=("trace", "lazy", "baking", "original"), default="trace")
+    parser.add_argument("--subject", choices=("trace", "dynamic", "lazy", "baking", "original"), default="trace")
     parser.add_argument("--verbose", action="store_true", help="print every call of every program")
     parser.add_argument("--seconds", type=float, default=20.0, help="the most that one call or capture may take")
     return parser
@@ -61,6 +61,8 @@ def _subject(name: str) -> Capture:
         sys.exit("clew.trace is not there; name another subject with --subject")
     if name == "lazy":
         return lambda fn, args, kwargs: trace(fn)
+    if name == "dynamic":
+        return lambda fn, args, kwargs: trace(fn, args=args, kwargs=kwargs, dynamic=True)
     return lambda fn, args, kwargs: trace(fn, args=args, kwargs=kwargs)
 
 
