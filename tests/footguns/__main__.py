@@ -1,6 +1,6 @@
 """Runs the ledger against a subject and prints a table: `python -m tests.footguns [--only kind|name] [--verbose]`.
 
-The subject is `clew.trace` on the example; with `--subject dynamic`, the same with `dynamic=True`; with `--subject lazy`,
+The subject is `clew.trace` on the example; with `--subject dynamic` the same with `dynamic=True`; with `--subject lazy`
 `clew.trace` without an example; with `--subject baking`, the naive tracer that the ledger is measured with; with
 `--subject original`, the program itself. The exit status is 1 when any program came out wrong.
 """

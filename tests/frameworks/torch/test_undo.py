@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import random
 from typing import Any
 
 import pytest
@@ -134,3 +135,61 @@ def test_settings_of_a_module_around_are_guarded() -> None:
     layers[1].p = 0.0
     with pytest.raises(GuardError, match="parts and settings of layers"):
         captured(ONES)
+
+
+LARGE = (64, 8, 1024)
+WRITES = {
+    "item": lambda x, n: x.__setitem__(n % 64, 1.0),
+    "slices": lambda x, n: x.__setitem__((slice(None), slice(n % 8, n % 8 + 2), ...), -1.0),
+    "traced size": lambda x, n: x.__setitem__((slice(0, x.shape[1] // 4), n % 8), 2.0),
+    "mask": lambda x, n: x.__setitem__(x > 1.0, float(n)),
+    "view": lambda x, n: x[n % 64, :, n : n + 5].add_(1.0),
+    "transposed": lambda x, n: x.transpose(0, 2)[n].mul_(2.0),
+    "index_copy_": lambda x, n: x.index_copy_(1, torch.tensor([n % 8]), torch.full((64, 1, 1024), 3.0)),
+    "index_add_": lambda x, n: x.index_add_(0, torch.tensor([n % 64, 0]), torch.ones(2, 8, 1024)),
+    "index_fill_": lambda x, n: x.index_fill_(2, torch.tensor([n, n, 7]), 5.0),
+    "whole": lambda x, n: x.clamp_(max=2.5),
+}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_large_buffer_is_as_before_after_any_writes_to_parts_of_it(seed: int) -> None:
+    chosen = random.Random(seed)
+    writes = [(chosen.choice(list(WRITES.values())), chosen.randrange(1000)) for _ in range(6)]
+    buffer = torch.randn(LARGE, generator=torch.Generator().manual_seed(seed))
+    assert buffer.nbytes > undo._SMALL
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        for write, number in writes[:3]:
+            write(x, number)
+        if x.sum() > 0:  # each side is run, and what it writes taken back
+            for write, number in writes[3:]:
+                write(x, number)
+        return x.sum()
+
+    before, expected = buffer.clone(), buffer.clone()
+    result = program(expected)
+    captured = clew.trace(program, args=(buffer,))
+    assert torch.equal(buffer, before)
+    assert torch.equal(captured(buffer), result)
+    assert torch.equal(buffer, expected)
+
+
+@pytest.mark.parametrize("name", ["item", "view", "index_copy_", "index_fill_", "traced size"])
+def test_of_a_large_buffer_no_more_is_copied_than_is_written(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[int] = []
+    put_back = undo.WriteLog.put_back
+
+    def count(log: undo.WriteLog) -> None:
+        copied.extend(copy.nbytes for _, copy in log._steps)
+        put_back(log)
+
+    monkeypatch.setattr(undo.WriteLog, "put_back", count)
+    buffer = torch.randn(LARGE)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        WRITES[name](x, 5)
+        return x.sum()
+
+    clew.trace(program, args=(buffer,))
+    assert copied and sum(copied) <= buffer.nbytes // 2

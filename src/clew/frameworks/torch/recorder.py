@@ -11,6 +11,7 @@ import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -57,7 +58,7 @@ from clew.frameworks.torch.scalars import TracedSize, is_decided, is_free, is_of
 from clew.frameworks.torch.sizes.sizes import Sizes, is_only_repeated, names_each_dimension
 from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.types import tensor_type
-from clew.frameworks.torch.undo import Rollback
+from clew.frameworks.torch.undo import Region, Rollback, region_of
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
 from clew.ir.node import Node, set_type
@@ -371,9 +372,10 @@ class TorchRecorder(ExampleRecorder):
         if writes:
             if name in RESHAPING:
                 tensor_mutation.before_reshaping(self, name, args[0])
+            is_known = name not in RESHAPING and "resize" not in name and kwargs.get("out") is None
             for tensor in leaves((args, kwargs)):
                 if isinstance(tensor, torch.Tensor):
-                    self.is_written(tensor)
+                    self.is_written(tensor, partial(self._region, name, tensor, args) if is_known else None)
             self.check_frozen((args[:1], kwargs.get("out")))
         value = tensor_mutation.perform(self, traits, writes, func, (args, kwargs), (node_args, node_kwargs))
         if kwargs.get("generator") is not None:
@@ -414,11 +416,15 @@ class TorchRecorder(ExampleRecorder):
         """A call on constants alone was made."""
         self.folding.add(node, value if can_be_kept(value) else None)
 
-    def is_written(self, tensor: torch.Tensor) -> None:
+    def _region(self, name: str, tensor: torch.Tensor, args: tuple[Any, ...]) -> Region:
+        """The part of a tensor that a call in place may write to."""
+        return region_of(name, tensor, (args[0], *self.concrete(args[1:])))
+
+    def is_written(self, tensor: torch.Tensor, find_region: Callable[[], Region] | None = None) -> None:
         """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""
         if self.arrays is not None:
             self.arrays.before_write(tensor)
-        self.rollback.save(tensor)
+        self.rollback.save(tensor, find_region)
         node = self.known(tensor)
         if node is not None:
             self.folding.spoil(node)

@@ -1,7 +1,9 @@
-"""Putting tensors and random states back after a capture.
+"""Putting tensors and random states back: after a capture, between the paths of a branch, when a guard fails midway.
 
-A tensor is copied when it is about to be written to, and not before. A change of a tensor that nobody announced cannot
-be in the graph and is refused.
+`Rollback` is for a whole capture. A tensor is copied when it is about to be written to, and not before; of a large one
+only the part that is written (`WriteLog`). A change of a tensor that nobody announced cannot be in the graph and is
+refused. `TorchSupport` rewinds a piece of a program that is run once for each path; `protected` is the call of a graph
+that acts before its last guard.
 """
 
 from __future__ import annotations
@@ -65,19 +67,83 @@ def _is_as_marked(tensor: torch.Tensor, mark: Any) -> bool:
     return mark.is_meta or torch.equal(tensor.detach().nan_to_num(), mark.nan_to_num())
 
 
+_SMALL = 2**20
+"""Tensors up to this number of bytes are copied whole; of larger ones what a call writes to, where that is known."""
+_BY_INDEX = frozenset(("index_copy_", "index_fill_", "index_add_"))
+
+
+class Region(NamedTuple):
+    """What a part of a tensor holds, and how to write it there again."""
+
+    held: torch.Tensor
+    put: Callable[[torch.Tensor], Any]
+
+
+def region_of(name: str, tensor: torch.Tensor, args: Sequence[Any]) -> Region:
+    """The part of an argument, a view perhaps of much more, that a call in place of this name may write to."""
+    view = each_once(tensor)
+    if args and args[0] is tensor and view.shape == tensor.shape:
+        if name == "__setitem__" and all(map(_is_basic, args[1] if type(args[1]) is tuple else (args[1],))):
+            view = view[args[1]]
+        elif name in _BY_INDEX and len(args) > 2 and type(args[1]) is int:
+            axis, index = args[1], args[2].detach().clone()
+            return Region(view.index_select(axis, index), lambda copy: view.index_copy_(axis, index, copy))
+    return Region(view, view.copy_)
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether an index picks a view: no list, no tensor, no truth value, no traced number."""
+    if type(index) is slice:
+        return all(type(part) in (int, type(None)) for part in (index.start, index.stop, index.step))
+    return type(index) in (int, type(None), type(...))
+
+
+class WriteLog:
+    """What memory held before each write to it; never more than one and a half times the memory itself."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[Callable[[Any], Any], Any]] = []
+        self._bytes: dict[int, int] = {}
+        """How much is kept of each memory; -1 for all of it."""
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._bytes
+
+    def __bool__(self) -> bool:
+        return bool(self._bytes)
+
+    def keep(self, key: int, whole: Any, size: int, find_region: Callable[[], Region] | None) -> None:
+        """Keep what is about to be written of ``whole``, a tensor or storage of ``size`` bytes that ``key`` names."""
+        kept = self._bytes.get(key, 0)
+        if kept < 0:
+            return
+        region = find_region() if find_region is not None and size > _SMALL else None
+        if region is not None and kept + region.held.nbytes <= size // 2:
+            self._bytes[key] = kept + region.held.nbytes
+            self._steps.append((region.put, region.held.clone()))
+        else:
+            self._bytes[key] = -1
+            self._steps.append((whole.copy_, whole.clone()))
+
+    def put_back(self) -> None:
+        """Write everything again, the last first."""
+        for put, copy in reversed(self._steps):
+            put(copy)
+
+
 class Rollback:
     """What must be as it was when the capture ends."""
 
     def __init__(self, recorder: TorchRecorder | None = None) -> None:
         self.recorder = recorder
         self.undo = Undo()
-        self.keepers: list[Callable[[torch.Tensor], None]] = []
+        self.keepers: list[Callable[[torch.Tensor, Callable[[], Region] | None], None]] = []
         """Who else keeps what a tensor holds before a write: pieces of the program that will be undone."""
         self.no_return = ""
         """What the program has done to an argument that a guard that fails later could not take back."""
         self._watched: list[tuple[torch.Tensor, Any]] = []
         self._storages: dict[int, torch.Tensor] = {}
-        self._saved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._saved = WriteLog()
         self._attributes: list[tuple[torch.Tensor, dict[str, Any]]] = []
         self._flags: list[tuple[torch.Tensor, bool]] = []
         self._generators: list[tuple[torch.Generator, torch.Tensor]] = []
@@ -124,16 +190,18 @@ class Rollback:
         if all(known is not generator for known, _ in self._generators):
             self._generators.append((generator, generator.get_state()))
 
-    def save(self, tensor: torch.Tensor) -> None:
-        """Keep a copy of what a tensor, about to be written to, holds: of the watched one that shares its memory."""
+    def save(self, tensor: torch.Tensor, find_region: Callable[[], Region] | None = None) -> None:
+        """Keep what a tensor, about to be written to, holds: of the watched one that shares its memory; ``find_region``
+        tells which part of it is written, if the call is known to write no more."""
         with torch._C.DisableTorchFunction():
             owner = self._storages.get(_storage(tensor))
-            if owner is not None and self.recorder is not None:
-                self.undo.keep_facts(tensor)
-            if owner is not None and id(owner) not in self._saved:
-                self._saved[id(owner)] = (owner, each_once(owner).clone())
+            if owner is not None:
+                if self.recorder is not None:
+                    self.undo.keep_facts(tensor)
+                whole = each_once(owner)
+                self._saved.keep(id(owner), whole, _size(whole), find_region)
         for keep in self.keepers:
-            keep(tensor)
+            keep(tensor, find_region)
 
     def check_unseen(self) -> None:
         """Raise if the program changed something that no node of the graph changes."""
@@ -179,8 +247,7 @@ class Rollback:
         if self._numpy_random is not None:
             sys.modules["numpy.random"].set_state(self._numpy_random)
         with torch._C.DisableTorchFunction():
-            for tensor, copy in self._saved.values():
-                each_once(tensor).copy_(copy)
+            self._saved.put_back()
             for tensor, flag in self._flags:
                 if tensor.is_leaf and tensor.requires_grad != flag:
                     tensor.requires_grad_(flag)
@@ -189,6 +256,12 @@ class Rollback:
         for tensor, before in self._attributes:
             vars(tensor).clear()
             vars(tensor).update(before)
+
+
+def _size(tensor: torch.Tensor) -> int:
+    """The bytes of a tensor that lies in memory as it says; of others nobody knows how they are written."""
+    is_plain = tensor.layout is torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return tensor.nbytes if is_plain and not tensor.is_meta else 0
 
 
 def each_once(tensor: torch.Tensor) -> torch.Tensor:
@@ -369,11 +442,11 @@ class TorchSupport(Support):
         """Put tensors that are written to inside, and random states, back at the end."""
         recorder = self.recorder
         rollback, no_return, expected = recorder.rollback, recorder.rollback.no_return, recorder.streams.expected
-        saved: dict[int, tuple[Any, Any]] = {}
+        saved = WriteLog()
         shapes: dict[int, tuple[Any, Any]] = {}
 
-        def keep(tensor: torch.Tensor) -> None:
-            _save(tensor, saved)
+        def keep(tensor: torch.Tensor, find_region: Callable[[], Region] | None) -> None:
+            _save(tensor, saved, find_region)
             shapes.setdefault(id(tensor), (tensor, _geometry(tensor)))
 
         arrays = None if recorder.arrays is None else Rewinding(recorder.arrays)
@@ -409,8 +482,7 @@ class TorchSupport(Support):
                     if _geometry(tensor) != shape:
                         _reshape(tensor, shape)
                 torch._C._set_grad_enabled(modes[0])
-                for storage, copy in saved.values():
-                    storage.copy_(copy)
+                saved.put_back()
             recorder.properties.read.clear()
             recorder.properties.read.update(properties)
 
@@ -455,14 +527,13 @@ def _reshape(tensor: torch.Tensor, geometry: Any) -> None:
         tensor.as_strided_(*geometry)
 
 
-def _save(tensor: torch.Tensor, saved: dict[int, tuple[Any, Any]]) -> None:
-    """Keep what a tensor's memory holds, once."""
+def _save(tensor: torch.Tensor, saved: WriteLog, find_region: Callable[[], Region] | None) -> None:
+    """Keep what a tensor's memory holds, or the part of it that is written."""
     with torch._C.DisableTorchFunction():
         if tensor.is_meta or tensor.layout is not torch.strided:
             return
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in saved:
-            saved[storage.data_ptr()] = (storage, storage.clone())
+        saved.keep(storage.data_ptr(), storage, storage.nbytes(), find_region)
 
 
 _SEVERAL = (torch.broadcast_tensors, torch.meshgrid, torch.atleast_1d, torch.atleast_2d, torch.atleast_3d)
