@@ -20,6 +20,7 @@ from typing import Any
 import numpy
 
 from clew.capture.bytecode.call_sites import original_of
+from clew.capture.bytecode.instructions import variables_of
 from clew.capture.guards.notes import Variable
 from clew.capture.restart import Restart
 from clew.capture.state.containers import look_up
@@ -214,7 +215,7 @@ def called_at(code: CodeType, offset: int) -> tuple[str, ...]:
 
 def _names(frame: FrameType, name: str) -> bool:
     """Whether a variable of this name in a frame is NumPy, or something of it."""
-    return _is_of_numpy(frame.f_locals.get(name, frame.f_globals.get(name)))
+    return _is_of_numpy(variables_of(frame).get(name, frame.f_globals.get(name)))
 
 
 @functools.lru_cache(maxsize=1024)
