@@ -85,6 +85,7 @@ def _read(code: CodeType) -> tuple[list[Instruction], list[int]]:
             same = Instruction(one.opname, one.opcode, one.arg, one.argval, one.argrepr, start, is_target, effect)
             instructions += _plain(same)
             start, is_target, effect = None, False, 0
+    instructions = _with_methods(instructions)
     return instructions, [instruction.offset for instruction in instructions]
 
 
@@ -128,6 +129,25 @@ def _plain(one: Instruction) -> list[Instruction]:
     if one.opname == "BINARY_OP" and one.argrepr == "[]":
         return [one._replace(opname="BINARY_SUBSCR")]
     return [one._replace(opname=_NAMES[one.opname])] if one.opname in _NAMES else [one]
+
+
+def _with_methods(instructions: list[Instruction]) -> list[Instruction]:
+    """Functions of modules are methods of them where they are called.
+
+    From Python 3.12 on those of modules that a file imports are attributes: the mark that a call follows is loaded
+    with the module there, and after the attribute in Python 3.13.
+    """
+    found: list[Instruction] = []
+    for one in instructions:
+        before = found[-1] if found else None
+        if before is not None and before.opname == "LOAD_ATTR" and one.opname == "PUSH_NULL":
+            found[-1] = before._replace(opname="LOAD_METHOD", effect=1)
+            continue
+        if before is not None and one.opname == "LOAD_ATTR" and before.opname == "LOAD_GLOBAL" and before.effect == 2:
+            found[-1] = before._replace(argrepr=before.argval, effect=1)
+            one = one._replace(opname="LOAD_METHOD", effect=1)
+        found.append(one)
+    return found
 
 
 def instructions_at(code: CodeType, offset: int) -> tuple[list[Instruction], int]:
