@@ -2,22 +2,39 @@
 
 In come a code object and an offset; out come its instructions and the index among them, read once for each code, and
 the variable that the next instruction stores a result in. A library's own calls have no such name: the variable is for
-the library's result. ``Operations`` finds a few opcodes in a great many functions, far faster than ``dis``.
+the library's result. Instructions read the same on every Python: two that one compiler writes as one are two, those
+that belong to the next one are part of it, and names are those of Python 3.11. ``Operations`` finds a few opcodes in a
+great many functions, far faster than ``dis``.
 """
 
 from __future__ import annotations
 
 import dis
 import functools
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.ir.source import SourceLine
 
-_RETURNING = frozenset({"RESUME", "COPY_FREE_VARS", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"})
+_RETURNING = frozenset({"RESUME", "COPY_FREE_VARS", "LOAD_CONST", "RETURN_VALUE"})
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
+
+
+class Instruction(NamedTuple):
+    """One instruction, as ``dis`` tells it."""
+
+    opname: str
+    opcode: int
+    arg: int | None
+    argval: Any
+    argrepr: str
+    offset: int
+    is_jump_target: bool
+    effect: int
+    """How many values more there are on the stack after it, where it does not jump."""
 
 
 class Operations:
@@ -45,7 +62,7 @@ class Operations:
         return argument
 
 
-def instructions_of(code: CodeType) -> list[dis.Instruction]:
+def instructions_of(code: CodeType) -> list[Instruction]:
     """All instructions of a function."""
     return _read(code)[0]
 
@@ -58,12 +75,82 @@ def only_returns(function: Callable[..., Any]) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
-def _read(code: CodeType) -> tuple[list[dis.Instruction], list[int]]:
-    instructions = list(dis.get_instructions(code))
+def _read(code: CodeType) -> tuple[list[Instruction], list[int]]:
+    instructions: list[Instruction] = []
+    start, is_target, effect = None, False, 0  # of the instructions that belong to the next one
+    for one in dis.get_instructions(code):
+        start, is_target = one.offset if start is None else start, is_target or one.is_jump_target
+        effect += dis.stack_effect(one.opcode, one.arg, jump=False)
+        if one.opname not in _PREFIXES:
+            same = Instruction(one.opname, one.opcode, one.arg, one.argval, one.argrepr, start, is_target, effect)
+            instructions += _plain(same)
+            start, is_target, effect = None, False, 0
+    instructions = _with_methods(instructions)
     return instructions, [instruction.offset for instruction in instructions]
 
 
-def instructions_at(code: CodeType, offset: int) -> tuple[list[dis.Instruction], int]:
+_PREFIXES = frozenset({"EXTENDED_ARG", "CACHE", "PRECALL", "KW_NAMES", "TO_BOOL", "NOT_TAKEN"})
+"""Instructions that belong to the next one."""
+_PARTS = {
+    "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST", "LOAD_FAST"),
+    "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
+    "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
+}
+"""Instructions that do the work of two on local variables, of Python 3.13 and later."""
+_EFFECTS = {"LOAD_FAST": 1, "STORE_FAST": -1}
+_NAMES = {
+    "LOAD_FAST_CHECK": "LOAD_FAST",
+    "LOAD_FAST_BORROW": "LOAD_FAST",
+    "LOAD_SMALL_INT": "LOAD_CONST",
+    "POP_JUMP_FORWARD_IF_FALSE": "POP_JUMP_IF_FALSE",
+    "POP_JUMP_FORWARD_IF_TRUE": "POP_JUMP_IF_TRUE",
+    "POP_JUMP_BACKWARD_IF_FALSE": "POP_JUMP_IF_FALSE",
+    "POP_JUMP_BACKWARD_IF_TRUE": "POP_JUMP_IF_TRUE",
+}
+"""The names of instructions that differ in how they do it, or in what they know."""
+_HAS_METHOD_BIT = sys.version_info >= (3, 12)  # where one instruction loads attributes and methods
+
+
+def _plain(one: Instruction) -> list[Instruction]:
+    """An instruction, or those whose work it does, in the form that is the same on every Python."""
+    if one.opname in _PARTS:
+        names = _PARTS[one.opname]
+        return [
+            one._replace(opname=name, opcode=dis.opmap[name], argval=value, argrepr=value, effect=_EFFECTS[name])
+            for name, value in zip(names, one.argval, strict=True)
+        ]
+    if one.opname == "RETURN_CONST":
+        loading = one._replace(opname="LOAD_CONST", opcode=dis.opmap["LOAD_CONST"], effect=1)
+        returning = dis.opmap["RETURN_VALUE"]
+        return [loading, one._replace(opname="RETURN_VALUE", opcode=returning, arg=None, argval=None, effect=-1)]
+    if one.opname == "LOAD_ATTR" and _HAS_METHOD_BIT and one.arg is not None and one.arg & 1:
+        return [one._replace(opname="LOAD_METHOD")]
+    if one.opname == "BINARY_OP" and one.argrepr == "[]":
+        return [one._replace(opname="BINARY_SUBSCR")]
+    return [one._replace(opname=_NAMES[one.opname])] if one.opname in _NAMES else [one]
+
+
+def _with_methods(instructions: list[Instruction]) -> list[Instruction]:
+    """Functions of modules are methods of them where they are called.
+
+    From Python 3.12 on those of modules that a file imports are attributes: the mark that a call follows is loaded
+    with the module there, and after the attribute in Python 3.13.
+    """
+    found: list[Instruction] = []
+    for one in instructions:
+        before = found[-1] if found else None
+        if before is not None and before.opname == "LOAD_ATTR" and one.opname == "PUSH_NULL":
+            found[-1] = before._replace(opname="LOAD_METHOD", effect=1)
+            continue
+        if before is not None and one.opname == "LOAD_ATTR" and before.opname == "LOAD_GLOBAL" and before.effect == 2:
+            found[-1] = before._replace(argrepr=before.argval, effect=1)
+            one = one._replace(opname="LOAD_METHOD", effect=1)
+        found.append(one)
+    return found
+
+
+def instructions_at(code: CodeType, offset: int) -> tuple[list[Instruction], int]:
     """The instructions of a function, and the place of the one that is being executed at ``offset``.
 
     A frame that waits for a function of Python stands inside of the call's cache entries, behind its own offset.
@@ -72,9 +159,28 @@ def instructions_at(code: CodeType, offset: int) -> tuple[list[dis.Instruction],
     return instructions, bisect_right(offsets, offset) - 1
 
 
+def variables_of(frame: FrameType) -> dict[str, Any]:
+    """The variables that a frame sees now.
+
+    While a comprehension uses the name of a variable that functions inside of the frame's share, Python 3.13 may read
+    what is no object: that one is left out there.
+    """
+    if sys.version_info < (3, 13):
+        return dict(frame.f_locals)
+    return {name: frame.f_locals[name] for name in frame.f_locals if name not in _twofold(frame.f_code)}
+
+
+@functools.lru_cache(maxsize=4096)
+def _twofold(code: CodeType) -> frozenset[str]:
+    """The names that stand for a shared variable of a function, and for one of a comprehension inside of it."""
+    if not code.co_cellvars:
+        return frozenset()
+    hidden = {one.argval for one in instructions_of(code) if one.opname == "LOAD_FAST_AND_CLEAR"}
+    return frozenset(hidden.intersection(code.co_cellvars))
+
+
 _STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})
-_PAIRS = frozenset({"STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
-_LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_DEREF"})
+_LOADS = frozenset({"LOAD_FAST", "LOAD_DEREF"})
 _OWN = "clew_"
 """What variables begin with that a rewritten function has of its own."""
 
@@ -95,8 +201,6 @@ def stored_in(code: CodeType, offset: int) -> str:
     """The variable that the instruction after the call at ``offset`` assigns to; empty if it does something else."""
     instructions, place = instructions_at(code, offset)
     place += 1
-    if instructions[place - 1].opname == "PRECALL":  # of Python 3.11, which may make the call already
-        place += 1
     if instructions[place : place + 1] and instructions[place].opname == "COPY":  # of ``x = y = ...`` and ``x := ...``
         place += 1
     following = instructions[place : place + 2]
@@ -105,8 +209,6 @@ def stored_in(code: CodeType, offset: int) -> str:
     name = ""
     if following[0].opname in _STORES:
         name = following[0].argval
-    elif following[0].opname in _PAIRS:
-        name = following[0].argval[0]
     elif len(following) == 2 and following[0].opname in _LOADS and following[1].opname == "STORE_ATTR":
         name = following[1].argval
     return name if name.strip("_") and not name.startswith(_OWN) else ""

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from types import FrameType, FunctionType
 from typing import Any
 
+from clew.capture.bytecode.instructions import variables_of
 from clew.capture.python.loggers import own_handlers
 from clew.capture.state.containers import look_up
 
@@ -187,7 +188,7 @@ _KEEPING = object()
 def _called(frame: FrameType, called: ast.expr) -> Any:
     """What an expression names in a frame, as far as names and attributes lead; a mark for loggers that keep texts."""
     names = ast.unparse(called).split(".")
-    value: Any = frame.f_locals.get(names[0], frame.f_globals.get(names[0]))
+    value: Any = variables_of(frame).get(names[0], frame.f_globals.get(names[0]))
     for name in names[1:]:
         if value is not None and own_handlers(value):  # a logger that tells it to what the user has made
             return _KEEPING

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from clew.capture.bytecode.instructions import Operations, instructions_of
+from clew.capture.bytecode.instructions import Instruction, Operations, instructions_of
 from clew.errors import GuardError
 
 _ENTRANCES = (
@@ -175,7 +175,7 @@ def _may_catch_any(code: CodeType, swallows: bool) -> bool:
     return keeps or (swallows and _WITH in operations)
 
 
-def _asked_for(instructions: list[dis.Instruction], places: dict[int, int], target: int) -> tuple[str, ...] | None:
+def _asked_for(instructions: list[Instruction], places: dict[int, int], target: int) -> tuple[str, ...] | None:
     """The classes that the clauses of a handler name, one after the other; None if it may take any error."""
     names: list[str] = []
     place = places[target] + 1
@@ -193,7 +193,7 @@ def _asked_for(instructions: list[dis.Instruction], places: dict[int, int], targ
     return tuple(names) or None
 
 
-def _catches(instructions: list[dis.Instruction], place: int, swallows: bool) -> bool:
+def _catches(instructions: list[Instruction], place: int, swallows: bool) -> bool:
     """Whether a handler asks for the kind of error, or takes all: the end of a ``with`` or ``finally`` does neither."""
     following = [instruction.opname for instruction in instructions[place : place + 8]]
     if not following or following[0] != "PUSH_EXC_INFO":

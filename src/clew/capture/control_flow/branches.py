@@ -176,7 +176,7 @@ def number_read_by(side: Any, attribute: Callable[[Any, str], Any]) -> Any:
     if type(side) is not FunctionType:
         return MISSING
     for step in instructions_of(side.__code__):
-        if step.opname in ("LOAD_CONST", "RETURN_CONST"):
+        if step.opname == "LOAD_CONST":
             value = step.argval
         elif step.opname == "LOAD_DEREF":
             value = _contents(cells_of(side).get(step.argval))

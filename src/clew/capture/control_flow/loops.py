@@ -7,12 +7,12 @@ a ``for`` that is None or a number until some round sets an array is carried as 
 
 from __future__ import annotations
 
-import dis
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.control_flow.body_recorder import (
     Abandon,
     ConstructSite,
@@ -587,7 +587,7 @@ def _has_grown(place: Location) -> bool:
 def _target_of(body: Callable[..., Any]) -> str:
     """The name of the variable that a round's item goes into, if it is one."""
     code: Any = body.__code__  # type: ignore[attr-defined]
-    found = [one for one in dis.get_instructions(code) if one.opname.startswith(("STORE", "UNPACK"))]
+    found = [one for one in instructions_of(code) if one.opname.startswith(("STORE", "UNPACK"))]
     return str(found[0].argval) if found and found[0].opname == "STORE_DEREF" else "item"
 
 

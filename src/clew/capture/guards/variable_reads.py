@@ -10,7 +10,6 @@ it; an unknown instruction counts as handing on. An ``Item`` is a variable found
 from __future__ import annotations
 
 import contextlib
-import dis
 import enum
 import functools
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -19,7 +18,7 @@ from functools import partial
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple, Protocol
 
-from clew.capture.bytecode.instructions import instructions_of
+from clew.capture.bytecode.instructions import Instruction, instructions_of
 from clew.capture.guards.notes import MISSING, PROXY_CLASSES, Variable, is_read_by_compiler
 from clew.capture.guards.saved_variables import ABSENT, SavedValue, saved
 from clew.capture.patches import Patches
@@ -34,25 +33,21 @@ _OTHERS = frozenset(
 )
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _ON_TOP = frozenset(
-    "LOAD_METHOD CONTAINS_OP GET_ITER UNPACK_SEQUENCE POP_TOP UNARY_NOT TO_BOOL DICT_UPDATE DICT_MERGE LIST_EXTEND "
-    "POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_TRUE "
+    "LOAD_METHOD CONTAINS_OP GET_ITER UNPACK_SEQUENCE POP_TOP UNARY_NOT DICT_UPDATE DICT_MERGE LIST_EXTEND "
     "POP_JUMP_IF_FALSE POP_JUMP_IF_TRUE".split()
 )
 """Instructions that look into the value on top of the stack and let go of it."""
 _UNDER_ONE = frozenset({"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"})
 """Those that look into the value under the topmost one, which is the key."""
 _TAKES = {
-    "LOAD_CONST": 0, "LOAD_FAST": 0, "LOAD_FAST_CHECK": 0, "LOAD_GLOBAL": 0, "LOAD_DEREF": 0, "PUSH_NULL": 0,
-    "NOP": 0, "LOAD_FAST_LOAD_FAST": 0, "LOAD_CLOSURE": 0,
-    "LOAD_ATTR": 1, "LOAD_METHOD": 1, "FORMAT_VALUE": 1, "UNARY_NEGATIVE": 1, "UNARY_NOT": 1, "TO_BOOL": 1,
+    "LOAD_CONST": 0, "LOAD_FAST": 0, "LOAD_GLOBAL": 0, "LOAD_DEREF": 0, "PUSH_NULL": 0, "NOP": 0, "LOAD_CLOSURE": 0,
+    "LOAD_ATTR": 1, "LOAD_METHOD": 1, "FORMAT_VALUE": 1, "UNARY_NEGATIVE": 1, "UNARY_NOT": 1,
     "BINARY_SUBSCR": 2, "BINARY_OP": 2, "COMPARE_OP": 2, "IS_OP": 2, "CONTAINS_OP": 2, "FORMAT_SIMPLE": 1,
     "CONVERT_VALUE": 1,
 }  # fmt: skip
 """How many values an instruction takes from the stack, of those that make a key."""
 _TAKES_MORE = {"CALL": 2, "BUILD_TUPLE": 0, "BUILD_STRING": 0}
 """The same, besides the number that the instruction itself tells."""
-_SILENT = frozenset({"CACHE", "EXTENDED_ARG", "PRECALL", "KW_NAMES"})
-"""Instructions that belong to the next one."""
 LOOKING = frozenset({"len", "bool", "list", "tuple", "dict", "sorted", "sum", "min", "max", "any", "all", "enumerate"})
 """Builtins that look into a container and do not keep it."""
 
@@ -77,7 +72,7 @@ def uses_of(code: CodeType) -> NameUses:
     handed_on: set[str] = set()
     fields: set[tuple[str, str]] = set()
     items: set[tuple[str, Any]] = set()
-    found = [one for one in instructions_of(code) if one.opname not in _SILENT]
+    found = instructions_of(code)
     for place, one in enumerate(found):
         if one.opname in _OTHERS and not (one.opname == "STORE_ATTR" and code.co_name == "__init__"):
             handed_on.add(str(one.argval))
@@ -99,24 +94,24 @@ def uses_of(code: CodeType) -> NameUses:
     return NameUses(frozenset(handed_on), frozenset(fields), frozenset(items))
 
 
-def _is_handed_on(found: list[dis.Instruction], place: int) -> bool:
+def _is_handed_on(found: list[Instruction], place: int) -> bool:
     return _field(found, place) is None and _looked_into(found, place) is None
 
 
-def _key(found: list[dis.Instruction], place: int, looking: int) -> Any:
+def _key(found: list[Instruction], place: int, looking: int) -> Any:
     """The key of an item, if it is a constant."""
     is_constant = looking == place + 2 and found[place + 1].opname == "LOAD_CONST"
     return found[place + 1].argval if is_constant else ANY_KEY
 
 
-def _field(found: list[dis.Instruction], place: int) -> str | None:
+def _field(found: list[Instruction], place: int) -> str | None:
     """The attribute that the next instruction reads of what was loaded."""
     following = found[place + 1] if place + 1 < len(found) else None
     is_read = following is not None and following.opname in _ATTRIBUTES and "NULL" not in found[place].argrepr
     return str(following.argval) if following is not None and is_read else None
 
 
-def _looked_into(found: list[dis.Instruction], place: int) -> int | None:
+def _looked_into(found: list[Instruction], place: int) -> int | None:
     """Where the value that an instruction has put on the stack is looked into and let go of; None if it is not."""
     above = 0
     for number, one in enumerate(found[place + 1 : place + _NEAR], place + 1):
@@ -127,22 +122,18 @@ def _looked_into(found: list[dis.Instruction], place: int) -> int | None:
         takes = _takes(one)
         if takes is None or takes > above:
             return None
-        above += 1 - takes if one.opname == "CALL" else _effect(one)
+        above += one.effect
     return None
 
 
-def _is_given_to_builtin(found: list[dis.Instruction], place: int, one: dis.Instruction) -> bool:
+def _is_given_to_builtin(found: list[Instruction], place: int, one: Instruction) -> bool:
     """Whether an instruction calls a builtin that looks into its only argument, which was loaded in a place."""
     if one.opname != "CALL" or one.arg != 1 or place == 0:
         return False
     return found[place - 1].opname == "LOAD_GLOBAL" and found[place - 1].argval in LOOKING
 
 
-def _effect(one: dis.Instruction) -> int:
-    return dis.stack_effect(one.opcode, one.arg if one.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
-
-
-def _takes(one: dis.Instruction) -> int | None:
+def _takes(one: Instruction) -> int | None:
     if one.opname in _TAKES_MORE:
         return _TAKES_MORE[one.opname] + int(one.arg or 0)
     return _TAKES.get(one.opname)

@@ -8,13 +8,13 @@ it may use its arguments, Python's own functions on numbers and containers, and 
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
+from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.guards.notes import Variable
 from clew.capture.patches import Patches
 from clew.capture.state.memory import Memory, below
@@ -133,7 +133,7 @@ def _is_plain(function: Any, above: frozenset[Any]) -> bool:
 
 
 def _is_plain_code(code: CodeType, names: dict[str, Any], above: frozenset[Any]) -> bool:
-    for instruction in dis.get_instructions(code):
+    for instruction in instructions_of(code):
         if instruction.opname in _OUTSIDE:
             return False
         if instruction.opname == "LOAD_METHOD" and instruction.argval not in _METHODS:

@@ -19,6 +19,7 @@ from clew.capture.state.memory import Memory
 from clew.capture.state.reachable import (
     ReachableFunctions,
     attribute_names,
+    is_of_class,
     methods_of,
     package_of,
     variables,
@@ -158,7 +159,7 @@ class CallVariables(NamedTuple):
 
 def functions_in(target: Any) -> list[FunctionType]:
     """The Python functions that run when a target is called: itself, what it wraps, or those of its class."""
-    if isinstance(target, MethodType):
+    if isinstance(target, MethodType) or is_of_class(target):
         owner: Any = target.__self__
         return _methods(owner if isinstance(owner, type) else type(owner))
     if isinstance(target, FunctionType):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from clew.capture.bytecode.instructions import instructions_at
+from clew.capture.bytecode.instructions import Instruction, instructions_at
 
 _SIGNS: dict[str, Callable[..., Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
@@ -33,7 +33,6 @@ _COMMUTATIVE = frozenset(
     {operator.add, operator.mul, operator.and_, operator.or_, operator.xor, operator.eq, operator.ne}
 )
 _INDEXING = frozenset({operator.getitem, operator.setitem})
-_LITERALS = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
 _places: dict[tuple[int, int], tuple[Operation | None, CodeType]] = {}
 """By the identity of code, which is kept, so that it stays its own."""
 
@@ -86,7 +85,7 @@ def operation_at(code: CodeType, offset: int) -> Operation | None:
     return found[0]
 
 
-def _operation(instructions: list[dis.Instruction], place: int) -> Operation | None:
+def _operation(instructions: list[Instruction], place: int) -> Operation | None:
     instruction = instructions[place]
     name = instruction.opname
     if name == "BINARY_OP":
@@ -100,7 +99,7 @@ def _operation(instructions: list[dis.Instruction], place: int) -> Operation | N
     return None if function is None else Operation(function, _starts_with_literal(instructions, place))
 
 
-def _starts_with_literal(instructions: list[dis.Instruction], place: int) -> bool:
+def _starts_with_literal(instructions: list[Instruction], place: int) -> bool:
     """Whether the left operand is a literal: what is loaded right before the instructions of the right one."""
     held = 0
     while place > 0 and held != 1:
@@ -108,5 +107,5 @@ def _starts_with_literal(instructions: list[dis.Instruction], place: int) -> boo
         instruction = instructions[place]
         if instruction.is_jump_target or instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs:
             return False
-        held += dis.stack_effect(instruction.opcode, instruction.arg)
-    return place > 0 and instructions[place - 1].opname in _LITERALS
+        held += instruction.effect
+    return place > 0 and instructions[place - 1].opname == "LOAD_CONST"

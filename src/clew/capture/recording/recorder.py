@@ -25,7 +25,7 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from clew.capture.bytecode.instructions import stored_in, variable_for
+from clew.capture.bytecode.instructions import Instruction, instructions_of, stored_in, variable_for
 from clew.capture.bytecode.try_blocks import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
 from clew.capture.guards.notes import CHECKS, describe, require
 from clew.capture.options import Options
@@ -165,14 +165,14 @@ def may_see_error(frame: FrameType | None) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _naming(code: CodeType) -> tuple[tuple[tuple[int, int], ...], bool]:
     """The parts of a function whose errors get a name, and whether it may look at errors by other means."""
-    instructions = list(dis.get_instructions(code))
+    instructions = instructions_of(code)
     handlers = _handlers(instructions)
     entries = dis._parse_exception_table(code) if code.co_exceptiontable else []  # type: ignore[attr-defined]
     named = tuple((entry.start, entry.end) for entry in entries if handlers.get(entry.target, False))
     return named, not _LOOKING.isdisjoint(code.co_names)
 
 
-def _handlers(instructions: list[dis.Instruction]) -> dict[int, bool]:
+def _handlers(instructions: list[Instruction]) -> dict[int, bool]:
     """For the start of each handler whether one of its clauses, up to the next handler, gives the error a name."""
     found: dict[int, bool] = {}
     start = -1
@@ -188,14 +188,14 @@ def _handlers(instructions: list[dis.Instruction]) -> dict[int, bool]:
 @functools.lru_cache(maxsize=4096)
 def _handles(code: CodeType, place: int) -> bool:
     """Whether an instruction of a function stands under an ``except``."""
-    instructions = list(dis.get_instructions(code))
+    instructions = instructions_of(code)
     places = {instruction.offset: number for number, instruction in enumerate(instructions)}
     entries = dis._parse_exception_table(code) if code.co_exceptiontable else []  # type: ignore[attr-defined]
     targets = [entry.target for entry in entries if entry.start <= place < entry.end]
     return any(_is_except(instructions, places[target]) for target in targets)
 
 
-def _is_except(instructions: list[dis.Instruction], place: int) -> bool:
+def _is_except(instructions: list[Instruction], place: int) -> bool:
     following = [instruction.opname for instruction in instructions[place : place + 8]]
     return "CHECK_EXC_MATCH" in following or following[1:2] == ["POP_TOP"]
 

@@ -175,6 +175,8 @@ class ReachableFunctions:
         elif isinstance(value, MethodType):
             self._waiting += [value.__func__] if isinstance(value.__func__, FunctionType) else []
             self._add_value(value.__self__, _NOTHING, depth - 1)
+        elif is_of_class(value):
+            self._add_value(value.__self__, _NOTHING, depth - 1)
         elif isinstance(value, _CONTAINERS):
             for part in _items(value):
                 self._add_value(part, _NOTHING, depth - 1)
@@ -468,6 +470,11 @@ def signature_of(target: Any) -> inspect.Signature:
     if any(parameter.kind not in variadic and name != "self" for name, parameter in own.parameters.items()):
         return own
     return inspect.signature(target)
+
+
+def is_of_class(value: Any) -> bool:
+    """Whether a value is a method of a class that is written in C and may call the functions of the class."""
+    return isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, type)
 
 
 def behind(fn: Any) -> list[Any]:

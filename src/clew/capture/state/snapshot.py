@@ -24,6 +24,7 @@ from types import (
 )
 from typing import Any
 
+from clew.capture.bytecode.instructions import variables_of
 from clew.capture.guards.notes import MISSING
 from clew.capture.recording.list_proxies import IteratorProxy, StateListProxy, TupleProxy
 from clew.capture.state.containers import (
@@ -396,7 +397,7 @@ def _locals() -> tuple[list[Any], list[Any]]:
     rows = []
     for frame in _running(sys._getframe(2)):
         shared = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}
-        rows.append([value for name, value in frame.f_locals.items() if name not in shared])
+        rows.append([value for name, value in variables_of(frame).items() if name not in shared])
     staying = [value for value in rows[-2] if _is_module(value)] if len(rows) > 1 else []
     outermost = [value for value in rows[-2] if not _is_module(value)] if len(rows) > 1 else []
     return staying, [value for row in (*rows[:-2], outermost, *rows[-1:]) for value in row]
@@ -410,7 +411,7 @@ def _shared_locals() -> Iterator[Any]:
     """The variables of running functions that others see too: what is in a cell was mostly found there."""
     for frame in _running(sys._getframe(2)):
         if not is_hidden(frame.f_code):
-            yield from frame.f_locals.values()
+            yield from variables_of(frame).values()
 
 
 def _running(frame: Any) -> Iterator[Any]:

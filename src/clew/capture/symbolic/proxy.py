@@ -11,16 +11,15 @@ from __future__ import annotations
 import builtins
 import copy
 import dataclasses
-import dis
 import enum
-import functools
 import operator
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, NamedTuple
 
+from clew.capture.bytecode.instructions import Instruction, instructions_at
 from clew.errors import (
     AlreadyAnnotated,
     MixedTracers,
@@ -544,10 +543,6 @@ def foreign_node(node: Any) -> MixedTracers:
 
 # ---- the instruction that asks a proxy -------------------------------------------------------------------------------
 
-_CALLS = frozenset({"PRECALL", "CALL"})
-_SILENT = frozenset({"CACHE", "TO_BOOL", "NOP", "EXTENDED_ARG", "NOT_TAKEN", "COPY_FREE_VARS"})
-
-
 class AssertSite(NamedTuple):
     """A truth asked by an ``assert``: which truth lets it pass, and its message if that is a constant."""
 
@@ -555,53 +550,30 @@ class AssertSite(NamedTuple):
     message: str | None
 
 
-@functools.lru_cache(maxsize=256)
-def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
-    return tuple(dis.get_instructions(code))
-
-
-@functools.lru_cache(maxsize=256)
-def _places(code: CodeType) -> dict[int, int]:
-    return {instruction.offset: place for place, instruction in enumerate(_instructions(code))}
-
-
-def _position(frame: FrameType) -> int:
-    return _places(frame.f_code)[frame.f_lasti]
-
-
 def unpack_count(frame: FrameType) -> int | None:
     """How many variables ``a, b = value`` wants, if that is what the frame is doing."""
-    instruction = _instructions(frame.f_code)[_position(frame)]
+    instructions, place = instructions_at(frame.f_code, frame.f_lasti)
+    instruction = instructions[place]
     return instruction.argval if instruction.opname == "UNPACK_SEQUENCE" else None
 
 
 def assert_site(frame: FrameType) -> AssertSite | None:
     """The assertion that asks for a truth at this moment, if it is one."""
-    code = _instructions(frame.f_code)
-    jump = _next_effective(code, _position(frame))
-    if jump is None or "JUMP" not in code[jump].opname:
+    code, jump = instructions_at(frame.f_code, frame.f_lasti)
+    if code[jump].opname == "COMPARE_OP" and code[jump].argrepr.startswith("bool("):  # which asks for the truth too
+        jump += 1
+    if "JUMP" not in code[jump].opname:
         return None
-    name = code[jump].opname
-    after = _next_effective(code, jump + 1)
-    target = _places(frame.f_code).get(code[jump].argval)
-    if after is not None and code[after].opname == "LOAD_ASSERTION_ERROR":
-        return AssertSite(name.endswith("IF_TRUE"), _message(code, after))
-    if target is not None and code[target].opname == "LOAD_ASSERTION_ERROR" and name.endswith("IF_FALSE"):
+    name, target = code[jump].opname, instructions_at(frame.f_code, code[jump].argval)[1]
+    if code[jump + 1].opname == "LOAD_ASSERTION_ERROR":
+        return AssertSite(name.endswith("IF_TRUE"), _message(code, jump + 1))
+    if code[target].opname == "LOAD_ASSERTION_ERROR" and name.endswith("IF_FALSE"):
         return AssertSite(True, _message(code, target))
     return None
 
 
-def _next_effective(code: tuple[dis.Instruction, ...], place: int) -> int | None:
-    while place < len(code) and code[place].opname in _SILENT:
-        place += 1
-    return place if place < len(code) else None
-
-
-def _message(code: tuple[dis.Instruction, ...], place: int) -> str | None:
+def _message(code: list[Instruction], place: int) -> str | None:
     """The message of an assertion if it is a constant: loaded, and then at once used to make the error."""
-    loaded = _next_effective(code, place + 1)
-    called = None if loaded is None else _next_effective(code, loaded + 1)
-    if loaded is None or called is None or code[loaded].opname != "LOAD_CONST":
-        return None
-    message = code[loaded].argval
-    return message if isinstance(message, str) and code[called].opname in _CALLS else None
+    loaded, called = code[place + 1 : place + 3]
+    is_constant = loaded.opname == "LOAD_CONST" and isinstance(loaded.argval, str) and called.opname == "CALL"
+    return loaded.argval if is_constant else None

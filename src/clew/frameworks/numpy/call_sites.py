@@ -42,16 +42,23 @@ _FUNCTIONS = (_DISPATCHER, FunctionType, BuiltinFunctionType, numpy.ufunc)
 _MOST_CONSTANTS = 250  # an index beyond it would need a longer instruction
 _IS_OLD = sys.version_info < (3, 12)  # where calls through attributes have an instruction of their own
 _OPS = {name: dis.opmap.get(name, -1) for name in
-        "LOAD_GLOBAL LOAD_ATTR LOAD_METHOD LOAD_FAST STORE_FAST IMPORT_NAME EXTENDED_ARG CACHE".split()}  # fmt: skip
+        "LOAD_GLOBAL LOAD_ATTR LOAD_METHOD LOAD_FAST STORE_FAST IMPORT_NAME EXTENDED_ARG CACHE PUSH_NULL NOP "
+        "LOAD_CONST".split()}  # fmt: skip
+_PAIRS = {dis.opmap[f"{first}_{second}"]: (_OPS[first], _OPS[second]) for first, second in
+          (("LOAD_FAST", "LOAD_FAST"), ("STORE_FAST", "LOAD_FAST"), ("STORE_FAST", "STORE_FAST"))
+          if f"{first}_{second}" in dis.opmap}  # fmt: skip
+"""Instructions that do the work of two on local variables, of Python 3.13 and later."""
 
 
 class _Site(NamedTuple):
-    """A call through a module: where what is called is loaded, the module, and the name."""
+    """A call through a module: where what is called is loaded, the module, the name, and what one instruction does
+    besides loading the module."""
 
     start: int
     end: int
     module: ModuleType
     name: str
+    besides: _Step | None
 
 
 class _Step(NamedTuple):
@@ -108,19 +115,21 @@ def _with_sites(code: CodeType, function: FunctionType, current: Current) -> Cod
     for site in _sites(code, function.__globals__):
         if len(constants) > _MOST_CONSTANTS:
             break
-        _load_constant(raw, site.start, site.end, len(constants))
+        _load_constant(raw, site, len(constants))
         constants.append(_recording(vars(site.module)[site.name], current))
     changed = len(constants) > len(code.co_consts) or any(map(operator.is_not, constants, code.co_consts))
     return led_elsewhere(code, constants, raw) if changed else code
 
 
-def _load_constant(raw: bytearray, start: int, end: int, index: int) -> None:
+def _load_constant(raw: bytearray, site: _Site, index: int) -> None:
     """Put the loading of a constant that is called where a module and its attribute are loaded."""
-    loads = [(dis.opmap["PUSH_NULL"], 0), (dis.opmap["LOAD_CONST"], index)]
+    loads = [(_OPS["PUSH_NULL"], 0), (_OPS["LOAD_CONST"], index)]
     if sys.version_info >= (3, 13):  # the mark of a call lies above what is called from there on
         loads.reverse()
-    loads += [(dis.opmap["NOP"], 0)] * ((end - start) // 2 - len(loads))
-    raw[start:end] = bytes(byte for load in loads for byte in load)
+    if site.besides is not None:
+        loads.insert(0, (site.besides.operation, site.besides.argument))
+    loads += [(_OPS["NOP"], 0)] * ((site.end - site.start) // 2 - len(loads))
+    raw[site.start : site.end] = bytes(byte for load in loads for byte in load)
 
 
 def _sites(code: CodeType, around: dict[str, Any]) -> Iterator[_Site]:
@@ -128,41 +137,49 @@ def _sites(code: CodeType, around: dict[str, Any]) -> Iterator[_Site]:
     local = _imported(code)
     found: Any = None
     start, is_called = 0, False  # whether the mark of a call was loaded together with the module
+    before: _Step | None = None
+    besides: _Step | None = None
     steps = list(_instructions(code))
     for step, following in zip(steps, [*steps[1:], _Step(len(code.co_code), -1, 0)], strict=True):
         by_method = step.operation == _OPS["LOAD_METHOD"] or (not _IS_OLD and step.argument & 1)
         if step.operation == _OPS["LOAD_GLOBAL"]:
             found, is_called = around.get(code.co_names[step.argument >> 1]), bool(step.argument & 1)
-            found, start = found if step.argument < 256 else None, step.offset
+            found, start, besides = found if step.argument < 256 else None, step.offset, None
         elif step.operation == _OPS["LOAD_FAST"]:
             found, is_called, start = local.get(step.argument), False, step.offset
+            besides = before if before is not None and before.offset == start else None
         elif step.operation in (_OPS["LOAD_ATTR"], _OPS["LOAD_METHOD"]) and isinstance(found, ModuleType):
             name = code.co_names[step.argument if _IS_OLD else step.argument >> 1]
             inner = vars(found).get(name)
-            is_last = by_method or (is_called and following.operation != _OPS["LOAD_ATTR"])
+            is_marked = following.operation == _OPS["PUSH_NULL"] and sys.version_info >= (3, 13)
+            is_last = by_method or is_marked or (is_called and following.operation != _OPS["LOAD_ATTR"])
             if is_last and _is_site(found, name, inner):
-                yield _Site(start, _end(code, step.offset), found, name)
+                end = _end(code, following.offset if is_marked else step.offset)
+                yield _Site(start, end, found, name, besides)
             found = None if is_last else inner
         else:
             found = None
-        found = found if isinstance(found, ModuleType) else None
+        found, before = found if isinstance(found, ModuleType) else None, step
 
 
 def _end(code: CodeType, offset: int) -> int:
     """Where the instruction ends that begins at ``offset``, with what it remembers."""
+    raw = code.co_code
     offset += 2
-    while offset < len(code.co_code) and code.co_code[offset] == _OPS["CACHE"]:
+    while offset < len(raw) and raw[offset] == _OPS["CACHE"]:
         offset += 2
     return offset
 
 
 def _instructions(code: CodeType) -> Iterator[_Step]:
     """The instructions of a code; ``dis`` itself takes ten times as long."""
-    extended = 0
-    for offset in range(0, len(code.co_code), 2):
-        operation, argument = code.co_code[offset], extended | code.co_code[offset + 1]
+    raw, extended = code.co_code, 0  # which is made anew at each reading
+    for offset in range(0, len(raw), 2):
+        operation, argument = raw[offset], extended | raw[offset + 1]
         extended = argument << 8 if operation == _OPS["EXTENDED_ARG"] else 0
-        if operation != _OPS["CACHE"]:
+        if operation in _PAIRS:
+            yield from map(_Step, (offset, offset), _PAIRS[operation], (argument >> 4, argument & 15))
+        elif operation != _OPS["CACHE"]:
             yield _Step(offset, operation, argument)
 
 
@@ -178,13 +195,11 @@ def _imported(code: CodeType) -> dict[int, Any]:
     """Local variables that hold a module from an import, and nothing else."""
     stores: dict[int, list[Any]] = {}
     before: Any = None
-    for offset in range(0, len(code.co_code), 2):
-        operation, argument = code.co_code[offset], code.co_code[offset + 1]
+    for _, operation, argument in _instructions(code):
         if operation == _OPS["STORE_FAST"]:
             stores.setdefault(argument, []).append(before)
-        if operation != _OPS["CACHE"]:
-            named = code.co_names[argument].partition(".")[0] if operation == _OPS["IMPORT_NAME"] else ""
-            before = sys.modules.get(named)
+        named = code.co_names[argument].partition(".")[0] if operation == _OPS["IMPORT_NAME"] else ""
+        before = sys.modules.get(named)
     return {place: values[0] for place, values in stores.items() if len(values) == 1 and values[0] is not None}
 
 

@@ -26,6 +26,7 @@ from tensorflow.python.framework import func_graph, ops, random_seed
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
+from clew.capture.bytecode.instructions import variables_of
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
 from clew.capture.python.caches import CachedResults
@@ -246,7 +247,7 @@ def _watching_locals(original: Any) -> Any:
         frame: Any = sys._getframe(1)
         while frame is not None:
             if not is_hidden(frame.f_code):
-                for value in list(frame.f_locals.values()):
+                for value in variables_of(frame).values():
                     if follows(value):
                         memory.remember(value, depth=4)
             frame = frame.f_back

@@ -18,6 +18,7 @@ import numpy
 import torch
 
 from clew import tree
+from clew.capture.bytecode.instructions import variables_of
 from clew.capture.guards.notes import CHECKS, Variable
 from clew.capture.patches import Patches
 from clew.capture.python.caches import only_calculates
@@ -74,7 +75,7 @@ def check_hash(met: list[Place], frame: FrameType) -> None:
 def _cached_in(frame: FrameType) -> Iterator[Place]:
     """The cached functions that the code of a frame names: variables, and attributes of what its variables hold."""
     names = frame.f_code.co_names
-    owners = [*frame.f_locals.values(), *(frame.f_globals[name] for name in names if name in frame.f_globals)]
+    owners = [*variables_of(frame).values(), *(frame.f_globals[name] for name in names if name in frame.f_globals)]
     holders: dict[int, Any] = {id(frame.f_globals): frame.f_globals}
     for owner in owners:
         kind = owner if isinstance(owner, type) else type(owner)

@@ -340,7 +340,7 @@ def _compares_dtypes(code: CodeType) -> bool:
 def _names_dtypes_before_is(code: CodeType) -> bool:
     if dis.opmap[_IS] not in code.co_code[::2]:
         return False
-    steps = [step for step in instructions_of(code) if step.opname not in ("EXTENDED_ARG", "COPY", "SWAP")]
+    steps = [step for step in instructions_of(code) if step.opname not in ("COPY", "SWAP")]
     stored = {
         step.argval
         for before, step in itertools.pairwise(steps)

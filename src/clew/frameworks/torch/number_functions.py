@@ -216,7 +216,7 @@ class Steps:
 def _goes_into_list(frame: FrameType) -> bool:
     """Whether a frame hands what its call gives to ``list``, and to nobody else."""
     steps, place = instructions_at(frame.f_code, frame.f_lasti)
-    following = next(step for step in steps[place + 1 :] if step.opname not in ("CACHE", "PRECALL"))
+    following = steps[place + 1]
     is_call = following.opname == "CALL" and following.arg == 1
     return is_call and called_at(original_of(frame.f_code), following.offset)[:1] == ("list",)
 

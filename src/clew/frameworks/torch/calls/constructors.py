@@ -6,15 +6,14 @@ call of the graph too. Outside of a capture everything is the original.
 
 from __future__ import annotations
 
-import dis
 import functools
-import itertools
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.patches import Patches
 from clew.frameworks.torch.refusals import refusal
 
@@ -56,10 +55,9 @@ def call_tensor(functions: Iterable[FunctionType]) -> bool:
 def _calls_tensor(code: CodeType) -> bool:
     if "Tensor" not in code.co_names:
         return any(_calls_tensor(inner) for inner in code.co_consts if isinstance(inner, CodeType))
-    steps = list(dis.get_instructions(code))
-    named = [(before, step) for before, step in itertools.pairwise(steps) if step.argval == "Tensor"]
-    # What is about to be called stands above a NULL on the stack, which one of the two has put there.
-    return any(step.opname == "LOAD_METHOD" or "NULL" in step.argrepr + before.argrepr for before, step in named)
+    steps = instructions_of(code)
+    named = [step for step in steps if step.argval == "Tensor"]
+    return any(step.opname == "LOAD_METHOD" or "NULL" in step.argrepr for step in named)
 
 
 def _tensor(original: Any, current: Current) -> Any:

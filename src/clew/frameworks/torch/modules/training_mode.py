@@ -71,7 +71,7 @@ def _branches_on_mode(code: CodeType) -> bool:
     return any(_TESTING.search(instructions[place + 1].opname) for place in reading)
 
 
-_TESTING = re.compile("JUMP.*_IF_|UNARY_NOT|TO_BOOL|COPY$")
+_TESTING = re.compile("JUMP.*_IF_|UNARY_NOT|COPY$")
 
 
 def asked_for_mode(

@@ -558,15 +558,8 @@ def is_only_repeated(node: Node) -> bool:
     if frame is None:
         return False
     steps, place = instructions_at(frame.f_code, frame.f_lasti)
-    following = [step for step in steps[place + 1 :] if step.opname not in ("CACHE", "PRECALL")][:1]
-    return steps[place].opname in ("CALL", "CALL_METHOD") and any(map(_calls_repeat, following))
-
-
-def _calls_repeat(step: Any) -> bool:
-    is_method = step.opname == "LOAD_METHOD" or (
-        step.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and step.arg is not None and step.arg & 1 == 1
-    )
-    return is_method and step.argval == "repeat"
+    following = steps[place + 1]
+    return steps[place].opname == "CALL" and (following.opname, following.argval) == ("LOAD_METHOD", "repeat")
 
 
 def names_each_dimension(repeats: tuple[Any, ...], rank: int) -> bool:
