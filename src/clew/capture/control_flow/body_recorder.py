@@ -422,6 +422,8 @@ def leaves_of(recorder: ExampleRecorder, value: Any) -> Iterator[Any]:
         for item in value:
             yield from leaves_of(recorder, item)
     elif type(value) is StateListProxy:
+        if value.size is not None:
+            yield value.length()
         for item in list.__iter__(value):  # past its note of who looks at it
             yield from leaves_of(recorder, item)
     elif type(value) is dict:
