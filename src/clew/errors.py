@@ -9,6 +9,18 @@ capture starts over (``CannotFollow`` and its like) stand beside the code that r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+raised_inside: ContextVar[list[BaseException] | None] = ContextVar("clew_raised_inside", default=None)
+"""What Clew has raised inside of the program that is being captured, if one is: no handler of it may keep that."""
+
+
+def note_raised(error: BaseException) -> None:
+    """Remember an error that may reach handlers of a captured program."""
+    noted = raised_inside.get()
+    if noted is not None:
+        noted.append(error)
 
 
 class ClewError(Exception):
@@ -204,6 +216,11 @@ class CompiledGuardError(GuardError, AssertionError):
 
 class CaptureError(ClewError, RuntimeError):
     """A program that capture from an example cannot record faithfully, so it refuses."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> CaptureError:
+        made = super().__new__(cls, *args)
+        note_raised(made)
+        return made
 
 
 class ExampleMismatch(CaptureError, TypeError):

@@ -21,7 +21,7 @@ from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.nested_programs import OpenBody
 from clew.capture.recording.recorder import Scalar
-from clew.capture.restart import Diverged, Restart
+from clew.capture.restart import Diverged, Restart, swallowed
 from clew.capture.state.snapshot import Location, Snapshot
 from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
@@ -266,6 +266,9 @@ class PieceRecorder:
                 self._look_around(piece, end)
             if recorder.error_notes.failure is not None:
                 raise CaptureError("it catches an error of one of its calls")
+            kept = swallowed()
+            if kept is not None:
+                raise kept
             if not piece.is_constant and piece.snapshot.changes_class():
                 raise CaptureError("it sets an attribute of a class or of an array")
             if not piece.is_constant and piece.snapshot.reorders():
@@ -422,6 +425,8 @@ def leaves_of(recorder: ExampleRecorder, value: Any) -> Iterator[Any]:
         for item in value:
             yield from leaves_of(recorder, item)
     elif type(value) is StateListProxy:
+        if value.size is not None:
+            yield value.length()
         for item in list.__iter__(value):  # past its note of who looks at it
             yield from leaves_of(recorder, item)
     elif type(value) is dict:

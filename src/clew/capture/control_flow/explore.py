@@ -18,8 +18,8 @@ from clew.capture.captured import Captured
 from clew.capture.control_flow.paths import Paths, Unaligned
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.run import ExampleRun, Findings, LibraryTracers
-from clew.capture.restart import Restart
-from clew.errors import CaptureError
+from clew.capture.restart import RaisedInside, Restart, Swallowed
+from clew.errors import CaptureError, raised_inside
 
 _MOST_RUNS = 40
 
@@ -33,13 +33,15 @@ def capture_until_known(
         try:
             with _no_collection():
                 return explore()
-        except CannotFollow as error:
-            island = find_island(error)
+        except (CannotFollow, Restart, Swallowed) as raised:
+            error = raised.error if isinstance(raised, Swallowed) else raised
+            if isinstance(error, Restart):
+                error.note(findings)
+                continue
+            island = find_island(error) if isinstance(error, CannotFollow) else None
             if island is None:
-                raise
+                raise error from error.__cause__
             findings.islands.append(island)
-        except Restart as restart:
-            restart.note(findings)
     raise CaptureError(
         "the program changes other places of its state in each run",
         why=", ".join(slot.label for slot in findings.lifted.values()),
@@ -90,10 +92,11 @@ def _run_apart(run: ExampleRun, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """One run, in a context of its own: what it sets in context variables is gone after it, unless the run counts."""
     context = contextvars.copy_context()
     context.run(look_at_screens)
+    context.run(raised_inside.set, RaisedInside())
     try:
         context.run(run.run, args, kwargs)
     finally:
-        for variable in [variable for variable in context if run.stays and variable is not screens]:
+        for variable in [variable for variable in context if run.stays and variable not in (screens, raised_inside)]:
             value = context[variable]
             if variable.get(_NO_VALUE) is not value:
                 variable.set(value)

@@ -139,6 +139,8 @@ class Loop:
         self.carried: list[Location] = []
         self.lists: list[Location] = []
         """Variables that hold lists to which the loop only appends."""
+        self.measured: list[Location] = []
+        """Those of them whose length a round or the test asks for: it is carried as a number."""
         self.chains = [Location(name, cells[name], None) for name in chains if name in cells and name not in names[0]]
         """Variables that hold lists of numbers, which are carried whole."""
         self.optional: list[Optional] = []
@@ -172,7 +174,7 @@ class Loop:
             rounds = self._recorded(self.body, is_round=True)
             tests = None if self.test is None else self._recorded(self.test, is_round=False)
             ends = [*rounds[1], *(() if tests is None else tests[1])]
-            if self._filled(ends) or self._become_arrays(ends):
+            if self._filled(ends) or self._become_arrays(ends) or self._asks_for_length(ends):
                 continue
             found = self._further(ends)
             if found:
@@ -226,7 +228,11 @@ class Loop:
                 if place not in self.carried:
                     place.put(MISSING)
             for place in self.lists:
-                place.put(StateListProxy(self.before_lists[place.identity], list(self.before_lists[place.identity])))
+                before = self.before_lists[place.identity]
+                place.put(StateListProxy(before, list(before)))
+                if place in self.measured:
+                    inputs.append(paths.graph.create_node("placeholder", "length"))
+                    place.get().size = self.pieces.tied(len(before), inputs[-1])
             self.inputs[id(paths)] = inputs
             return (self._item(paths),) if is_round and self.items is not None else ()
 
@@ -280,6 +286,18 @@ class Loop:
                 self.places = [one for one in self.places if one.identity != place.identity]
         return len(self.lists) > len(known)
 
+    def _asks_for_length(self, ends: list[End]) -> bool:
+        """Whether a round or the test looks at a list that rounds append to: its length may be all that it asks for."""
+        looked = [place for place in self.lists if any(end.values[place.identity].seen for end in ends)]
+        if any(place in self.measured for place in looked):
+            raise Abandon(self.site, "a list that each round appends to is looked at in a round")
+        self.measured = [place for place in self.lists if place in self.measured or place in looked]
+        return bool(looked)
+
+    def _lengths(self, end: End) -> list[Any]:
+        """The lengths that lists have after one way of a round, as arguments."""
+        return [end.left[place.identity][0] for place in self.measured]
+
     def _appended(self, end: End) -> tuple[Any, ...]:
         """What one way of a round appends to lists, as arguments of nodes."""
         given: list[Any] = []
@@ -320,7 +338,7 @@ class Loop:
     def _changes(self, end: End, piece: Piece) -> bool:
         """Whether the test sets something."""
         left = itertools.chain(*(end.left[place.identity] for place in self.carried))
-        return [*left, *self._chained(end)] != self.inputs[id(piece.paths)]
+        return [*left, *self._chained(end), *self._lengths(end)] != self.inputs[id(piece.paths)]
 
     def _join_test(self) -> None:
         """Let the test be a part of the round, since it changes something."""
@@ -409,6 +427,7 @@ class Loop:
         initial = self._row([self.pieces.arguments(place.get()) for place in self.carried], False)
         initial += [self.recorder.create(list, (self.recorder.argument(place.get()),)) for place in self.chains]
         initial += [one.constant for one in self.optional]
+        initial += [len(self.before_lists[place.identity]) for place in self.measured]
         initial += self._returning(False, (None,) * self.count)
         for end in ends:
             rounds[0].paths.write_end(end.levels, self._given(end, self.inputs[id(rounds[0].paths)]))
@@ -447,6 +466,7 @@ class Loop:
         returned = self._returning(is_return, end.arguments if is_return else (None,) * self.count)
         carried += self._chained(end)
         carried += [(*end.left[one.place.identity], one.constant)[0] for one in self.optional]
+        carried += self._lengths(end)
         return (*carried, *returned, *self._appended(end), *((broke,) if self.breaks else ()))
 
     def _chained(self, end: End) -> list[Any]:
@@ -529,6 +549,8 @@ class Loop:
         for one in self.optional:
             is_constant = not self.pieces.support.is_array(one.place.get())
             one.put(self.pieces, self.recorder.resolve(tie.next(one.place.name)), is_constant)
+        for _ in self.measured:
+            tie.next("length")
         for place in self.places:
             if place not in self.carried:
                 place.put(MISSING)

@@ -242,12 +242,21 @@ class IteratorProxy:
 class StateListProxy(list[Any]):
     """A list that knows whether anybody looked at it; ``original`` is the list that it stands for."""
 
-    __slots__ = ("original", "seen")
+    __slots__ = ("original", "seen", "size")
 
     def __init__(self, original: list[Any], items: list[Any]) -> None:
         list.__init__(self, items)
         self.original = original
         self.seen = False
+        self.size: Any = None
+        """The length that it began with as a traced number, if a loop carries it: then ``length`` is no look."""
+
+    def length(self) -> Any:
+        """The length: a number of the graph if one is carried, else a look at the list."""
+        if self.size is None:
+            return self.__len__()
+        added = list.__len__(self) - len(self.original)
+        return self.size + added if added else self.size
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:

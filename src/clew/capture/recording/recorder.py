@@ -337,9 +337,10 @@ _USUAL_OPTIONS, _NO_QUESTIONS = Options(), IdentityQuestions()
 class ErrorNotes:
     """What the errors of a program depend on."""
 
-    __slots__ = ("failure", "told")
+    __slots__ = ("failed", "failure", "told")
 
     def __init__(self) -> None:
+        self.failed: list[BaseException] = []  # what recorded calls have raised, on plain values
         self.told: list[tuple[Any, Any]] = []  # numbers, and their places, in texts that are for errors alone
         self.failure: tuple[str, str] | None = None  # a call that has failed: the error, and the line
 
@@ -396,6 +397,7 @@ class Recorder:
         self.objects: dict[int, tuple[Any, Any]] = {}
         self.array_attributes: ArrayAttributes | None = None
         self.open = True
+        self.has_plain_numbers = False  # whether each number is guarded, and the program gets it plain
         self.hooks = ControlFlowHooks()
         self.outside_reads = OutsideReads()  # what the program has learnt of the world outside
         self.running = False  # whether the program runs now: only then its lines have to do with what is recorded
@@ -645,6 +647,7 @@ class Recorder:
         """A call has failed: that is the program's own error. One that catches it is captured if the ``call``, which
         does nothing but compute, can be made again on these arguments of nodes; else it cannot be."""
         frame = user_frame(1)
+        self.error_notes.failed.append(error)
         if (
             call is not None
             and self.open

@@ -15,6 +15,7 @@ from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
+from clew.capture.bytecode.handled_errors import ErrorWatch
 from clew.capture.captured import Captured, Pins
 from clew.capture.control_flow.body_recorder import Support
 from clew.capture.control_flow.operand_order import arrange_controls
@@ -32,8 +33,8 @@ from clew.capture.recording.folding import Folding
 from clew.capture.recording.inputs import Identities, Inputs
 from clew.capture.recording.nested_programs import Bodies
 from clew.capture.recording.outputs import plain
-from clew.capture.recording.recorder import IdentityQuestions, RootAttributes
-from clew.capture.restart import Restart
+from clew.capture.recording.recorder import IdentityQuestions, RootAttributes, Scalar
+from clew.capture.restart import Restart, swallowed
 from clew.capture.state.containers import ACTING, contents, same_contents
 from clew.capture.state.first_call import FirstCallChange, first_call_change
 from clew.capture.state.reachable import asks_for_identity, behind, check_slots, compares_objects
@@ -71,6 +72,8 @@ class Findings:
         """What libraries have asked to learn whether the program is traced, if that is followed."""
         self.first_call_change: FirstCallChange | None = None
         """What the program sets to another constant, and may find so at its next call."""
+        self.has_plain_numbers = False
+        """Whether the program gets plain numbers, all guarded, since something that it calls took no others."""
 
 
 def clear_frames(error: BaseException | None) -> None:
@@ -101,6 +104,7 @@ class ExampleRun:
         self.first = first
         self.islands = findings.islands
         self.open_files = OpenFiles(())
+        self.errors: ErrorWatch
         self.raised = False
         self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []
@@ -111,6 +115,7 @@ class ExampleRun:
         asked = self.settings
         recorder.folding = Folding(caches=asked.array_caching, bakes=not asked.include_generators)
         recorder.options = asked
+        recorder.has_plain_numbers = self.findings.has_plain_numbers
         recorder.paths = self.paths
         if self.paths is not None:
             recorder.bodies = Bodies(self.paths.graph)
@@ -195,6 +200,22 @@ class ExampleRun:
                 self.state.watch(handler, vars(handler), skip=STANDARD)
 
     # ---- how a run ends ------------------------------------------------------------------------------------------
+
+    def _watch_errors(self) -> ErrorWatch:
+        """What sees errors that the program catches, and that stand-ins may have caused."""
+        codes = [function.__code__ for function in [*self.functions, *self.surroundings.functions]]
+        self.errors = ErrorWatch(codes, Scalar, self.recorder.error_notes.failed)
+        return self.errors
+
+    def _check_swallowed(self, error: Exception | None = None) -> None:
+        """Raise what the program has kept of Clew's; start over with plain numbers if something took no others."""
+        kept = swallowed()
+        if kept is not None and kept is not error:
+            raise kept
+        is_foreign = error is not None and self.errors.is_foreign(error, error.__traceback__)
+        if (is_foreign or self.errors.error is not None) and not self.findings.has_plain_numbers:
+            self.findings.has_plain_numbers = True
+            raise Restart
 
     def _check_failure(self) -> None:
         """A call that failed and was caught leaves no node, yet decided the path: such a program is refused."""

@@ -1,8 +1,8 @@
 """Dead calls of a recorded program: which may go.
 
 A call without effect whose result nobody uses still raises where its arguments do not fit: an unused ``x.mean()``
-refuses whole numbers, ``x.view(-1)`` some strides. A graph without it would go on silently. Only what cannot raise is
-dropped: reads of facts, most arithmetic with plain numbers, and functions that take any array.
+refuses whole numbers, ``x.view(-1)`` some strides, ``math.sqrt(n)`` negative ones. A graph without it would go on
+silently. Only what cannot raise is dropped: reads of facts, sums and comparisons of numbers, what takes any array.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from clew.ir.arguments import nested_graphs
+from clew.ir.arguments import bodies_of, nested_graphs
 from clew.ir.effects import effect_of, is_impure
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.types import ArrayType
+from clew.ir.types import ArrayType, ScalarType
 
 _TOTAL = frozenset(
     "alias clone contiguous detach dim element_size empty_like get_device getattr is_ is_complex is_contiguous "
@@ -27,8 +27,16 @@ _TOTAL = frozenset(
 """Names of functions and methods that raise for no array."""
 CONSTANT = "_constant"
 """How the names of tensors begin that a capture has made constants."""
-_PARTIAL = frozenset({operator.floordiv, operator.mod, operator.truediv, operator.pow, divmod, pow})
-"""Arithmetic that raises for some numbers."""
+_DIVIDING = frozenset({operator.floordiv, operator.mod, operator.truediv, divmod})
+"""Arithmetic that raises where a number is divided by zero."""
+_OF_NUMBERS = frozenset(
+    "abs add and_ bool choose eq float ge gt invert isfinite isinf isnan le len list lt max min mul ne neg not_ or_ "
+    "pos slice sub sum truth tuple xor bit_length count endswith find get is_integer items keys lower replace "
+    "startswith strip upper values".split()
+)
+"""Names of functions and methods that raise for no number or text of the kind that they were recorded with."""
+_OF_WHOLE_NUMBERS = frozenset("ceil floor index int round trunc".split())
+"""Those that raise for some floats."""
 
 
 def drop_unused(graph: Graph, keeps_raising: bool = True, is_flat: bool = False) -> None:
@@ -58,9 +66,35 @@ def may_raise(node: Node) -> bool:
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     if name in _TOTAL or is_own(node.target):
         return False
-    takes_array = any(isinstance(used.value_type, ArrayType) for used in node.all_input_nodes)
-    is_by_number = len(node.args) > 1 and type(node.args[1]) in (int, float) and node.args[1] > 0
-    return takes_array or (node.op == "call_function" and node.target in _PARTIAL and not is_by_number)
+    used, bodies = node.all_input_nodes, list(bodies_of(node))
+    if any(isinstance(one.value_type, ArrayType) for one in used):
+        return True
+    if bodies:
+        return any(may_raise(inner) for body in bodies for inner in body.nodes)
+    return not _is_total_of_numbers(node, name, used)
+
+
+def _is_total_of_numbers(node: Node, name: str, used: list[Node]) -> bool:
+    """Whether a call that takes no array raises for no number: all sizes are ones that an array has."""
+    if name in _OF_NUMBERS:
+        return True
+    if node.target is operator.getitem:
+        return not isinstance(node.args[1], Node)
+    if node.target in _DIVIDING:
+        return type(node.args[1]) in (int, float) and node.args[1] != 0
+    if name in _OF_WHOLE_NUMBERS:
+        return all(one.value_type in _WHOLE for one in used)
+    return all(_is_size(one) or is_constant(one) for one in used)
+
+
+_WHOLE = (ScalarType("int"), ScalarType("bool"))
+
+
+def _is_size(node: Node) -> bool:
+    """Whether a number is a size of an array, or all of them: what is made with these alone can be made."""
+    if node.target is operator.getitem and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node.target == "size" or (node.target is getattr and node.args[1] in ("shape", "size"))
 
 
 def _settled(graph: Graph) -> Iterator[Node]:
@@ -69,7 +103,7 @@ def _settled(graph: Graph) -> Iterator[Node]:
     fixed: set[Node] = set()
     before: set[tuple[Any, ...]] = set()
     for node in graph.nodes:
-        if node.op == "get_attr" and str(node.target).startswith(CONSTANT):
+        if is_constant(node):
             fixed.add(node)
         elif node.op == "call_method" or (node.op == "call_function" and not is_own(node.target)):
             effect = effect_of(node)
@@ -83,6 +117,11 @@ def _settled(graph: Graph) -> Iterator[Node]:
                 before.add(call)
             else:
                 before.clear()
+
+
+def is_constant(node: Node) -> bool:
+    """Whether a node gives an array that the capture has made a constant."""
+    return node.op == "get_attr" and str(node.target).startswith(CONSTANT)
 
 
 def is_own(function: Any) -> bool:

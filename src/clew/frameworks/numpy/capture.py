@@ -71,6 +71,7 @@ class Run(ExampleRun):
         recorder = self.recorder = NumpyRecorder()
         self._connect(recorder, answers)
         self.inputs = Inputs(recorder, lambda value, place: stand_in(value, place, recorder), settings.static)
+        self.inputs.plain_kinds += (bool, int, float) if findings.has_plain_numbers else ()
         programs = behind(fn)
         self._look_around(programs, list(dict.fromkeys(found for part in programs for found in functions_of(part))))
         self.rollback = Rollback()
@@ -93,6 +94,7 @@ class Run(ExampleRun):
                     self.result = self._call(given)
             finally:
                 self.places.leave()
+            self._check_swallowed()
             self.regions.check()
             self._check()
             self.found = self.state.changed()
@@ -101,6 +103,7 @@ class Run(ExampleRun):
                 self.finish([self])
                 stays = self.settings.keep
         except Exception as error:
+            self._check_swallowed(error)
             done = self._ends_raising(error)
             if not done:
                 self._refuse(error)
@@ -212,7 +215,8 @@ class Run(ExampleRun):
                 self.findings.progress.rewrites.install(patches)
                 call_sites.install(patches, _current_recorder, functions)
                 self._install_reads(patches)
-                with replacements.hearing(NumpyListener(self.recorder), self.surroundings), self.reads.watching():
+                hearing = replacements.hearing(NumpyListener(self.recorder), self.surroundings)
+                with hearing, self.reads.watching(), self._watch_errors():
                     yield
         finally:
             _running.reset(token)

@@ -66,6 +66,8 @@ def _length(value: Any) -> Any:
         return value.recorder.operate(len, value)
     if type(value) is ListProxy and value.is_whole and not value.recorder.depth:
         return value.length()
+    if type(value) is StateListProxy:
+        return value.length()
     return len(value)
 
 

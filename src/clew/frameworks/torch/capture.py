@@ -149,7 +149,7 @@ class Run(ExampleRun):
             self.module = findings.closed_over(fn)
         self.recorder.root = self.module
         self.inputs = Inputs(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
-        self.inputs.plain_kinds += findings.plain_kinds
+        self.inputs.plain_kinds += findings.plain_kinds + ((bool, int, float) if findings.has_plain_numbers else ())
         self.inputs.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
         self.rollback = self.recorder.rollback = Rollback(self.recorder)
         self.places = [] if self.module is None else all_places(self.module)
@@ -223,6 +223,7 @@ class Run(ExampleRun):
             finally:
                 if self.recorder.arrays is not None:
                     self.recorder.arrays.places.leave()
+            self._check_swallowed()
             self.regions.check()
             self._check()
             if self.first is None:
@@ -234,6 +235,7 @@ class Run(ExampleRun):
                 self.finish([self])
                 stays = self.settings.keep
         except Exception as error:
+            self._check_swallowed(error)
             done = self._ends_raising(error)
             if not done:
                 self._do_without_arrays(error)
@@ -467,6 +469,7 @@ class Run(ExampleRun):
                         replacements.hearing(TorchListener(self.recorder), self.surroundings),
                         self.accesses.watched(patches),
                         self.reads.watching(),
+                        self._watch_errors(),
                     ):
                         yield
                 finally:

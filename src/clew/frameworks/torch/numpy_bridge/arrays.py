@@ -166,6 +166,7 @@ class ArrayRecorder(NumpyRecorder):
     call_variables = _of_owner("call_variables")
     open = _of_owner("open")
     running = _of_owner("running")
+    has_plain_numbers = _of_owner("has_plain_numbers")
     finishing = _of_owner("finishing")
     depth = _of_owner("depth")
 
