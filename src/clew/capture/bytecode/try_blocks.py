@@ -140,6 +140,11 @@ def _may_catch(frame: FrameType, name: str, errors: Errors) -> bool:
     return any(issubclass(error, kind) or issubclass(kind, error) for error in errors)
 
 
+def handlers_of(code: CodeType) -> tuple[Region, ...]:
+    """The parts of a function that stand under an ``except``, and the classes of errors that each asks for."""
+    return _tried(code)
+
+
 def _tried(code: CodeType) -> tuple[Region, ...]:
     """The parts of a function that stand under an ``except``."""
     swallows = "suppress" in code.co_names  # a ``with`` that may keep errors to itself

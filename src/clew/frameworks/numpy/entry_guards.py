@@ -17,7 +17,8 @@ from clew.capture.guards.notes import expression_of
 from clew.capture.guards.variables import GuardsOfRun
 from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.reachable import attribute_names
-from clew.frameworks.numpy.ranks_and_dtypes import Reliance, has_an_axis, holds_numbers, may_be_another
+from clew.frameworks.numpy.array_proxy import Reliance
+from clew.frameworks.numpy.ranks_and_dtypes import has_an_axis, holds_numbers, may_be_another
 from clew.frameworks.numpy.recorder import STREAMS, NumpyRecorder
 from clew.ir.graph import Graph
 from clew.ir.node import Node

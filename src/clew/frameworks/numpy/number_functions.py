@@ -73,6 +73,8 @@ def _class_of(*args: Any) -> Any:
     is_stand_in = len(args) == 1 and (
         is_traced(args[0]) or isinstance(args[0], (StateListProxy, ListProxy, TupleProxy))
     )
+    if is_stand_in and is_traced(args[0]):
+        args[0].recorder.show_class(args[0])
     return args[0].__class__ if is_stand_in else type(*args)
 
 
