@@ -20,6 +20,7 @@ from clew.frameworks.numpy.array_proxy import Reliance, TracedArray, TracedPytho
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.arguments import leaves
 from clew.ir.effects import pure
+from clew.ir.node import Node
 
 if TYPE_CHECKING:
     from clew.frameworks.numpy.recorder import NumpyRecorder
@@ -108,6 +109,13 @@ def _fact(recorder: NumpyRecorder, traced: Any, name: str, found: Any) -> Any:
         return found
     place = recorder.create(getattr, (recorder.argument(traced), name))
     return facts.dtype(found, place, recorder) if name == "dtype" else recorder.result(found, place)
+
+
+def is_size(node: Node) -> bool:
+    """Whether a value is a size or the rank of an array."""
+    if node.target is operator.getitem and isinstance(node.args[0], Node) and type(node.args[1]) is int:
+        return node.args[0].target is getattr and node.args[0].args[1] == "shape"
+    return node.target is getattr and node.args[1] in ("ndim", "size", "itemsize", "nbytes")
 
 
 def _call_method(traced: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:

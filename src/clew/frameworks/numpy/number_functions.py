@@ -56,7 +56,8 @@ def _converting(kind: type, own: type | None) -> Callable[..., Any]:
     def convert(*args: Any, **kwargs: Any) -> Any:
         if len(args) != 1 or kwargs or not is_traced(args[0]):
             return kind(*args, **kwargs)
-        return args[0] if own is not None and type(args[0]) is own else args[0].recorder.operate(kind, args[0])
+        recorder, is_own = args[0].recorder, own is not None and type(args[0]) is own
+        return args[0] if is_own and recorder.is_surely(args[0], kind) else recorder.operate(kind, args[0])
 
     return convert
 

@@ -148,7 +148,7 @@ class NumpyRecorder(ExampleRecorder):
         if known is not None and known[0] is value and not isinstance(value, numpy.generic):
             return known[1]
         made = self.streams.stand_in(self, value, place) if isinstance(value, STREAMS) else self.result(value, place)
-        relying(made, Reliance.NOTHING)
+        relying(made, Reliance.NUMBERS if isinstance(value, numpy.generic) else Reliance.NOTHING)
         self.standing[id(value)] = (value, made)
         if type(value) is numpy.ndarray:
             self.rollback.watch(value)
@@ -241,6 +241,13 @@ class NumpyRecorder(ExampleRecorder):
         else:
             plain = traced.plain
             self.guard(self.create(is_array, (self.argument(traced),)), isinstance(plain, numpy.ndarray))
+
+    def is_surely(self, traced: Any, kind: type) -> bool:
+        """Whether a number is of this class of Python's in each call."""
+        if not self.traces_facts:
+            return type(traced.plain) is kind
+        node = self.resolve(traced.place)
+        return node.target is kind or (kind is int and (node.target is len or attributes.is_size(node)))
 
     def show_class(self, traced: Any) -> None:
         """The program asks of which class a value is."""

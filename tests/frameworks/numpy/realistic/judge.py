@@ -39,9 +39,18 @@ def _split(call: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (call[: len(call) - bool(named)] if named else call), dict(named)
 
 
+def _copied(value: Any) -> Any:
+    """A copy in which no two places hold the same array."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_copied, value))
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    return copy.deepcopy(value)
+
+
 def _outcome(function: Any, call: Any) -> tuple[Any, ...]:
     """What a call gives, what it leaves of its arguments, and where the random numbers stand."""
-    args, kwargs = copy.deepcopy(_split(call))
+    args, kwargs = _copied(_split(call))
     try:
         result = function(*args, **kwargs)
     except ClewError:
@@ -56,7 +65,7 @@ def judge(program: Program, dynamic: bool) -> Verdict:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         _reset()
-        args, kwargs = copy.deepcopy(_split(program.calls[0]))
+        args, kwargs = _copied(_split(program.calls[0]))
         ours = program.make()
         try:
             captured = clew.trace(ours, args, kwargs, dynamic=dynamic)

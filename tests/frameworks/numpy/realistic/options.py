@@ -230,7 +230,11 @@ def letter_counts(text):
     return np.bincount(codes, minlength=128)[97:123]
 
 
-@program((X, lambda v: v * 2), (noise(1, 3), lambda v: v * 2), (noise(1, 2, 2), lambda v: v * 2), (np.arange(3), lambda v: v * 2), (X, np.sin))
+def _twice(values):
+    return values * 2
+
+
+@program((X, _twice), (noise(1, 3), _twice), (noise(1, 2, 2), _twice), (np.arange(3), _twice), (np.float32(X), _twice))
 def applied(x, function):
     return function(x) + 1
 
