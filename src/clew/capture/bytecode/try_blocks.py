@@ -145,6 +145,11 @@ def catches_errors(code: CodeType) -> bool:
     return bool(_tried(code))
 
 
+def handlers_of(code: CodeType) -> tuple[Region, ...]:
+    """The parts of a function that stand under an ``except``, and the classes of errors that each asks for."""
+    return _tried(code)
+
+
 def _tried(code: CodeType) -> tuple[Region, ...]:
     """The parts of a function that stand under an ``except``."""
     swallows = "suppress" in code.co_names  # a ``with`` that may keep errors to itself

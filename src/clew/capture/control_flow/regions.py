@@ -16,7 +16,7 @@ from typing import Any
 from clew.capture.control_flow.body_recorder import Abandon, ConstructSite, Piece, PieceRecorder, Support
 from clew.capture.control_flow.branches import Branch, chosen, number_read_by
 from clew.capture.control_flow.loops import Iteration, Loop, Sets
-from clew.capture.control_flow.paths import Paths
+from clew.capture.control_flow.paths import Paths, one_line
 from clew.capture.control_flow.raising import escaped, leaves_program, text
 from clew.capture.control_flow.rewrite import Rewrites
 from clew.capture.control_flow.runtime import Outcome
@@ -27,6 +27,7 @@ from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Restart
 from clew.capture.state.reach_cache import names_stored
 from clew.capture.state.snapshot import ReachableState, Snapshot
+from clew.errors import CaptureError
 from clew.ir.effects import pure
 from clew.ir.node import Node
 from clew.ir.source import user_frame
@@ -515,7 +516,11 @@ class Regions:
             outcome = Outcome()
             if not self._has_items(site, self.recorder.create(has_items, (node,))):
                 return outcome
-            if outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,))))):
+            try:
+                is_over = outcome.take(body(self.recorder.result(example, self.recorder.create(first_item, (node,)))))
+            except CaptureError as error:  # it may be that the items were taken out before
+                raise Abandon(site, one_line(error)) from error
+            if is_over:
                 return outcome
             items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)
         loop = Loop(self.pieces, site, None, body, names, items, local_lists, is_own_wish, chains)

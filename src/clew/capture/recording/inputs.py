@@ -212,7 +212,7 @@ class Inputs:
             self.arrays.append((value, place))
             return self.recorder.enter(value, place)
         if self.takes_number(value, name):
-            self.checks.append((notes.require_type, place, type(value)))
+            self.check_number(value, place)
             return self.wrap_number(value, place)
         if isinstance(value, tuple):
             return self._tuple(value, place, name)
@@ -259,6 +259,10 @@ class Inputs:
         twin = dataclasses.replace(value, **parts)
         self.recorder.objects[id(twin)] = (twin, place)  # what is given on is the object that came in
         return twin
+
+    def check_number(self, value: Any, place: Any) -> None:
+        """Guard what a traced number must be."""
+        self.checks.append((notes.require_type, place, type(value)))
 
     def takes_number(self, value: Any, name: str) -> bool:
         """Whether a value is a number that enters as a traced one."""

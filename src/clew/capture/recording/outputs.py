@@ -171,7 +171,7 @@ class Outputs:
             if self._times[id(value)] > 1:
                 return
         if isinstance(value, (list, tuple)):
-            for item in () if type(value) in (ListProxy, TupleProxy) else value:
+            for item in () if issubclass(type(value), (ListProxy, TupleProxy)) else value:
                 self.look_at(item)
         elif isinstance(value, dict):
             for item in value.values():
@@ -186,7 +186,7 @@ class Outputs:
             return self._array(value)
         if type(value) is ListProxy:
             return recorder.argument(value) if value.is_whole else self._nest(value)
-        if type(value) is TupleProxy:
+        if issubclass(type(value), TupleProxy):
             return recorder.argument(value)
         if _is_traced_range(value):
             return self._node(value, range, tuple(map(self.of, (value.start, value.stop, value.step))))

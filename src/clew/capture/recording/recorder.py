@@ -579,7 +579,7 @@ class Recorder:
             return self.resolve(value.place) if is_own else value.plain
         if self.is_array(value):
             return self.node_of(value)
-        if kind is TupleProxy:
+        if issubclass(kind, TupleProxy):
             return self.resolve(value.place) if value.is_whole else self.argument(value.plain)
         if isinstance(value, tuple):
             items = [self.argument(item) for item in value]
@@ -607,8 +607,8 @@ class Recorder:
             return value
         if issubclass(kind, Scalar):
             return value.plain
-        if kind is TupleProxy:
-            return value.plain
+        if issubclass(kind, TupleProxy):
+            return self.concrete(value.plain)
         if isinstance(value, tuple):
             return self.concrete_tuple(value)
         if issubclass(kind, list) and kind.__module__ in _OWN_LISTS:

@@ -7,8 +7,10 @@ conversions of numbers are the only ways out. All work is done by the recorder t
 
 from __future__ import annotations
 
+import enum
 import math
 import operator
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -33,12 +35,33 @@ _UNARY = "neg abs pos invert".split()
 _PYTHON = {bool: "TracedBool", int: "TracedInt", float: "TracedFloat", complex: "TracedComplex"}
 
 
-class Traced(Scalar):
-    """What all stand-ins have in common."""
+class Reliance(enum.IntEnum):
+    """What the class of a value, or whatever else a program has seen, depends on."""
 
-    __slots__ = ("__weakref__", "place", "plain", "recorder")
+    NOTHING = 0
+    NUMBERS = 1
+    """On numbers among the arguments being numbers, and not arrays."""
+    RANK = 2
+    """And on ranks."""
+    DTYPE = 3
+    """And on dtypes."""
+
+
+def _class_of(traced: Any) -> Any:
+    """The class of what a stand-in stands for; a program that asks for it relies on it."""
+    asking = sys._getframe(1).f_globals.get("__name__", "")
+    if not asking.startswith("clew."):
+        traced.recorder.show_class(traced)
+    return type(traced.plain)
+
+
+class Traced(Scalar):
+    """What all stand-ins have in common; ``reliance`` is what it depends on whether it stands for an array."""
+
+    __slots__ = ("__weakref__", "place", "plain", "recorder", "reliance")
     recorder: NumpyRecorder
-    __class__ = property(lambda self: type(self.plain))  # type: ignore[assignment]
+    reliance: Reliance
+    __class__ = property(_class_of)  # type: ignore[assignment]
     __array_priority__ = 1e6
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -111,6 +134,18 @@ def _operating(function: Callable[..., Any], reflected: bool) -> Callable[[Any, 
     return method
 
 
+def _replacing(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """``n += 1`` of a number, which makes another one, and does not write."""
+
+    def method(self: Any, other: Any) -> Any:
+        if not self.recorder.can_operate(self, other):
+            return NotImplemented
+        self.recorder.rely_on_memory(self)
+        return self.recorder.operate(function, self, other)
+
+    return method
+
+
 def _updating(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         return self.recorder.update(function, self, other)
@@ -128,6 +163,7 @@ def _computing(function: Callable[..., Any]) -> Callable[..., Any]:
 for _name in _BINARY:
     setattr(Traced, f"__{_name.strip('_')}__", _operating(getattr(operator, _name), False))
     setattr(Traced, f"__r{_name.strip('_')}__", _operating(getattr(operator, _name), True))
+    setattr(Traced, f"__i{_name.strip('_')}__", _replacing(getattr(operator, _name)))
 for _name in _COMPARING:
     setattr(Traced, f"__{_name}__", _operating(getattr(operator, _name), False))
 for _name in _UNARY:
@@ -259,21 +295,33 @@ def stand_in(plain: Any, place: Any, recorder: NumpyRecorder, own: Any = None) -
         recorder.guard(place, plain)
         return plain
     own = own or _CLASSES.get(kind) or (TracedGeneric if issubclass(kind, numpy.generic) else TracedArray)
-    return _made(own, plain, place, recorder)
+    return made_stand_in(own, plain, place, recorder)
 
 
 def whole_list(plain: list[Any], place: Any, recorder: NumpyRecorder) -> Any:
     """The stand-in of a whole list."""
-    return _made(TracedList, plain, place, recorder)
+    return made_stand_in(TracedList, plain, place, recorder)
 
 
-def _made(own: Any, plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
+def made_stand_in(own: Any, plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
+    """A stand-in of this class."""
     made: Any = object.__new__(own)
     put = object.__setattr__
     put(made, "plain", plain)
     put(made, "place", place)
     put(made, "recorder", recorder)
+    put(made, "reliance", Reliance.RANK)
     return made
+
+
+def relying(value: Any, reliance: Reliance) -> Any:
+    """The stand-in, of which it is known what its class depends on."""
+    if issubclass(type(value), Traced):
+        object.__setattr__(value, "reliance", reliance)
+    elif type(value) is tuple:
+        for item in value:
+            relying(item, reliance)
+    return value
 
 
 def is_traced(value: Any) -> bool:

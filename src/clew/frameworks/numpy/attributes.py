@@ -1,7 +1,6 @@
 """Attributes of arrays, as a program reads and sets them, and what may be asked of an array at all.
 
-Dtype and rank are facts, guarded on the inputs as soon as one is read. Sizes are traced numbers; views such as ``T``
-are arrays. Ways to the memory itself (``data``, ``ctypes``, the array interface) are refused.
+Shapes, ranks and dtypes are values of the graph (``facts.py``). Sizes are traced numbers; views such as ``T`` are arrays. Ways to the memory itself (``data``, ``ctypes``, the array interface) are refused.
 """
 
 from __future__ import annotations
@@ -16,23 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from clew.errors import CaptureError
-from clew.frameworks.numpy.array_proxy import TracedArray, TracedPython, is_traced
+from clew.frameworks.numpy import facts
+from clew.frameworks.numpy.array_proxy import Reliance, TracedArray, TracedPython, is_traced, relying
 from clew.frameworks.numpy.opaque_calls import cannot_follow
-from clew.frameworks.numpy.ranks_and_dtypes import Reliance
 from clew.ir.arguments import leaves
 from clew.ir.effects import pure
+from clew.ir.node import Node
 
 if TYPE_CHECKING:
     from clew.frameworks.numpy.recorder import NumpyRecorder
 
 _SIZES = frozenset("shape size nbytes strides".split())
 _VIEWS = frozenset("T mT real imag".split())
-_RELIANCE = {
-    **dict.fromkeys("T real imag size".split(), Reliance.NOTHING),
-    "shape": Reliance.RANK,
-    "ndim": Reliance.RANK,
-}
-"""What a program sees that reads an attribute; in all others, the dtype too."""
 _FIXED = frozenset("dtype ndim itemsize device".split())
 _MEMORY = frozenset("data ctypes base __dlpack__ __dlpack_device__ __array_interface__ __array_struct__".split())
 _BY_NUMBERS = frozenset({"__array_interface__", "__array_struct__", "__array_wrap__", "__array_finalize__"})
@@ -78,6 +72,8 @@ def attribute(recorder: NumpyRecorder, traced: Any, name: str) -> Any:
     plain = traced.plain
     if not recorder.open:  # it was left somewhere, and is what it was
         return getattr(plain, name)
+    if type(traced) is facts.TracedDtype and not name.startswith("__"):
+        return facts.dtype_attribute(recorder, traced, name)
     if name in _BY_NUMBERS and not isinstance(traced, TracedArray):
         raise AttributeError(name)  # so that NumPy asks for the number by __array__
     if name in _MEMORY and isinstance(plain, numpy.ndarray):
@@ -85,11 +81,11 @@ def attribute(recorder: NumpyRecorder, traced: Any, name: str) -> Any:
         raise cannot_follow(f"reading {name} of an array")
     if name.startswith("__") and name not in ("__array_namespace__",):
         raise AttributeError(f"{type(plain).__name__!r} object has no attribute {name!r}")
+    if not hasattr(plain, name):
+        recorder.show_class(traced)
     found = getattr(plain, name)
-    if not callable(found):
-        recorder.rely(_RELIANCE.get(name, Reliance.DTYPE))
     if name in _FIXED and not isinstance(traced, TracedPython):
-        return found
+        return _fact(recorder, traced, name, found)
     recorder.check_used()
     if name == "__array_namespace__":
         return found
@@ -100,7 +96,26 @@ def attribute(recorder: NumpyRecorder, traced: Any, name: str) -> Any:
     if callable(found):
         return functools.partial(_call_method, traced, name)
     place = recorder.create(getattr, (recorder.argument(traced), name), is_result=name in _VIEWS)
-    return recorder.result(found, place)
+    if name == "shape" and recorder.traces_facts:
+        return facts.shape(found, place, recorder)
+    if name == "strides" and recorder.traces_facts:
+        recorder.guard(recorder.create(getattr, (recorder.argument(traced), "ndim")), plain.ndim)
+    return relying(recorder.result(found, place), traced.reliance if name in _VIEWS else Reliance.NOTHING)
+
+
+def _fact(recorder: NumpyRecorder, traced: Any, name: str, found: Any) -> Any:
+    """The rank or dtype of an array: a value of the graph, or plain."""
+    if not recorder.traces_facts or name == "device":
+        return found
+    place = recorder.create(getattr, (recorder.argument(traced), name))
+    return facts.dtype(found, place, recorder) if name == "dtype" else recorder.result(found, place)
+
+
+def is_size(node: Node) -> bool:
+    """Whether a value is a size or the rank of an array."""
+    if node.target is operator.getitem and isinstance(node.args[0], Node) and type(node.args[1]) is int:
+        return node.args[0].target is getattr and node.args[0].args[1] == "shape"
+    return node.target is getattr and node.args[1] in ("ndim", "size", "itemsize", "nbytes")
 
 
 def _call_method(traced: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -110,7 +125,7 @@ def _call_method(traced: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
 def set_attribute(recorder: NumpyRecorder, array: Any, name: str, value: Any) -> None:
     """Writing through a view is a write; another shape or dtype for an array itself is refused."""
     recorder.check_used()
-    recorder.rely(Reliance.DTYPE)
+    recorder.show_class(array)
     if name not in _SET or not isinstance(array, TracedArray):
         if not hasattr(array.plain, name):
             setattr(array.plain, name, recorder.concrete(value))  # which raises the error that the program would get
@@ -180,7 +195,7 @@ class Flat:
 
 
 def _rank(value: Any) -> Any:
-    return numpy.ndim(value.plain)
+    return 0 if isinstance(value, TracedPython) else value.ndim
 
 
 def _shape(value: Any) -> Any:

@@ -28,7 +28,7 @@ from clew.capture.python import replacements
 from clew.capture.python.clocks import clock
 from clew.capture.python.draws import recorders
 from clew.capture.python.listener import Listener
-from clew.capture.recording.inputs import Inputs, bind
+from clew.capture.recording.inputs import bind
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import Recorder
@@ -40,11 +40,11 @@ from clew.capture.state.surroundings import functions_of
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy import caches, call_sites, constructors, number_functions, opaque_calls, random_streams
-from clew.frameworks.numpy.array_proxy import Places, is_traced, stand_in
-from clew.frameworks.numpy.entry_guards import EntryGuards
+from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
+from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER, cannot_follow, find_island
 from clew.frameworks.numpy.random_streams import Streams
-from clew.frameworks.numpy.ranks_and_dtypes import Reliance, may_catch, may_see_classes
+from clew.frameworks.numpy.ranks_and_dtypes import may_catch_class
 from clew.frameworks.numpy.recorder import NumpyRecorder
 from clew.frameworks.numpy.undo import NumpySupport, Rollback
 from clew.ir.arguments import leaves
@@ -57,6 +57,7 @@ class Run(ExampleRun):
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
     recorder: NumpyRecorder
+    inputs: NumpyInputs
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Run(ExampleRun):
         super().__init__(fn, settings, findings, paths, first)
         recorder = self.recorder = NumpyRecorder()
         self._connect(recorder, answers)
-        self.inputs = Inputs(recorder, lambda value, place: stand_in(value, place, recorder), settings.static)
+        self.inputs = NumpyInputs(recorder, settings.static)
         self.inputs.plain_kinds += (bool, int, float) if findings.has_plain_numbers else ()
         programs = behind(fn)
         self._look_around(programs, list(dict.fromkeys(found for part in programs for found in functions_of(part))))
@@ -249,15 +250,11 @@ class Run(ExampleRun):
 
     def _reliance(self, runs: list[Run]) -> Reliance:
         """What the program could see of the dtypes and ranks of arrays."""
-        recorders = [run.recorder for run in runs]
         executed = self.recorder.code.executed.values()
-        codes = {*executed, *(function.__code__ for function in self.surroundings.ran(executed))}
-        has_numbers = any(recorder.made_numbers for recorder in recorders)
-        sees_all = any(may_catch(code) or (has_numbers and may_see_classes(code)) for code in codes)
-        if sees_all or self._has_several_paths():
+        if any(run.raised for run in runs) or any(map(may_catch_class, self.surroundings.ran(executed))):
             return Reliance.DTYPE
-        found = max(recorder.reliance for recorder in recorders)
-        takes = any(recorder.takes_by_arrays for recorder in recorders)  # a mask gives another rank than numbers do
+        found = max(run.recorder.reliance for run in runs)
+        takes = any(run.recorder.takes_by_arrays for run in runs)  # a mask gives another rank than numbers do
         return Reliance.DTYPE if found is Reliance.RANK and takes else found
 
 

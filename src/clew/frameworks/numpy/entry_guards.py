@@ -15,9 +15,17 @@ import numpy
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
 from clew.capture.guards.variables import GuardsOfRun
+from clew.capture.recording.inputs import Inputs
 from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.reachable import attribute_names
-from clew.frameworks.numpy.ranks_and_dtypes import Reliance, has_an_axis, holds_numbers, may_be_another
+from clew.frameworks.numpy.array_proxy import Reliance, relying, stand_in
+from clew.frameworks.numpy.ranks_and_dtypes import (
+    has_an_axis,
+    holds_numbers,
+    is_number,
+    is_number_or_array,
+    may_be_another,
+)
 from clew.frameworks.numpy.recorder import STREAMS, NumpyRecorder
 from clew.ir.graph import Graph
 from clew.ir.node import Node
@@ -31,6 +39,9 @@ def array_guards(graph: Graph, value: Any, node: Node, reliance: Reliance = Reli
     def require(found: Node, expected: Any, text: str) -> None:
         graph.call_function(notes.require, (found, expected, text))
 
+    if isinstance(value, numpy.number) and reliance < Reliance.DTYPE:
+        number_guards(graph, value, node, reliance)
+        return
     graph.call_function(notes.require_type, (node, type(value), f"type({name}) is {type(value).__name__}"))
     if type(value) is not numpy.ndarray:
         return
@@ -45,8 +56,46 @@ def array_guards(graph: Graph, value: Any, node: Node, reliance: Reliance = Reli
         require(graph.call_function(getattr, (node, "ndim")), value.ndim, f"{name}.ndim == {value.ndim}")
 
 
+def number_guards(graph: Graph, value: Any, node: Node, reliance: Reliance) -> None:
+    """A number that comes in may be one of another class, or an array, unless the program relies on that."""
+    name = expression_of(node)
+    if reliance is Reliance.DTYPE:
+        graph.call_function(notes.require_type, (node, type(value), f"type({name}) is {type(value).__name__}"))
+        return
+    is_free = reliance is Reliance.NOTHING
+    found = graph.call_function(is_number_or_array if is_free else is_number, (node,))
+    text = f"{name} is a number or an array of numbers" if is_free else f"{name} is a number"
+    graph.call_function(notes.require, (found, True, text))
+
+
+class NumpyInputs(Inputs):
+    """What enters a capture; of a number it is guarded at the end what the program relies on."""
+
+    def __init__(self, recorder: NumpyRecorder, static: frozenset[str]) -> None:
+        def number(value: Any, place: Any) -> Any:
+            return relying(stand_in(value, place, recorder), Reliance.NUMBERS)
+
+        super().__init__(recorder, number, static)
+        self.numbers: list[tuple[Any, Any]] = []
+
+    def check_number(self, value: Any, place: Any) -> None:
+        """Guard what a traced number must be: a truth stays one."""
+        if type(value) is bool:
+            super().check_number(value, place)
+        else:
+            self.numbers.append((value, place))
+
+    def resolve_arrays(self) -> None:
+        """Make the nodes of all arrays and numbers now: what holds them may be changed before they are used."""
+        super().resolve_arrays()
+        for _, place in self.numbers:
+            self.recorder.resolve(place)
+
+
 class EntryGuards(GuardsOfRun[NumpyRecorder]):
     """Writes the guards of one capture."""
+
+    inputs: NumpyInputs
 
     def write(self, after: Node, owners: list[Any], reliance: Reliance) -> None:
         """Put the guards behind the node ``after``; ``owners`` are the objects behind the program, ``reliance`` is what
@@ -55,6 +104,8 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
         with self.graph.inserting_before(after._next):
             for value, place in self.inputs.arrays:
                 array_guards(self.graph, value, self.recorder.resolve(place), reliance)
+            for value, place in self.inputs.numbers:
+                number_guards(self.graph, value, self.recorder.resolve(place), reliance)
             self.recorder.outside_reads.write(self.graph)
             self._same_objects()
             if self.recorder.identity.of_objects:

@@ -56,7 +56,8 @@ def _converting(kind: type, own: type | None) -> Callable[..., Any]:
     def convert(*args: Any, **kwargs: Any) -> Any:
         if len(args) != 1 or kwargs or not is_traced(args[0]):
             return kind(*args, **kwargs)
-        return args[0] if own is not None and type(args[0]) is own else args[0].recorder.operate(kind, args[0])
+        recorder, is_own = args[0].recorder, own is not None and type(args[0]) is own
+        return args[0] if is_own and recorder.is_surely(args[0], kind) else recorder.operate(kind, args[0])
 
     return convert
 
@@ -75,6 +76,8 @@ def _class_of(*args: Any) -> Any:
     is_stand_in = len(args) == 1 and (
         is_traced(args[0]) or isinstance(args[0], (StateListProxy, ListProxy, TupleProxy))
     )
+    if is_stand_in and is_traced(args[0]):
+        args[0].recorder.show_class(args[0])
     return args[0].__class__ if is_stand_in else type(*args)
 
 

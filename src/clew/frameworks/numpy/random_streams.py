@@ -18,7 +18,7 @@ import numpy
 
 from clew.capture.patches import Patches
 from clew.capture.python.draws import SHARED
-from clew.frameworks.numpy.array_proxy import Traced
+from clew.frameworks.numpy.array_proxy import Reliance, Traced, made_stand_in, relying
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.types import ObjectType
 
@@ -111,10 +111,8 @@ class TracedStream(Traced):
         return True
 
 
-def _stand_in(stream: Any, place: Any, recorder: NumpyRecorder) -> TracedStream:
-    made: Any = object.__new__(TracedStream)
-    made.plain, made.place, made.recorder = stream, place, recorder
-    return made
+def _stand_in(stream: Any, place: Any, recorder: NumpyRecorder) -> Any:
+    return relying(made_stand_in(TracedStream, stream, place, recorder), Reliance.NOTHING)
 
 
 _PLACES = {id(getattr(numpy.random, name)): name for name in (*DRAWING, *MAKING)}

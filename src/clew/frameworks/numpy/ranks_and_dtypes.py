@@ -1,22 +1,23 @@
-"""What dtype and rank the results of NumPy's functions have: facts, where those of the arguments are guarded.
+"""What it depends on of which class the result of a call of NumPy's is: an array, a number, or several of them.
 
-For the functions listed here they also depend on sizes or on values (``numpy.linalg.eigvals`` is real or complex), so
-they are guarded where the call is made. ``guard_kind`` guards the class, dtype and rank of everything that a call gave.
+The graph makes the same calls on arrays of any rank and dtype, so these matter only where the program sees a class: it
+asks, or updates a value in place. ``guard_kind`` guards of which classes everything is that a call gave, and for
+programs that are shown ranks and dtypes as plain facts (``recorder.traces_facts``) these too.
 """
 
 from __future__ import annotations
 
-import enum
+import builtins
 import operator
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from clew.capture.bytecode.instructions import instructions_of
+from clew.capture.bytecode.try_blocks import handlers_of
 from clew.capture.recording.recorder import Pending, Scalar
-from clew.frameworks.numpy.array_proxy import Traced, TracedArray, TracedInt, TracedList, TracedPython
+from clew.frameworks.numpy.array_proxy import Reliance, Traced, TracedArray, TracedInt, TracedList, TracedPython
 from clew.ir.arguments import bodies_of, leaves
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -59,10 +60,22 @@ VARYING_RANKS: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
 _COMPLEX_WHERE_NEEDED = frozenset(getattr(numpy.emath, name) for name in numpy.emath.__all__)
 
 
-def varies(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def gives_several(target: Any, value: Any) -> bool:
+    """Whether a call gives a list or tuple of which it is not known that there are always as many."""
+    if not isinstance(value, (list, tuple)) or hasattr(value, "_fields"):
+        return False
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    return name not in _FIXED_NUMBERS and not isinstance(target, numpy.ufunc)
+
+
+_FIXED_NUMBERS = frozenset("unique histogram qr svd slogdet eig eigh lstsq modf frexp divmod linspace".split())
+"""Functions that give as many arrays as the flags among their arguments say."""
+
+
+def varies(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], traces_facts: bool = False) -> bool:
     """Whether the kind of what a call gives must be guarded."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    asking = VARYING_RANKS.get(name)
+    asking = None if traces_facts else VARYING_RANKS.get(name)
     if any(type(value) is TracedList for value in args):  # an empty one gives another dtype and rank
         return True
     if name in VARYING_KINDS or (asking is not None and asking(args, kwargs)):
@@ -125,12 +138,14 @@ def guard_kind(recorder: NumpyRecorder, value: Any, place: Any) -> None:
         for index, item in enumerate(value):
             guard_kind(recorder, item, Pending(operator.getitem, (place, index)))
     elif type(value) is list:
+        if recorder.traces_facts:
+            recorder.guard(recorder.create(type, (recorder.resolve(place),)), list)
         for index, item in enumerate(value):
             guard_kind(recorder, item, Pending(operator.getitem, (place, index)))
     elif isinstance(value, (numpy.ndarray, numpy.generic, bool, int, float, complex)) or value is None:
         node = recorder.resolve(place)
         recorder.guard(recorder.create(type, (node,)), type(value))
-        if isinstance(value, numpy.ndarray):
+        if isinstance(value, numpy.ndarray) and not recorder.traces_facts:
             recorder.guard(recorder.create(getattr, (node, "dtype")), value.dtype)
             recorder.guard(recorder.create(getattr, (node, "ndim")), value.ndim)
 
@@ -140,7 +155,9 @@ _ELEMENTWISE = (
     "iadd isub imul itruediv ifloordiv imod ipow ilshift irshift iand ior ixor setitem"
 )
 _OPERATORS = frozenset({*(getattr(operator, name) for name in _ELEMENTWISE.split()), len, int, float, complex, bool})
-_REDUCING = frozenset("sum mean max min prod std var all any argmax argmin amax amin nansum nanmean nanmax".split())
+_REDUCING = frozenset(
+    "sum mean max min prod std var all any argmax argmin amax amin nansum nanmean nanmax nanmin median norm trace".split()
+)
 _KEEPING = frozenset(
     "copy astype clip round conj conjugate ravel flatten cumsum cumprod argsort fill zeros_like ones_like empty_like "
     "full_like where nan_to_num expand_dims flip concatenate stack isclose allclose array_equal".split()
@@ -151,21 +168,8 @@ _BY_RANK = frozenset(
     "sort median norm inv det solve diff trace diagonal diag roll pad broadcast_to atleast_1d atleast_2d".split()
 )
 """Of these, ranks decide what they give."""
-_ASKING = frozenset(
-    "isinstance issubclass type __class__ hasattr getattr callable dir vars singledispatch dispatch".split()
-)
-"""Names by which a function may find out the class of a number."""
 _STRETCHES = (slice, type(None), type(...))
 _KINDS = "biufc"
-
-
-class Reliance(enum.IntEnum):
-    """What the class of a value, or whatever else a program has seen, depends on."""
-
-    NOTHING = 0
-    RANK = 1
-    DTYPE = 2
-    """And on the rank."""
 
 
 @pure
@@ -180,13 +184,61 @@ def has_an_axis(value: Any) -> bool:
     return bool(value.ndim > 0)
 
 
+@pure
+def is_number(value: Any) -> bool:
+    """Whether a value is a number: of Python's, but no truth, or of NumPy's."""
+    return type(value) in _PYTHON_NUMBERS or isinstance(value, numpy.number)
+
+
+@pure
+def is_number_or_array(value: Any) -> bool:
+    """Whether a value is a number, or an array of numbers."""
+    return is_number(value) or (type(value) is numpy.ndarray and value.dtype.kind in _KINDS)
+
+
+@pure
+def is_array(value: Any) -> bool:
+    """Whether a value is an array, and no number."""
+    return isinstance(value, numpy.ndarray)
+
+
+_PYTHON_NUMBERS = frozenset({int, float, complex})
+
+
 def may_be_another(array: Any) -> bool:
     """Whether arrays of other dtypes and ranks could stand for this one."""
     return type(array) is numpy.ndarray and holds_numbers(array) and has_an_axis(array)
 
 
 def reliance_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reliance:
-    """What the class of the result of a call depends on, besides the classes of its arguments."""
+    """What it depends on whether the result of a call is an array with an axis, or a number."""
+    if _gives_number(target, args, kwargs):
+        return Reliance.NOTHING
+    given = [leaf.reliance for leaf in leaves((args, kwargs)) if issubclass(type(leaf), Traced)]
+    return max([_own_reliance(target, args, kwargs), *given])
+
+
+def _gives_number(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call gives a number, whatever arrays it is given."""
+    if kwargs.get("out") is not None:
+        return False
+    if isinstance(target, str):
+        name = target
+    else:
+        name = getattr(target, "__name__", "")
+        if target in _CONVERSIONS:
+            return True
+        if target is not getattr(numpy, name, None) and target is not getattr(numpy.linalg, name, None):
+            return False
+    is_whole = len(args) == 1 and set(kwargs) <= {"axis"} and kwargs.get("axis") is None
+    return (is_whole and name in _REDUCING) or (isinstance(target, str) and name == "item")
+
+
+_CONVERSIONS = frozenset({len, int, float, complex, bool})
+
+
+def _own_reliance(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reliance:
+    """What it depends on besides the arguments being arrays with an axis, or numbers."""
     if kwargs.get("out") is not None:
         return Reliance.DTYPE
     if not any(_is_of_arrays(leaf) for leaf in leaves((args, kwargs))):
@@ -202,12 +254,9 @@ def reliance_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R
         return Reliance.RANK
     if not is_method and target is not getattr(numpy, name, None) and target is not getattr(numpy.linalg, name, None):
         return Reliance.DTYPE
-    if name == "where" and len(args) != 3:  # it gives an array for each axis
-        return Reliance.DTYPE
     if name in _REDUCING:
         is_simple = len(args) == 1 and set(kwargs) <= {"keepdims", "axis"}
-        keeps = kwargs.get("keepdims") is True or kwargs.get("axis") is None
-        return Reliance.NOTHING if is_simple and keeps else Reliance.RANK
+        return Reliance.NOTHING if is_simple and kwargs.get("keepdims") is True else Reliance.RANK
     return Reliance.NOTHING if name in _KEEPING else Reliance.RANK if name in _BY_RANK else Reliance.DTYPE
 
 
@@ -226,15 +275,29 @@ def _reliance_of_key(key: Any) -> Reliance:
     return Reliance.RANK if is_plain else Reliance.DTYPE
 
 
-def may_see_classes(code: CodeType) -> bool:
-    """Whether a function, or one inside of it, may ask for the class of a number."""
-    matches = any(one.opname.startswith("MATCH_") for one in instructions_of(code))
-    return matches or not _ASKING.isdisjoint(code.co_names) or any(map(may_see_classes, _inside(code)))
+_UNSEEN = (TypeError, AttributeError, ValueError)
+"""What Python itself raises where a value is a number, and not an array, or the other way round."""
 
 
-def may_catch(code: CodeType) -> bool:
-    """Whether a function, or one inside of it, may go another way where a call fails."""
-    return bool(code.co_exceptiontable) or any(map(may_catch, _inside(code)))
+def may_catch_class(function: FunctionType) -> bool:
+    """Whether a function, or one inside of it, may go another way where a value is of another class."""
+    return any(_catches_unseen(code, function.__globals__) for code in _all_codes(function.__code__))
+
+
+def _catches_unseen(code: CodeType, names: dict[str, Any]) -> bool:
+    for _, _, asked in handlers_of(code):
+        for name in (asked or ("BaseException",)):
+            first, *rest = name.split(".")
+            kind = names.get(first, getattr(builtins, first, None))
+            for part in rest:
+                kind = getattr(kind, part, None)
+            if not isinstance(kind, type) or any(issubclass(error, kind) for error in _UNSEEN):
+                return True
+    return False
+
+
+def _all_codes(code: CodeType) -> list[CodeType]:
+    return [code, *(inner for part in _inside(code) for inner in _all_codes(part))]
 
 
 def _inside(code: CodeType) -> list[CodeType]:

@@ -24,19 +24,29 @@ from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, change
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.errors import CaptureError
-from clew.frameworks.numpy import attributes
+from clew.frameworks.numpy import attributes, facts
 from clew.frameworks.numpy.array_proxy import (
+    Reliance,
     Traced,
     TracedArray,
     TracedBool,
     TracedPython,
     is_traced,
+    relying,
     stand_in,
     whole_list,
 )
 from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, computes, with_named_out
 from clew.frameworks.numpy.opaque_calls import cannot_follow, where
-from clew.frameworks.numpy.ranks_and_dtypes import DATA_BOOLS, Reliance, guard_kind, is_data, reliance_of, varies
+from clew.frameworks.numpy.ranks_and_dtypes import (
+    DATA_BOOLS,
+    guard_kind,
+    gives_several,
+    is_array,
+    is_data,
+    reliance_of,
+    varies,
+)
 from clew.frameworks.numpy.types import array_type
 from clew.ir.arguments import leaves
 from clew.ir.node import Node
@@ -89,12 +99,12 @@ class NumpyRecorder(ExampleRecorder):
     rollback: ArrayRollback
     places: Places
 
+    traces_facts = True
+    """Whether shapes, ranks and dtypes are values of the graph; else they are plain, and guarded by others."""
     reliance = Reliance.NOTHING
-    """What of the ranks and dtypes of arrays the program may have seen."""
+    """What of numbers, ranks and dtypes the program may have seen."""
     takes_by_arrays = False
     """Whether the program takes items by arrays: masks, or numbers."""
-    made_numbers = False
-    """Whether the program has got numbers of NumPy's, whose class it could ask for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,6 +148,7 @@ class NumpyRecorder(ExampleRecorder):
         if known is not None and known[0] is value and not isinstance(value, numpy.generic):
             return known[1]
         made = self.streams.stand_in(self, value, place) if isinstance(value, STREAMS) else self.result(value, place)
+        relying(made, Reliance.NUMBERS if isinstance(value, numpy.generic) else Reliance.NOTHING)
         self.standing[id(value)] = (value, made)
         if type(value) is numpy.ndarray:
             self.rollback.watch(value)
@@ -188,6 +199,11 @@ class NumpyRecorder(ExampleRecorder):
         if kind is list:
             self.guard(self.create(len, (self.resolve(place),)), len(value))
             return [self.result(item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value)]
+        if self.traces_facts and isinstance(value, numpy.dtype):
+            return facts.dtype(value, place, self)
+        if self.traces_facts and isinstance(value, type):
+            self.guard(place, value)
+            return value
         if value is None or isinstance(value, (numpy.dtype, type)) or value is numpy:
             return value
         if kind in (str, bytes):
@@ -205,7 +221,6 @@ class NumpyRecorder(ExampleRecorder):
             while isinstance(owner.base, numpy.ndarray):
                 owner = owner.base
             self._memory[id(owner)] = owner
-        self.made_numbers = self.made_numbers or isinstance(value, numpy.generic)
         number = stand_in(value, place, self, self.class_for(value))
         return bool(number) if type(value) is bool and self.identity.of_truths and self.open else number
 
@@ -217,6 +232,31 @@ class NumpyRecorder(ExampleRecorder):
         """The program may have seen what depends on this."""
         self.reliance = max(self.reliance, reliance)
 
+    def rely_on_memory(self, traced: Any) -> None:
+        """The program updates a value: an array is written to, of a number another one is made."""
+        if not self.traces_facts or not self.open:
+            return
+        if traced.reliance <= Reliance.NUMBERS or self.bodies.open:
+            self.rely(traced.reliance)
+        else:
+            plain = traced.plain
+            self.guard(self.create(is_array, (self.argument(traced),)), isinstance(plain, numpy.ndarray))
+
+    def is_surely(self, traced: Any, kind: type) -> bool:
+        """Whether a number is of this class of Python's in each call."""
+        if not self.traces_facts:
+            return type(traced.plain) is kind
+        node = self.resolve(traced.place)
+        return node.target is kind or (kind is int and (node.target is len or attributes.is_size(node)))
+
+    def show_class(self, traced: Any) -> None:
+        """The program asks of which class a value is."""
+        if not self.traces_facts or not self.open or not self.running or self.depth:
+            return
+        is_known = type(traced) is TracedArray and traced.reliance is Reliance.NOTHING
+        if not is_known and type(traced) is not TracedBool:
+            self.guard(self.create(type, (self.argument(traced),)), type(traced.plain))
+
     def memory(self) -> list[Any]:
         """The arrays that hold what the program's arrays are, of those that are still in use."""
         return list(self._memory.values())
@@ -226,7 +266,12 @@ class NumpyRecorder(ExampleRecorder):
     def can_operate(self, traced: Any, other: Any) -> bool:
         """Whether an operator between a stand-in and this is NumPy's business."""
         allowed = _OPERANDS if isinstance(traced, TracedPython) else _ARRAY_OPERANDS
-        return type(other) in allowed or is_traced(other) or isinstance(other, numpy.generic)
+        if type(other) in allowed or is_traced(other) or isinstance(other, numpy.generic):
+            return True
+        can_compare = facts.can_compare(traced, other)
+        if not can_compare and type(other) in _ARRAY_OPERANDS:
+            self.show_class(traced)
+        return can_compare
 
     def operate(self, function: Callable[..., Any], *values: Any) -> Any:
         """Apply an operator and record it."""
@@ -236,6 +281,7 @@ class NumpyRecorder(ExampleRecorder):
     def update(self, function: Callable[..., Any], array: TracedArray, other: Any) -> Any:
         """An operator that writes to its left operand, which it gives back."""
         self.check_used()
+        self.rely_on_memory(array)
         self.record("call_function", function, (array, other), {}, written=(array,))
         return array
 
@@ -269,7 +315,6 @@ class NumpyRecorder(ExampleRecorder):
         name = getattr(function, "__name__", "")
         handler = attributes.ANSWERS.get(function) if not kwargs and len(args) == 1 and is_traced(args[0]) else None
         if handler is not None:
-            self.rely(Reliance.RANK)
             return handler(args[0])
         args, kwargs = with_named_out(function, args, kwargs)
         if name not in DATA_BOOLS:
@@ -342,10 +387,10 @@ class NumpyRecorder(ExampleRecorder):
             border.end()
         if not written and not self.bodies.open and self.folding.is_constant(node):
             self.folding.add(node, value if can_be_kept(value) else None)
-        if varies(target, args, kwargs):
+        if varies(target, args, kwargs, self.traces_facts) or (self.traces_facts and gives_several(target, value)):
             guard_kind(self, value, node)
-        self.rely(reliance_of(target, args, kwargs))
-        return self._given_back(value, node, args, written)
+        result = self._given_back(value, node, args, written)
+        return result if written else relying(result, reliance_of(target, args, kwargs))
 
     def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpaqueCall | None:
         """What guards the state behind functions of the user's that NumPy will call; None if there is none."""
@@ -386,7 +431,6 @@ class NumpyRecorder(ExampleRecorder):
     def whole(self, target: Any, args: Any, kwargs: Any, opaque: str) -> Any:
         """A call that stays one node, whatever is inside; it may write to any array that it is given."""
         self.check_used()
-        self.rely(Reliance.DTYPE)
         self.check_opaque(target, opaque)
         attributes.check_arguments(self, (args, kwargs), ())
         border = OpaqueCall(self, target, _ENDS)
@@ -460,10 +504,10 @@ class NumpyRecorder(ExampleRecorder):
         if not self.open:
             return
         self.check_used()
-        self.rely(Reliance.DTYPE)
+        self.show_class(traced)
         if isinstance(traced, TracedArray):
             raise cannot_follow("an array that is turned into text or bytes")
-        if isinstance(traced, TracedPython):
+        if isinstance(traced, (TracedPython, facts.TracedDtype)):
             self.guard(traced.place, traced.plain)
         else:
             self.guard(self.create_node("call_method", "item", (self.argument(traced),), {}), traced.plain.item())
@@ -473,8 +517,6 @@ class NumpyRecorder(ExampleRecorder):
         if not self.open:
             return function(traced.plain)
         self.check_used()
-        if not isinstance(traced, (TracedPython, TracedArray)):
-            self.rely(Reliance.DTYPE)
         value = self.perform(function, (traced,), {})
         is_it = isinstance(traced, TracedPython) and type(value) is type(traced.plain)
         self.guard(traced.place if is_it else self.create(function, (self.argument(traced),)), value)

@@ -143,6 +143,7 @@ class NumpySupport(Support):
     """The support for one run."""
 
     recorder: NumpyRecorder
+    opens_loops = True
 
     def __init__(self, recorder: NumpyRecorder) -> None:
         self.recorder = recorder

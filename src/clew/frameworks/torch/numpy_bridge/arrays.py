@@ -145,6 +145,7 @@ class ArrayRecorder(NumpyRecorder):
     """Records NumPy's calls for a recorder of torch's, in its graph."""
 
     owner: TorchRecorder
+    traces_facts = False
     # The graph, the run and the program are the owner's.
     bodies = _of_owner("bodies")
     nodes = _of_owner("nodes")
