@@ -31,7 +31,6 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
-from clew.frameworks.tensorflow import sizes
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
@@ -46,6 +45,7 @@ from clew.frameworks.tensorflow.programs import (
     parts_of,
     signature_of,
 )
+from clew.frameworks.tensorflow.scalars import ALL, NeedsKnown
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
 from clew.ir.arguments import all_nodes, nested_graphs
@@ -85,8 +85,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
             result = fn(*args, **kwargs)
         else:
             _Capture(fn).build(args, kwargs)
-    run = _Capture(fn, options.dynamic)
-    graph, root = run.run(args, kwargs, options.opaque)
+    graph, root = _until_known(fn, args, kwargs, options)
     if options.control_flow == "error" and any(is_control(node) for node in all_nodes(graph)):
         raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
     if options.keep and not unbuilt:
@@ -95,10 +94,25 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     return Captured(None, root.attributes, graph, result)
 
 
-def _placeholder(value: Any, name: str = "") -> Any:
+def _until_known(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> tuple[Graph, Root]:
+    """Trace with all sizes and numbers open, and again with those known that the program has to know."""
+    known: frozenset[tuple[int, int]] = frozenset()
+    while True:
+        try:
+            return _Capture(fn, known, options).run(args, kwargs, options.opaque)
+        except NeedsKnown as found:
+            if found.sources <= known:
+                raise CaptureError(
+                    "the program needs values that are known only when the graph runs",
+                    fixes=("use functions of tf, which AutoGraph follows",),
+                ) from None
+            known |= found.sources
+
+
+def _placeholder(value: Any) -> Any:
     if not isinstance(value, (tf.Tensor, tf.TensorSpec)):
         return value
-    return tf.compat.v1.placeholder(value.dtype, value.shape, name=name if name.isidentifier() else None)
+    return tf.compat.v1.placeholder(value.dtype, value.shape)
 
 
 _PLACE = re.compile(r'File ".*", line \d+, in ')
@@ -107,8 +121,9 @@ _PLACE = re.compile(r'File ".*", line \d+, in ')
 class _Capture:
     """One run of a program that is being captured."""
 
-    def __init__(self, fn: Any, dynamic: bool = False) -> None:
+    def __init__(self, fn: Any, known: frozenset[tuple[int, int]] = frozenset(), options: Options | None = None) -> None:
         self.fn = fn
+        self.known = known
         programs = behind(fn)
         self.parts = parts_of(programs)
         self.objects = [one for one in programs if not isinstance(one, (type, Function)) and hasattr(one, "__dict__")]
@@ -121,7 +136,12 @@ class _Capture:
         self.layers = {type(part) for part in self.parts if is_layer(part)}
         self.recorder = TensorRecorder()
         self.is_function = any(isinstance(one, Function) for one in programs)
-        self.inputs = TensorInputs(self.recorder, _placeholder, self.is_function or is_layer(fn), dynamic)
+        self.tracing = Tracing(getattr(fn, "__name__", type(fn).__name__))
+        static = frozenset() if options is None else options.static
+        self.inputs = TensorInputs(self.recorder, self.tracing, known, static)
+        self.inputs.converts = self.is_function or is_layer(fn)
+        if is_layer(fn) or any(compares_objects(function.__code__) for function in self.surroundings.functions):
+            self.inputs.plain_kinds = (bool, int, float)
         self.state = State(self.inputs)
         self.root = Root()
         self._learn_names()
@@ -143,13 +163,12 @@ class _Capture:
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], opaque: str) -> tuple[Any, Root]:
         """Trace the program and import what it has done."""
         graph = self.recorder.graph
-        tracing = Tracing(getattr(self.fn, "__name__", type(self.fn).__name__))
+        tracing = self.tracing
         tracing.notes.fixed_streams = self.is_function
-        tracing.knows_sizes = self.is_function or sizes.asks_for_none(self.surroundings.functions)
         self._watch()
         try:
             with self._refusing(tracing), self._running(tracing):
-                given = bind(self.inputs, signature_of(self.fn), args, kwargs)
+                given = bind(self.inputs, signature_of(self.fn), args, kwargs, None if is_layer(self.fn) else self.fn)
                 self.inputs.write_checks()
                 result = self._call(tracing, *given)
             self._check()
@@ -179,8 +198,13 @@ class _Capture:
         except Exception as error:
             if tracing.refusal is not None:
                 raise tracing.refusal from error
+            if tracing.wanted and not tracing.builds:
+                raise tracing.restart(tracing.wanted) from error
             if _is_raised_by_user(error):
                 raise
+            everything = {(place, ALL) for place in range(self.inputs.count)}
+            if not everything <= self.known and not tracing.builds:
+                raise NeedsKnown(everything) from error
             raise CaptureError(
                 f"TensorFlow cannot trace this program: {type(error).__name__}: {_first_lines(error)}",
                 why="it needs the values of tensors, or something else that a graph cannot hold",
@@ -244,7 +268,6 @@ class _Capture:
         importer.values.update(handles(importer, tracing.graph.captures, self.recorder, tracing.variables))
         importer.run()
         outputs = TensorOutputs(self.recorder)
-        outputs.notes = None if self.is_function else tracing.notes
         outputs.look_at(result)
         graph.output(outputs.of(result))
         graph.eliminate_dead_code()
@@ -259,6 +282,8 @@ class _Capture:
     def _guards(self, guards: EntryGuards) -> None:
         for value, place in self.inputs.arrays:
             guards.tensor(self.recorder.resolve(place), value)
+        for key, place, value in self.inputs.numbers:
+            guards.number(self.recorder.resolve(place), value, key in self.tracing.typed)
         functions = self.surroundings.functions
         if any(compares_objects(function.__code__) for function in functions) and len(self.inputs.arrays) > 1:
             guards.different([self.recorder.resolve(place) for _, place in self.inputs.arrays])

@@ -15,7 +15,7 @@ from tensorflow.python.framework import function_def_to_graph
 
 from clew.errors import CaptureError
 from clew.frameworks.tensorflow.types import array_type
-from clew.frameworks.tensorflow.values import Literal, Resource, Value
+from clew.frameworks.tensorflow.values import Literal, Number, Resource, Value
 from clew.ir.control_flow import cond, while_loop
 from clew.ir.effects import is_impure
 from clew.ir.graph import Graph
@@ -60,7 +60,7 @@ class _Body:
                 self.inputs[place].value_type = array_type(tensor.dtype, tensor.shape)
 
     def _enter(self, place: int, value: Value) -> Value:
-        if isinstance(value, Literal) or (isinstance(value, Resource) and isinstance(value.place, str)):
+        if isinstance(value, (Literal, Number)) or (isinstance(value, Resource) and isinstance(value.place, str)):
             return value
         outer = value.place if isinstance(value, Resource) else value
         assert isinstance(outer, Node)
