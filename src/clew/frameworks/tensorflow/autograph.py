@@ -14,8 +14,9 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import tensorflow as tf
+from tensorflow.python.autograph.impl import api as autograph_api
 from tensorflow.python.autograph.operators import conditional_expressions, control_flow, exceptions, logical, py_builtins
-from tensorflow.python.ops import cond_v2
+from tensorflow.python.ops import cond, cond_v2
 
 from clew.capture.control_flow.raising import is_raised
 from clew.capture.patches import Patches
@@ -48,23 +49,11 @@ def key_of(tensor: Any) -> tuple[int, str]:
 def install(patches: Patches, current: Current) -> None:
     """Let AutoGraph's operators take traced values, of the tracing that ``current`` gives."""
 
-    def put(module: Any, name: str, make: Callable[[Any, Current], Any]) -> None:
-        patches.in_dict(vars(module), name, lambda original: make(original, current))
-
-    put(control_flow, "if_stmt", _truth_first)
-    put(conditional_expressions, "if_exp", _truth_first)
-    put(control_flow, "while_stmt", _whiles)
-    put(control_flow, "for_stmt", _fors)
-    put(control_flow, "_tf_while_stmt", _loops)
-    put(control_flow, "_tf_if_stmt", _naming)
-    put(cond_v2, "cond_v2", _conds)
-    put(cond_v2, "indexed_case", _cases)
-    for name in ("and_", "or_", "not_"):
-        put(logical, name, _LOGIC[name])
-    for name in ("eq", "not_eq"):
-        put(logical, name, _equality)
-    put(py_builtins, "overload_of", _overloads)
-    put(exceptions, "assert_stmt", _asserts)
+    generated = vars(autograph_api._TRANSPILER.get_extra_locals()["ag__"])
+    for (module, name), make in _OPERATORS.items():
+        for names in (generated, vars(module)):
+            if name in names:
+                patches.in_dict(names, name, lambda original, make=make: make(original, current))
 
 
 def truth(tracing: Tracing, value: Any) -> Any:
@@ -78,9 +67,14 @@ def truth(tracing: Tracing, value: Any) -> Any:
 
 
 def _truth_first(original: Any, current: Current) -> Any:
-    def statement(cond: Any, *rest: Any) -> Any:
+    @functools.wraps(original)
+    def statement(*args: Any, **kwargs: Any) -> Any:
         tracing = current()
-        return original(cond if tracing is None else truth(tracing, cond), *rest)
+        if tracing is not None and args:
+            args = (truth(tracing, args[0]), *args[1:])
+        elif tracing is not None and "pred" in kwargs:
+            kwargs["pred"] = truth(tracing, kwargs["pred"])
+        return original(*args, **kwargs)
 
     return statement
 
@@ -132,8 +126,6 @@ def _lazy(stops_when: bool) -> Callable[[Any, Current], Any]:
 
     return make
 
-
-_LOGIC: dict[str, Callable[[Any, Current], Any]] = {"and_": _lazy(False), "or_": _lazy(True), "not_": _not}
 
 # ---- loops -----------------------------------------------------------------------------------------------------------
 
@@ -187,7 +179,7 @@ def _fors(original: Any, current: Current) -> Any:
                 return truth(tracing, more)
             return tf.cond(truth(tracing, more), lambda: truth(tracing, extra_test()), lambda: False)
 
-        control_flow._tf_while_stmt(test, step, get, put, ("<internal iterate>", *symbol_names), _without(opts))
+        control_flow._tf_while_stmt(test, step, get, put, ("", *symbol_names), _without(opts))
 
     return for_stmt
 
@@ -205,6 +197,10 @@ def _whiles(original: Any, current: Current) -> Any:
     return while_stmt
 
 
+_INTERNAL = "<internal iterate>"
+"""The name of AutoGraph's own counters."""
+
+
 class _Becomes(BaseException):
     """Variables of a loop that start as numbers and become tensors of some dtypes, or numbers of another kind."""
 
@@ -220,7 +216,7 @@ def _loops(original: Any, current: Current) -> Any:
         before = get_state()
         becoming: dict[int, Any] = {}
         while True:
-            loop = _Loop(tracing, before, get_state, set_state, becoming)
+            loop = _Loop(tracing, before, get_state, set_state, becoming, symbol_names)
             try:
                 asked = lambda: truth(tracing, test())  # noqa: E731
                 original(asked, loop.around(body), loop.get, loop.put, symbol_names, dict(opts or {}))
@@ -236,20 +232,23 @@ def _loops(original: Any, current: Current) -> Any:
 class _Loop:
     """One attempt at a loop: which of its variables are numbers, and which begin as numbers and become tensors."""
 
-    def __init__(self, tracing: Tracing, before: Any, get_state: Any, set_state: Any, becoming: dict[int, Any]) -> None:
+    def __init__(
+        self, tracing: Tracing, before: Any, get_state: Any, set_state: Any, becoming: dict[int, Any], names: Any
+    ) -> None:
         self.tracing, self.get_state, self.set_state, self.becoming = tracing, get_state, set_state, becoming
         self.numeric = {
             place: one.sample if isinstance(one, Traced) else one
-            for place, one in enumerate(before)
-            if is_number(one) and place not in becoming
+            for place, (one, name) in enumerate(zip(before, names, strict=True))
+            if is_number(one) and place not in becoming and name != _INTERNAL
         }
+        self.internal = {place for place, name in enumerate(names) if name == _INTERNAL}
 
     def get(self) -> Any:
         """The variables as TensorFlow shall carry them."""
         return tuple(self._carried(place, value) for place, value in enumerate(self.get_state()))
 
     def _carried(self, place: int, value: Any) -> Any:
-        if not is_number(value):
+        if not is_number(value) or place in self.internal:
             return value
         if place in self.numeric:
             return unwrapped(self.tracing, value, self.numeric[place])
@@ -324,6 +323,16 @@ def _naming(original: Any, current: Current) -> Any:
             _name(tracing.notes, symbol_names[:nouts], get_state())
 
     return _tf_if_stmt
+
+
+def _verifying(original: Any, current: Current) -> Any:
+    """Numbers need not be tensors of one dtype."""
+
+    def verify_single_cond_var(name: Any, body_var: Any, orelse_var: Any) -> Any:
+        if current() is None or not (is_number(body_var) or is_number(orelse_var)):
+            return original(name, body_var, orelse_var)
+
+    return verify_single_cond_var
 
 
 def _conds(original: Any, current: Current) -> Any:
@@ -501,6 +510,31 @@ def _overloads(original: Any, current: Current) -> Any:
     return overload_of
 
 
+def _calls(original: Any, current: Current) -> Any:
+    """Functions of TensorFlow that look at numbers by Python's means are given them as tensors."""
+
+    def _call_unconverted(f: Any, args: Any, kwargs: Any, *rest: Any, **options: Any) -> Any:
+        tracing = current()
+        is_given = tracing is not None and (has_traced(args) or has_traced(list((kwargs or {}).values())))
+        if not is_given or not str(getattr(f, "__module__", "")).startswith("tensorflow."):
+            return original(f, args, kwargs, *rest, **options)
+        wanted = len(tracing.wanted)
+        try:
+            return original(f, args, kwargs, *rest, **options)
+        except (TypeError, ValueError):
+            given = [tensors_for(one) for one in args], {name: tensors_for(one) for name, one in (kwargs or {}).items()}
+            result = original(f, tuple(given[0]), given[1], *rest, **options)
+            del tracing.wanted[wanted:]
+            return result
+
+    return _call_unconverted
+
+
+def tensors_for(value: Any) -> Any:
+    """A tensor in the place of a traced number."""
+    return tf.convert_to_tensor(value) if isinstance(value, Traced) else value
+
+
 def _converted(tracing: Tracing, function: Any, found: Any, *args: Any, **kwargs: Any) -> Any:
     """``int(x)``, ``float(x)`` and ``bool(x)`` of tensors and traced values."""
     if len(args) == 1 and (is_symbolic(args[0]) or isinstance(args[0], Traced)):
@@ -584,6 +618,27 @@ def _of_math(tracing: Tracing, function: Any, found: Any, *args: Any) -> Any:
     return next(one for one in given if isinstance(one, Traced)).apply(function, given)
 
 
+_OPERATORS: dict[tuple[Any, str], Callable[[Any, Current], Any]] = {
+    (autograph_api, "_call_unconverted"): _calls,
+    (cond, "cond"): _truth_first,
+    (cond_v2, "cond_v2"): _conds,
+    (cond_v2, "indexed_case"): _cases,
+    (conditional_expressions, "if_exp"): _truth_first,
+    (control_flow, "if_stmt"): _truth_first,
+    (control_flow, "while_stmt"): _whiles,
+    (control_flow, "for_stmt"): _fors,
+    (control_flow, "_tf_while_stmt"): _loops,
+    (control_flow, "_tf_if_stmt"): _naming,
+    (control_flow, "verify_single_cond_var"): _verifying,
+    (exceptions, "assert_stmt"): _asserts,
+    (logical, "and_"): _lazy(False),
+    (logical, "or_"): _lazy(True),
+    (logical, "not_"): _not,
+    (logical, "eq"): _equality,
+    (logical, "not_eq"): _equality,
+    (py_builtins, "overload_of"): _overloads,
+}
+"""What stands for functions of AutoGraph and of TensorFlow's branches."""
 _BUILTINS: dict[Any, Callable[..., Any]] = {
     int: _converted, float: _converted, bool: _converted, len: _length, range: _range, type: _kind, sorted: _of_tensors,
     any: _of_tensors, all: _of_tensors, isinstance: _asked,

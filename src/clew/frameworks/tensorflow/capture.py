@@ -31,6 +31,7 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
+from clew.frameworks.tensorflow import autograph as autograph_operators
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
@@ -375,10 +376,11 @@ def _variable(node: Node) -> str | None:
     return None if found is None or not found[1].strip("_") else found[1]
 
 
-_AUTOGRAPH = tuple(
-    os.path.join(os.path.dirname(autograph.__file__), part) + os.sep for part in ("impl", "operators", "core")
+_AUTOGRAPH = (
+    *(os.path.join(os.path.dirname(autograph.__file__), part) + os.sep for part in ("impl", "operators", "core")),
+    autograph_operators.__file__,
 )
-"""Where AutoGraph calls what the program calls; elsewhere it reads and writes code, for its own ends."""
+"""Where AutoGraph, with what stands for its functions, calls what the program calls; elsewhere it reads and writes code, for its own ends."""
 
 
 class TensorflowListener(Listener):

@@ -312,6 +312,17 @@ class Importer:
         else:
             for place, tensor in enumerate(results):
                 self.values[tensor.name] = self.item(node, place, tensor)
+        for one in everything[region.start : region.end]:
+            if one.type == "IdentityN":
+                self._hand_on(one, inside)
+
+    def _hand_on(self, operation: Any, inside: set[str]) -> None:
+        """What a function with a gradient of its own was given is a result of its last operation, too."""
+        for given, tensor in zip(operation.inputs, operation.outputs, strict=True):
+            while given.op.type == "Identity" and given.op.name in inside:
+                given = given.op.inputs[0]
+            if tensor.name not in self.values and given.name in self.values:
+                self.values[tensor.name] = self.values[given.name]
 
     def _given(self, leaf: Any) -> Any:
         """An argument of a function that stays a call."""

@@ -57,6 +57,7 @@ from clew.ir.source import PACKAGE_FOLDER, SourceLine, is_hidden, is_hidden_file
 _BODIES = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
 _ASKING = frozenset({"numpy", "_numpy", "__array__", "__bool__", "device", "_handle", "gpu", "cpu"})
 _AUTOGRAPH = os.path.join("tensorflow", "python", "autograph") + os.sep
+_OWN = os.path.dirname(__file__) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _current: contextvars.ContextVar[Tracing | None] = contextvars.ContextVar("clew_tensorflow_tracing", default=None)
 
@@ -531,7 +532,7 @@ def _is_asked_by_user(depth: int = 2) -> bool:
     Code that AutoGraph has converted calls through AutoGraph.
     """
     frame: Any = sys._getframe(depth - 1)
-    while frame is not None and (_AUTOGRAPH in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
+    while frame is not None and (_AUTOGRAPH in frame.f_code.co_filename or frame.f_code.co_filename.startswith(_OWN)):
         frame = frame.f_back
     name = "" if frame is None else frame.f_code.co_filename
     return bool(name) and not (is_hidden(frame.f_code) or is_installed_file(name) or name.startswith((_STANDARD, "<")))
