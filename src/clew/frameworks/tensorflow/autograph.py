@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -97,16 +98,9 @@ def _not(original: Any, current: Current) -> Any:
         tracing = current()
         if tracing is None or not isinstance(a, Traced):
             return original(a)
-        return traced_call(tracing, _negated, (a,), {}, True)
+        return traced_call(tracing, operator.not_, (a,), {}, True)
 
     return not_
-
-
-def _negated(value: Any) -> bool:
-    return not value
-
-
-_negated.__module__, _negated.__qualname__, _negated.__name__ = "operator", "not_", "not_"
 
 
 def _lazy(stops_when: bool) -> Callable[[Any, Current], Any]:

@@ -25,10 +25,12 @@ from clew.capture.options import Options
 from clew.capture.python.callers import is_of_program
 from clew.capture.python.listener import CHANGES, Listener
 from clew.capture.recording.inputs import bind
-from clew.capture.state.containers import SIMPLE, contents, follows, same_contents
+from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.reachable import attribute_names, compares_objects
+from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
+from clew.capture.state.writes import Writes
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 from clew.frameworks.tensorflow import autograph as autograph_operators
@@ -98,9 +100,12 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
 def _until_known(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> tuple[Graph, Root]:
     """Trace with all sizes and numbers open, and again with those known that the program has to know."""
     known: frozenset[tuple[int, int]] = frozenset()
+    lifted: dict[Any, Slot] = {}
     while True:
         try:
-            return _Capture(fn, known, options).run(args, kwargs, options.opaque)
+            return _Capture(fn, known, options, lifted).run(args, kwargs, options.opaque)
+        except _Changed as changed:
+            lifted |= {slot.key: slot for slot in changed.slots}
         except NeedsKnown as found:
             if found.sources <= known:
                 raise CaptureError(
@@ -108,6 +113,13 @@ def _until_known(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options
                     fixes=("use functions of tf, which AutoGraph follows",),
                 ) from None
             known |= found.sources
+
+
+class _Changed(BaseException):
+    """The program changes these places, which are inputs of the next run."""
+
+    def __init__(self, slots: list[Slot]) -> None:
+        self.slots = slots
 
 
 def _placeholder(value: Any) -> Any:
@@ -122,9 +134,16 @@ _PLACE = re.compile(r'File ".*", line \d+, in ')
 class _Capture:
     """One run of a program that is being captured."""
 
-    def __init__(self, fn: Any, known: frozenset[tuple[int, int]] = frozenset(), options: Options | None = None) -> None:
+    def __init__(
+        self,
+        fn: Any,
+        known: frozenset[tuple[int, int]] = frozenset(),
+        options: Options | None = None,
+        lifted: dict[Any, Slot] | None = None,
+    ) -> None:
         self.fn = fn
         self.known = known
+        self.lifted = lifted or {}
         programs = behind(fn)
         self.parts = parts_of(programs)
         self.objects = [one for one in programs if not isinstance(one, (type, Function)) and hasattr(one, "__dict__")]
@@ -171,6 +190,7 @@ class _Capture:
             with self._refusing(tracing), self._running(tracing):
                 given = bind(self.inputs, signature_of(self.fn), args, kwargs, None if is_layer(self.fn) else self.fn)
                 self.inputs.write_checks()
+                self._lift()
                 result = self._call(tracing, *given)
             self._check()
             return self._finish(graph, tracing, result, opaque)
@@ -181,6 +201,11 @@ class _Capture:
     def _running(self, tracing: Tracing) -> AbstractContextManager[None]:
         listener = TensorflowListener(self.recorder, self.surroundings, tracing)
         return tracing.running(self.layers, self.surroundings, listener)
+
+    def _lift(self) -> None:
+        """Let the places that the program changes enter; tensors stay what they are while nothing else is run."""
+        self.state.lift(self.lifted.values())
+        self.tracing.watch(self.state)
 
     def _call(self, tracing: Tracing, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(self.fn, Function):
@@ -217,7 +242,7 @@ class _Capture:
     def _watch(self) -> None:
         for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():
             if is_part(owner) or not is_hidden_object(owner):
-                skipped = {name for name, value in vars(owner).items() if not _is_followed(value)} | _TRACKING
+                skipped = {name for name, value in vars(owner).items() if not self._counts(value)} | _TRACKING
                 skipped |= {name for name in vars(owner) if is_part(owner) and not self._is_of_user(name)}
                 self.state.watch(owner, vars(owner), skip=frozenset(skipped))
         for holder, name in self.surroundings.cells():
@@ -244,23 +269,14 @@ class _Capture:
                 )
         changed = [slot for slot in self.state.changed() if self._is_of_program(slot)]
         if changed:
-            raise CaptureError(
-                f"the program changes {changed[0].label}",
-                why="TensorFlow traces it once, and the graph would not change that again",
-                fixes=("keep the state in a tf.Variable", "return the new value"),
-            )
-        for held in self.inputs.containers:
-            if not same_contents(contents(held.value), held.entered):
-                raise CaptureError(
-                    f"the program changes the {type(held.value).__name__} that it was given",
-                    why="the graph would not change it again",
-                    fixes=("return what is new",),
-                )
+            raise _Changed(changed)
+        self.state.check_entered()
 
     # ---- the graph -----------------------------------------------------------------------------------------------
 
     def _finish(self, graph: Any, tracing: Tracing, result: Any, opaque: str) -> tuple[Any, Root]:
         wanted = [leaf.name for leaf in tensors_in(result) if hasattr(leaf, "graph")]
+        after_inputs = graph._root._prev
         self.recorder.outside_reads.write(graph)
         self._guards(EntryGuards(graph, self.root))
         importer = self.recorder.importer = Importer(tracing.graph, graph, self.root, tracing.notes, wanted)
@@ -269,8 +285,9 @@ class _Capture:
         importer.values.update(handles(importer, tracing.graph.captures, self.recorder, tracing.variables))
         importer.run()
         outputs = TensorOutputs(self.recorder)
-        outputs.look_at(result)
-        graph.output(outputs.of(result))
+        graph.output(Writes(self.state, graph).finish(result, outputs))
+        with graph.inserting_before(after_inputs._next):
+            self.state.drop_unread()
         graph.eliminate_dead_code()
         name_by_variables(graph)
         graph.lint()
@@ -290,6 +307,8 @@ class _Capture:
             guards.different([self.recorder.resolve(place) for _, place in self.inputs.arrays])
         around = []
         for holder, name, value in self.surroundings.variables({function.__code__ for function in functions}):
+            if (id(holder), name) in self.lifted:
+                continue
             if may_count(self.surroundings.is_of_library(holder, name), value):
                 around.append((f"{holder.__name__}.{name}" if isinstance(holder, type) else name, holder, name, value))
         names = ", ".join(one[0] for one in around)
@@ -309,6 +328,7 @@ class _Capture:
             label = getattr(owner, "name", None) or type(owner).__name__
             told = [(name, value) for name, value in vars(owner).items() if self._counts(value)]
             own = [(name, value) for name, value in told if not is_part(owner) or self._is_of_user(name)]
+            own = [(name, value) for name, value in own if (id(owner), name) not in self.lifted]
             held = [(f"{label}.{name}", owner, name, value) for name, value in own]
             guards.watched(self._watched(held), f"the attributes of {label} are what they were")
 

@@ -26,6 +26,7 @@ from tensorflow.python.framework import constant_op, func_graph, ops, random_see
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
+from clew.capture.current_capture import current
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
 from clew.capture.python.caches import CachedResults
@@ -33,6 +34,7 @@ from clew.capture.python.callers import frame_of_program, is_file_of_python
 from clew.capture.python.listener import Listener
 from clew.capture.state.containers import follows
 from clew.capture.state.memory import Memory
+from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.numpy import foreign_draws
@@ -77,6 +79,7 @@ class Tracing:
         self.wanted: list[Any] = []
         """Traced values that TensorFlow has asked for plain ones, in vain."""
         self.variables: dict[int, Any] = {}
+        self.patches = Patches()
         self.cached = CachedResults(caches.is_end)
 
     def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
@@ -155,10 +158,11 @@ class Tracing:
 
         Functions with a cache that those of the program name give constants; ``listener`` hears of plain Python.
         """
-        token = _current.set(self)
+        token, held = _current.set(self), current.set(None)
         streams = random.getstate(), numpy.random.get_state()
         try:
-            with Patches() as patches, self.graph.as_default(), tf.variable_creator_scope(self._no_variables):
+            with Patches() as self.patches, self.graph.as_default(), tf.variable_creator_scope(self._no_variables):
+                patches = self.patches
                 _install(patches)
                 for kind in layers:
                     if not kind.__module__.startswith(("keras.", "tensorflow.")):
@@ -182,8 +186,14 @@ class Tracing:
             random.setstate(streams[0])
             numpy.random.set_state(streams[1])
             _current.reset(token)
+            current.reset(held)
         if self.refusal is not None:
             raise self.refusal
+
+    def watch(self, state: State) -> None:
+        """Let objects whose attributes the program changes tell when these are read."""
+        current.set(state)
+        state.install(self.patches)
 
     def _no_variables(self, create: Callable[..., Any], **options: Any) -> Any:
         if self.builds:
