@@ -22,6 +22,7 @@ from tensorflow.python.ops import cond, cond_v2
 from clew.capture.control_flow.raising import is_raised
 from clew.capture.patches import Patches
 from clew.capture.python.callers import is_of_program
+from clew.capture.recording.list_proxies import StateListProxy
 from clew.frameworks.tensorflow.importer import Notes
 from clew.frameworks.tensorflow.scalars import (
     NUMBERS,
@@ -565,6 +566,9 @@ def _flat(values: Any) -> Any:
 
 def _length(tracing: Tracing, function: Any, found: Any, *args: Any) -> Any:
     (value,) = args
+    if type(value) is StateListProxy:
+        more = list.__len__(value) - list.__len__(value.original)
+        return tracing.lengths[id(value)][1] + more
     if isinstance(value, TracedShape):
         return value.rank
     if isinstance(value, Traced):

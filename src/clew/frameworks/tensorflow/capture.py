@@ -34,6 +34,7 @@ from clew.capture.state.writes import Writes
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 from clew.frameworks.tensorflow import autograph as autograph_operators
+from clew.frameworks.tensorflow.effects import drop_unused
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
@@ -144,6 +145,7 @@ class _Capture:
         self.fn = fn
         self.known = known
         self.lifted = lifted or {}
+        self.keeps_unused = options is None or options.keeps_unused
         programs = behind(fn)
         self.parts = parts_of(programs)
         self.objects = [one for one in programs if not isinstance(one, (type, Function)) and hasattr(one, "__dict__")]
@@ -288,7 +290,7 @@ class _Capture:
         graph.output(Writes(self.state, graph).finish(result, outputs))
         with graph.inserting_before(after_inputs._next):
             self.state.drop_unread()
-        graph.eliminate_dead_code()
+        drop_unused(graph, self.keeps_unused)
         name_by_variables(graph)
         graph.lint()
         if opaque == "error" and (tracing.notes.regions or any(node.target in FUNCTIONS for node in all_nodes(graph))):

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from clew.errors import CaptureError
 from clew.frameworks.tensorflow import control_flow, opaque, random_numbers, readable_calls, variables
+from clew.frameworks.tensorflow.effects import KIND, UNASKED
 from clew.frameworks.tensorflow.operations import Call, length_of, parameter_name, raw_function
 from clew.frameworks.tensorflow.scalars import TOKEN, Operand, PythonCall, itself, method_of, numpy_of, size_of
 from clew.frameworks.tensorflow.types import VARIABLE, array_type
@@ -126,6 +127,10 @@ class Importer:
         if known is None:
             known = self._constants[id(value)] = (self._constant(value), value)
         return known[0]
+
+    def handed(self, value: Value) -> Any:
+        """A value as branches and loops hand it on."""
+        return value.value if isinstance(value, Number) else self.node(value)
 
     def argument(self, value: Any) -> Any:
         """A value as an argument of a call that makes tensors of plain values by itself."""
@@ -278,6 +283,9 @@ class Importer:
         """Let the results of an operation belong to a node and its items."""
         operation, results = call.operation, call.definition.output_arg
         node.meta["tensorflow_name"] = operation.name
+        node.meta[KIND] = call.kind
+        if operation.name.startswith("gradient_tape/") or "/gradient_tape/" in operation.name:
+            node.meta[UNASKED] = True
         alone = call.kind in opaque.KINDS and len(operation.outputs) == 1
         if alone or (len(results) == 1 and length_of(results[0], operation) is None):
             self.values[operation.outputs[0].name] = self.typed(node, operation.outputs[0])

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from clew.capture.guards.notes import expression_of, require
 from clew.capture.recording.inputs import Inputs
+from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.outputs import Outputs
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.capture.state.containers import SIMPLE, attributes_of, follows
@@ -123,6 +124,15 @@ class TensorInputs(Inputs):
         self.symbols.append((symbol, place))
         self.numbers.append((key, place, value))
         return Traced(self.tracing, symbol, value)
+
+    def history(self, value: list[Any], place: Any, name: str) -> StateListProxy:
+        """A list of the state; its length is a number of the graph."""
+        made = super().history(value, place, name)
+        symbol = tf.compat.v1.placeholder(dtype_of(1), [])
+        self.tracing.notes.numbers.add(autograph.key_of(symbol))
+        self.symbols.append((symbol, Pending(len, (place,))))
+        self.tracing.lengths[id(made)] = (made, Traced(self.tracing, symbol, 2))
+        return made
 
     def _key(self) -> int:
         self.count += 1

@@ -32,6 +32,7 @@ from clew.capture.python import replacements
 from clew.capture.python.caches import CachedResults
 from clew.capture.python.callers import frame_of_program, is_file_of_python
 from clew.capture.python.listener import Listener
+from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.state.containers import follows
 from clew.capture.state.memory import Memory
 from clew.capture.state.state import State
@@ -78,6 +79,8 @@ class Tracing:
         """Numbers among the arguments whose type the program relies on."""
         self.wanted: list[Any] = []
         """Traced values that TensorFlow has asked for plain ones, in vain."""
+        self.lengths: dict[int, tuple[StateListProxy, Traced]] = {}
+        """How long lists of the state were, by their identities."""
         self.variables: dict[int, Any] = {}
         self.patches = Patches()
         self.cached = CachedResults(caches.is_end)
