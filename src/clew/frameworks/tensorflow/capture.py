@@ -7,10 +7,12 @@ variables. Python's state is as it was afterwards; a program that changes it is 
 
 from __future__ import annotations
 
+import copy
+import operator
 import os
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -53,12 +55,17 @@ from clew.frameworks.tensorflow.scalars import ALL, NeedsKnown
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
 from clew.ir.arguments import all_nodes, nested_graphs
-from clew.ir.control_flow import is_control
+from clew.ir.control_flow import cond, is_control
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import is_hidden
 
-_TRACKING = frozenset({"_obj_reference_counts_dict", "_self_unconditional_checkpoint_dependencies"})
+_TRACKING = frozenset(
+    "_obj_reference_counts_dict _self_setattr_tracking _self_unconditional_checkpoint_dependencies "
+    "_self_unconditional_dependency_names _self_unconditional_deferred_dependencies _self_update_uid "
+    "_self_name_based_restores _self_saveable_object_factories".split()
+)
+"""What modules note of the variables in their attributes."""
 
 REFUSED = {
     "leaves": "it says which modules stay calls, and layers are traced down to operations",
@@ -89,7 +96,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
             result = fn(*args, **kwargs)
         else:
             _Capture(fn).build(args, kwargs)
-    graph, root = _until_known(fn, args, kwargs, options)
+    graph, root = _until_known(fn, args, kwargs, options, Root())
     if options.control_flow == "error" and any(is_control(node) for node in all_nodes(graph)):
         raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
     if options.keep and not unbuilt:
@@ -98,22 +105,92 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     return Captured(None, root.attributes, graph, result)
 
 
-def _until_known(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> tuple[Graph, Root]:
-    """Trace with all sizes and numbers open, and again with those known that the program has to know."""
+def _until_known(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, root: Root, found: Iterable[Slot] = ()
+) -> tuple[Graph, Root]:
+    """Trace with all sizes and numbers open, and again with those known that the program has to know.
+
+    A program that makes variables at its first call finds them at all others: it is traced for both.
+    """
     known: frozenset[tuple[int, int]] = frozenset()
-    lifted: dict[Any, Slot] = {}
+    lifted = {slot.key: slot for slot in found}
     while True:
+        run = _Capture(fn, known, options, lifted, root)
         try:
-            return _Capture(fn, known, options, lifted).run(args, kwargs, options.opaque)
+            graph, _ = run.run(args, kwargs, options.opaque)
+            break
         except _Changed as changed:
             lifted |= {slot.key: slot for slot in changed.slots}
-        except NeedsKnown as found:
-            if found.sources <= known:
+        except NeedsKnown as needed:
+            if needed.sources <= known:
                 raise CaptureError(
                     "the program needs values that are known only when the graph runs",
                     fixes=("use functions of tf, which AutoGraph follows",),
                 ) from None
-            known |= found.sources
+            known |= needed.sources
+    places = [(slot, value) for slot, value in run.left if id(value) in run.tracing.notes.makers]
+    if not places or any(slot.variable.get() is not None for slot, _ in places):
+        return graph, root
+    return _with_later_calls(fn, args, kwargs, options, root, graph, places), root
+
+
+def _with_later_calls(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: Options,
+    root: Root,
+    first: Graph,
+    places: list[tuple[Slot, Any]],
+) -> Graph:
+    """The graph of the first call, which finds None in some places, and of those that find the variables it made."""
+    try:
+        for slot, value in places:
+            slot.variable.put(value)
+        with suppress(CaptureError), _tracking_kept([slot.variable.holder for slot, _ in places]):
+            later, _ = _until_known(fn, args, kwargs, options, root, [slot for slot, _ in places])
+            return _joined(places[0][0], first, later) or first
+    finally:
+        for slot, _ in places:
+            slot.variable.put(None)
+    return first
+
+
+def _joined(slot: Slot, first: Graph, later: Graph) -> Graph | None:
+    """A graph that does what the first one does while a place holds None, and otherwise what the other one does."""
+    graph = Graph()
+    operands = []
+    for node in first.find_nodes(op="placeholder"):
+        made = graph.create_node("placeholder", node.target, node.args, node.kwargs, node.name)
+        made.value_type = node.value_type
+        operands.append(made)
+    if any(str(node.target).startswith("*") for node in operands):
+        return None
+    for body in (first, later):
+        for node in body.find_nodes(op="placeholder"):
+            node.args, node.kwargs = (), {}
+    test = graph.call_function(operator.is_, (slot.read(graph), None))
+    graph.output(graph.call_function(cond, (test, first, later, tuple(operands))))
+    return graph
+
+
+@contextmanager
+def _tracking_kept(owners: Iterable[Any]) -> Iterator[None]:
+    """What modules note of the variables in their attributes is as it was afterwards."""
+    kept = [(vars_of(one), {name: copy.copy(vars_of(one)[name]) for name in _TRACKING & vars_of(one).keys()}) for one in owners]
+    try:
+        yield
+    finally:
+        for holder, values in kept:
+            for name in _TRACKING & holder.keys():
+                del holder[name]
+            holder.update(values)
+
+
+def vars_of(value: Any) -> dict[str, Any]:
+    """The attributes of an object that has some."""
+    found: dict[str, Any] = getattr(value, "__dict__", {})
+    return found
 
 
 class _Changed(BaseException):
@@ -141,6 +218,7 @@ class _Capture:
         known: frozenset[tuple[int, int]] = frozenset(),
         options: Options | None = None,
         lifted: dict[Any, Slot] | None = None,
+        root: Root | None = None,
     ) -> None:
         self.fn = fn
         self.known = known
@@ -161,11 +239,13 @@ class _Capture:
         self.tracing = Tracing(getattr(fn, "__name__", type(fn).__name__))
         static = frozenset() if options is None else options.static
         self.inputs = TensorInputs(self.recorder, self.tracing, known, static)
+        self.inputs.heeds_specs = options is None or not options.dynamic
         self.inputs.converts = self.is_function or is_layer(fn)
         if is_layer(fn) or any(compares_objects(function.__code__) for function in self.surroundings.functions):
             self.inputs.plain_kinds = (bool, int, float)
         self.state = State(self.inputs)
-        self.root = Root()
+        self.root = Root() if root is None else root
+        self.left: list[tuple[Slot, Any]] = []
         self._learn_names()
 
     def _learn_names(self) -> None:
@@ -189,7 +269,8 @@ class _Capture:
         tracing.notes.fixed_streams = self.is_function
         self._watch()
         try:
-            with self._refusing(tracing), self._running(tracing):
+            owners = {id(one): one for one in (*self.objects, *self.parts)}.values()
+            with _tracking_kept(owners), self._refusing(tracing), self._running(tracing):
                 given = bind(self.inputs, signature_of(self.fn), args, kwargs, None if is_layer(self.fn) else self.fn)
                 self.inputs.write_checks()
                 self._lift()
@@ -287,6 +368,7 @@ class _Capture:
         importer.values.update(handles(importer, tracing.graph.captures, self.recorder, tracing.variables))
         importer.run()
         outputs = TensorOutputs(self.recorder)
+        self.left = list(self.state.left())
         graph.output(Writes(self.state, graph).finish(result, outputs))
         with graph.inserting_before(after_inputs._next):
             self.state.drop_unread()

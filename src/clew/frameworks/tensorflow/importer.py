@@ -55,6 +55,10 @@ class Notes:
     """The program's own variables, by graph and tensor."""
     python_calls: list[PythonCall] = field(default_factory=list)
     """Calls of Python, which operations of the graph name by their places here."""
+    made: dict[int, Any] = field(default_factory=dict)
+    """The variables that stand for those that the program makes, by the identity of the call that makes them."""
+    makers: dict[int, Node] = field(default_factory=dict)
+    """The nodes that make those, by the identity of the variable."""
     numbers: set[tuple[int, str]] = field(default_factory=set)
     """Tensors that are numbers of Python, or may be, when the graph runs."""
     def python_call_of(self, operation: Any) -> PythonCall | None:
@@ -259,7 +263,18 @@ class Importer:
             return self.method("numpy", args)
         if call.function is method_of and not kwargs:
             return self.method(args[1], (args[0], *args[2:]))
-        return self.call(call.function, args, kwargs)
+        node = self.call(call.function, args, kwargs)
+        if id(call) in self.notes.made:
+            self._make(self.notes.made[id(call)], node)
+        return node
+
+    def _make(self, variable: Any, node: Node) -> None:
+        """From here on a variable of the program's own is what a node has made."""
+        node.value_type = VARIABLE
+        self.notes.makers[id(variable)] = node
+        for outer, inner in self.function_graph.captures:
+            if outer is variable.handle:
+                self.values[inner.name] = Resource(node, variable)
 
     def raw(self, call: Call) -> Node:
         """The call of ``tf.raw_ops`` for an operation."""

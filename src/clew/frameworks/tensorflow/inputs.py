@@ -68,6 +68,9 @@ class TensorRecorder(Recorder):
         known = self.nodes.get(id(variable))
         if known is not None and known[0]() is variable:
             return Resource(self.resolve(known[1]), variable)
+        maker = self.importer.notes.makers.get(id(variable))
+        if maker is not None:
+            return Resource(maker, variable)
         return Resource(self.importer.root.path_of(variable, self._name(variable)), variable)
 
     def _name(self, variable: Any) -> str:
@@ -88,6 +91,8 @@ class TensorInputs(Inputs):
         self.tracing = tracing
         self.known = known
         self.converts = False
+        self.heeds_specs = True
+        """Whether sizes that a spec names are all that the capture shall hold for."""
         self.count = 0
         self.symbols: list[tuple[Any, Any]] = []
         self.numbers: list[tuple[int, Any, Any]] = []
@@ -154,7 +159,7 @@ class TensorInputs(Inputs):
     def _symbol(self, value: Any, place: Any, name: str) -> Any:
         """A tensor of the same dtype and rank; sizes are open unless the program has to know them."""
         key, shape = self._key(), value.shape
-        if shape.rank is not None:
+        if shape.rank is not None and not (isinstance(value, tf.TensorSpec) and self.heeds_specs):
             known = [(key, ALL) in self.known or (key, axis) in self.known for axis in range(shape.rank)]
             shape = [size if is_known else None for size, is_known in zip(shape, known, strict=True)]
         symbol = self._placeholder(value.dtype, shape, name, key)
@@ -295,8 +300,11 @@ def tensors_in(value: Any, depth: int = 8) -> Iterator[Any]:
 def handles(importer: Importer, captures: Any, recorder: TensorRecorder, by_handle: dict[int, Any]) -> dict[str, Value]:
     """What a traced graph has taken from outside: variables, other resources, and tensors."""
     found: dict[str, Value] = {}
+    made = {id(variable) for variable in importer.notes.made.values()}
     for outer, inner in captures:
         variable = by_handle.get(id(outer))
+        if id(variable) in made:
+            continue
         if variable is not None:
             found[inner.name] = recorder.variable(variable)
         elif outer.dtype == tf.resource:

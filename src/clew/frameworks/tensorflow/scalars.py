@@ -142,9 +142,8 @@ class Traced:
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        tracing = self.tracing
-        if type(self.sample) in NUMBERS and not tracing.is_inside_library():
-            tracing.rely_on_type(self)
+        if type(self.sample) in NUMBERS and self.tracing.is_named_by_program():
+            self.tracing.rely_on_type(self)
         return type(self.sample)
 
     # ---- what needs a plain value --------------------------------------------------------------------------------
@@ -358,7 +357,7 @@ class TracedShape(tf.TensorShape):  # type: ignore[misc]
         return [self.size(axis) for axis in range(self.rank)]
 
     def __getitem__(self, key: Any) -> Any:
-        if self.rank is None:
+        if self.rank is None or self.tracing.is_inside_library():
             return super().__getitem__(key)
         if isinstance(key, slice):
             sizes = self.sizes()[key]
@@ -366,39 +365,55 @@ class TracedShape(tf.TensorShape):  # type: ignore[misc]
         return self.size(key)
 
     def __iter__(self) -> Any:
-        if self.rank is None:
-            raise ValueError("Cannot iterate over a shape with unknown rank.")
+        if self.rank is None or self.tracing.is_inside_library():
+            return super().__iter__()
         return iter(self.sizes())
 
     def as_list(self) -> list[Any]:
         """All sizes."""
-        return self.sizes() if self.rank is not None else super().as_list()
+        return super().as_list() if self.rank is None or self.tracing.is_inside_library() else self.sizes()
 
     def num_elements(self) -> Any:
         """The product of all sizes."""
+        if self.tracing.is_inside_library():
+            return super().num_elements()
         return functools.reduce(operator.mul, self.sizes(), 1)
 
     def __eq__(self, other: Any) -> Any:
-        return self._same(other)
+        return super().__eq__(other) if self.tracing.is_inside_library() else self._same(other)
 
     def __ne__(self, other: Any) -> Any:
-        return not self._same(other)
+        return super().__ne__(other) if self.tracing.is_inside_library() else not self._same(other)
 
     __hash__ = tf.TensorShape.__hash__
 
     def _same(self, other: Any) -> bool:
-        raise self.tracing.needs_known_shape(self.tensor, other)
+        """Whether two shapes are the same: their ranks may tell, and otherwise all sizes are needed."""
+        sizes = list(other.sizes() if isinstance(other, TracedShape) else other) if _is_sized(other) else None
+        if sizes is None or len(sizes) != self.rank:
+            return False
+        pairs = zip(self.sizes(), sizes, strict=True)
+        return all(type(one) is not int or type(size) is not int or one == size for one, size in pairs) and all(
+            map(operator.eq, self.sizes(), sizes)
+        )
 
     def __add__(self, other: Any) -> Any:
-        return Sizes([*self.sizes(), *other])
+        return super().__add__(other) if self.tracing.is_inside_library() else Sizes([*self.sizes(), *other])
 
     def __radd__(self, other: Any) -> Any:
-        return Sizes([*other, *self.sizes()])
+        return super().__radd__(other) if self.tracing.is_inside_library() else Sizes([*other, *self.sizes()])
 
     def __str__(self) -> str:
-        raise self.tracing.needs_known_shape(self.tensor, None)
+        if self.tracing.is_inside_library():
+            return str(super().__str__())
+        raise self.tracing.needs_known_shape(self.tensor)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self) if not self.tracing.is_inside_library() else super().__repr__()
+
+
+def _is_sized(value: Any) -> bool:
+    return isinstance(value, (list, tuple, tf.TensorShape)) and getattr(value, "rank", 0) is not None
 
 
 class Sizes(list[Any]):

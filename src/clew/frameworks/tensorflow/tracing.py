@@ -95,9 +95,14 @@ class Tracing:
     # ---- what must be known ------------------------------------------------------------------------------------------
 
     def is_inside_library(self) -> bool:
-        """Whether it is not the program itself that looks at a traced value."""
+        """Whether it is not the program itself that looks at a traced value, through AutoGraph or not."""
+        return not _is_asked_by_user(3)
+
+    def is_named_by_program(self) -> bool:
+        """Whether the very code that looks at a traced value is the program's."""
         code = sys._getframe(2).f_code
-        return is_hidden(code) or is_installed_file(code.co_filename) or code.co_filename.startswith((_STANDARD, "<"))
+        name = code.co_filename
+        return not (is_hidden(code) or is_installed_file(name) or name.startswith((_STANDARD, "<")))
 
     def rely_on_type(self, value: Traced) -> None:
         """The program asks what kind of number a value is: those that it follows from must be of the same kind."""
@@ -164,7 +169,7 @@ class Tracing:
         token, held = _current.set(self), current.set(None)
         streams = random.getstate(), numpy.random.get_state()
         try:
-            with Patches() as self.patches, self.graph.as_default(), tf.variable_creator_scope(self._no_variables):
+            with Patches() as self.patches, self.graph.as_default(), tf.variable_creator_scope(self._new_variable):
                 patches = self.patches
                 _install(patches)
                 for kind in layers:
@@ -198,14 +203,27 @@ class Tracing:
         current.set(state)
         state.install(self.patches)
 
-    def _no_variables(self, create: Callable[..., Any], **options: Any) -> Any:
+    def _new_variable(self, create: Callable[..., Any], **options: Any) -> Any:
+        """A variable that the program makes is made by the graph; another one stands for it in this run."""
         if self.builds:
             return create(**options)
-        raise self.refuse(
-            "the program makes a variable as it runs",
-            "a graph works on variables that are there",
-            "make variables beforehand: call the module once before it is captured",
-        )
+        given = {name: options[name] for name in ("trainable", "name", "dtype", "shape") if options.get(name) is not None}
+        start = options.get("initial_value")
+        is_plain = start is not None and ops.get_default_graph() is self.graph and not has_traced(list(given.values()))
+        if not is_plain or self.notes.fixed_streams:
+            raise self.refuse(
+                "the program makes a variable as it runs",
+                "a graph works on variables that are there",
+                "make variables beforehand: call the module once before it is captured",
+            )
+        value = tf.convert_to_tensor(start() if callable(start) else start, dtype=given.get("dtype"))
+        sizes = [1 if size is None else size for size in value.shape]
+        with tf.init_scope():
+            open_shape = {} if value.shape.is_fully_defined() else {"shape": value.shape}
+            made = create(**(options | {"initial_value": tf.zeros(sizes, value.dtype)} | open_shape))
+        python_call(self, tf.Variable, (value,), given, tf.bool)
+        self.notes.made[id(self.notes.python_calls[-1])] = made
+        return made
 
     def call(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], is_converted: bool = True) -> Any:
         """Run the program, its Python converted by AutoGraph where control flow depends on tensors."""
