@@ -14,6 +14,7 @@ import operator
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy
 import tensorflow as tf
 from tensorflow.python.autograph.impl import api as autograph_api
 from tensorflow.python.autograph.operators import conditional_expressions, control_flow, exceptions, logical, py_builtins
@@ -97,7 +98,7 @@ def _equality(original: Any, current: Current) -> Any:
 def _not(original: Any, current: Current) -> Any:
     def not_(a: Any) -> Any:
         tracing = current()
-        if tracing is None or not isinstance(a, Traced):
+        if tracing is None or not (isinstance(a, Traced) or is_symbolic(a)):
             return original(a)
         return traced_call(tracing, operator.not_, (a,), {}, True)
 
@@ -128,9 +129,11 @@ def _lazy(stops_when: bool) -> Callable[[Any, Current], Any]:
 class TracedRange:
     """``range`` of traced numbers."""
 
-    def __init__(self, tracing: Tracing, *bounds: Any) -> None:
+    def __init__(self, tracing: Tracing, *bounds: Any, items: Callable[[Any], Any] = lambda place: place) -> None:
         self.tracing = tracing
         self.start, self.stop, self.step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        self.items = items
+        """What a loop gets at each place."""
 
     def fixed(self) -> NoReturn:
         """Whoever looks at it in any other way than by a loop relies on what it follows from."""
@@ -165,7 +168,7 @@ def _fors(original: Any, current: Current) -> Any:
 
         def step() -> None:
             nonlocal place
-            body(place)
+            body(iterated.items(place))
             place = place + iterated.step
 
         def test() -> Any:
@@ -213,8 +216,7 @@ def _loops(original: Any, current: Current) -> Any:
         while True:
             loop = _Loop(tracing, before, get_state, set_state, becoming, symbol_names)
             try:
-                asked = lambda: truth(tracing, test())  # noqa: E731
-                original(asked, loop.around(body), loop.get, loop.put, symbol_names, dict(opts or {}))
+                original(loop.asked(test), loop.around(body), loop.get, loop.put, symbol_names, dict(opts or {}))
                 break
             except _Becomes as found:
                 becoming |= found.found
@@ -231,6 +233,7 @@ class _Loop:
         self, tracing: Tracing, before: Any, get_state: Any, set_state: Any, becoming: dict[int, Any], names: Any
     ) -> None:
         self.tracing, self.get_state, self.set_state, self.becoming = tracing, get_state, set_state, becoming
+        self.before = before
         self.numeric = {
             place: one.sample if isinstance(one, Traced) else one
             for place, (one, name) in enumerate(zip(before, names, strict=True))
@@ -239,8 +242,20 @@ class _Loop:
         self.internal = {place for place, name in enumerate(names) if name == _INTERNAL}
 
     def get(self) -> Any:
-        """The variables as TensorFlow shall carry them."""
-        return tuple(self._carried(place, value) for place, value in enumerate(self.get_state()))
+        """The variables as TensorFlow shall carry them; attributes of objects are as before, until the loop is known."""
+        found = tuple(self._carried(place, value) for place, value in enumerate(self.get_state()))
+        self.set_state(self.before)
+        return found
+
+    def asked(self, test: Any) -> Any:
+        """The test of the loop."""
+
+        def ask() -> Any:
+            answer = truth(self.tracing, test())
+            self.set_state(self.before)
+            return answer
+
+        return ask
 
     def _carried(self, place: int, value: Any) -> Any:
         if not is_number(value) or place in self.internal:
@@ -312,10 +327,19 @@ def _naming(original: Any, current: Current) -> Any:
     def _tf_if_stmt(
         cond: Any, body: Any, orelse: Any, get_state: Any, set_state: Any, symbol_names: Any, nouts: Any
     ) -> None:
-        original(cond, body, orelse, get_state, set_state, symbol_names, nouts)
         tracing = current()
-        if tracing is not None:
-            _name(tracing.notes, symbol_names[:nouts], get_state())
+        if tracing is None:
+            return original(cond, body, orelse, get_state, set_state, symbol_names, nouts)
+        before = get_state()
+
+        def get() -> Any:
+            """What a side leaves; attributes of objects are as before, until all sides are known."""
+            left = get_state()
+            set_state(before)
+            return left
+
+        original(cond, body, orelse, get, set_state, symbol_names, nouts)
+        _name(tracing.notes, symbol_names[:nouts], get_state())
 
     return _tf_if_stmt
 
@@ -500,6 +524,8 @@ def _overloads(original: Any, current: Current) -> Any:
         tracing = current()
         found = original(function)
         make = None if tracing is None or not isinstance(function, Hashable) else _BUILTINS.get(function)
+        if tracing is not None and make is None and is_of_numpy(function):
+            make = _of_numpy
         return found if make is None else functools.partial(make, tracing, function, found)
 
     return overload_of
@@ -510,7 +536,14 @@ def _calls(original: Any, current: Current) -> Any:
 
     def _call_unconverted(f: Any, args: Any, kwargs: Any, *rest: Any, **options: Any) -> Any:
         tracing = current()
-        is_given = tracing is not None and (has_traced(args) or has_traced(list((kwargs or {}).values())))
+        values = [*args, *(kwargs or {}).values()]
+        if tracing is not None and is_of_numpy(f) and any(map(is_symbolic, values)):
+            return _of_numpy(tracing, f, f, *args, **(kwargs or {}))
+        if tracing is not None and f is tf.ensure_shape:
+            for one in values:
+                if isinstance(one, TracedShape):
+                    raise tracing.needs_known_shape(one)
+        is_given = tracing is not None and has_traced(values)
         if not is_given or not str(getattr(f, "__module__", "")).startswith("tensorflow."):
             return original(f, args, kwargs, *rest, **options)
         wanted = len(tracing.wanted)
@@ -523,6 +556,20 @@ def _calls(original: Any, current: Current) -> Any:
             return result
 
     return _call_unconverted
+
+
+def is_of_numpy(function: Any) -> bool:
+    """Whether a function is one of NumPy's, which takes tensors as arrays."""
+    home = str(getattr(function, "__module__", "") or "")
+    return isinstance(function, numpy.ufunc) or home.partition(".")[0] == "numpy"
+
+
+def _of_numpy(tracing: Tracing, function: Any, found: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of NumPy takes the arrays that tensors hold."""
+    arrays = [tracing.numpy_of(one) if is_symbolic(one) else one for one in args]
+    named = {name: tracing.numpy_of(one) if is_symbolic(one) else one for name, one in kwargs.items()}
+    traced = [one for one in (*arrays, *named.values()) if isinstance(one, Traced)]
+    return traced[0].apply(function, tuple(arrays), named) if traced else found(*args, **kwargs)
 
 
 def tensors_for(value: Any) -> Any:
@@ -585,6 +632,28 @@ def _range(tracing: Tracing, function: Any, found: Any, *args: Any) -> Any:
     return TracedRange(tracing, *args) if has_traced(args) else found(*args)
 
 
+def _open_length(tracing: Tracing, value: Any) -> Any:
+    """The length of a tensor, if it is not known."""
+    is_open = is_symbolic(value) and value.shape.rank and value.shape[0] is None
+    return traced_call(tracing, size_of, (value, 0), {}, 2) if is_open else None
+
+
+def _enumerated(tracing: Tracing, function: Any, found: Any, *args: Any, **kwargs: Any) -> Any:
+    count = _open_length(tracing, args[0])
+    if count is None or kwargs or not all(type(one) is int for one in args[1:]):
+        return found(*args, **kwargs)
+    first = args[1] if len(args) > 1 else 0
+    return TracedRange(tracing, count, items=lambda place: (place + first, args[0][place]))
+
+
+def _zipped(tracing: Tracing, function: Any, found: Any, *args: Any, **kwargs: Any) -> Any:
+    counts = [_open_length(tracing, one) for one in args]
+    if kwargs or not counts or any(count is None for count in counts):
+        return found(*args, **kwargs)
+    count = functools.reduce(lambda one, other: one.apply(min, (one, other)), counts)
+    return TracedRange(tracing, count, items=lambda place: tuple(one[place] for one in args))
+
+
 def _kind(tracing: Tracing, function: Any, found: Any, *args: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], Traced):
         return args[0].__class__
@@ -638,7 +707,7 @@ _OPERATORS: dict[tuple[Any, str], Callable[[Any, Current], Any]] = {
 }
 """What stands for functions of AutoGraph and of TensorFlow's branches."""
 _BUILTINS: dict[Any, Callable[..., Any]] = {
-    int: _converted, float: _converted, bool: _converted, len: _length, range: _range, type: _kind, sorted: _of_tensors,
+    int: _converted, float: _converted, bool: _converted, len: _length, range: _range, type: _kind, enumerate: _enumerated, zip: _zipped, sorted: _of_tensors,
     any: _of_tensors, all: _of_tensors, isinstance: _asked,
     **dict.fromkeys((function for function in vars(math).values() if callable(function)), _of_math),
     **dict.fromkeys((abs, min, max, sum, round, pow, divmod), _on_numbers),

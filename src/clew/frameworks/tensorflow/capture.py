@@ -19,6 +19,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python import autograph
 
+from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.captured import Captured
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
@@ -51,7 +52,7 @@ from clew.frameworks.tensorflow.programs import (
     parts_of,
     signature_of,
 )
-from clew.frameworks.tensorflow.scalars import ALL, NeedsKnown
+from clew.frameworks.tensorflow.scalars import ALL, NeedsKnown, Traced, is_symbolic
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
 from clew.ir.arguments import all_nodes, nested_graphs
@@ -128,10 +129,21 @@ def _until_known(
                     fixes=("use functions of tf, which AutoGraph follows",),
                 ) from None
             known |= needed.sources
-    places = [(slot, value) for slot, value in run.left if id(value) in run.tracing.notes.makers]
-    if not places or any(slot.variable.get() is not None for slot, _ in places):
+    left = [(slot, value) for slot, value in run.left if slot.variable.get() is None]
+    places = [(slot, made) for slot, value in left if (made := _later(run.tracing, value)) is not None]
+    if not places:
         return graph, root
     return _with_later_calls(fn, args, kwargs, options, root, graph, places), root
+
+
+def _later(tracing: Tracing, value: Any) -> Any:
+    """Such a value as later calls find where the first one has left another: a variable, a tensor, a number."""
+    if id(value) in tracing.notes.makers:
+        return value
+    if isinstance(value, Traced):
+        return value.sample
+    is_known = is_symbolic(value) and value.shape.rank is not None and value.dtype not in (tf.variant, tf.resource)
+    return tf.zeros([2 if size is None else size for size in value.shape], value.dtype) if is_known else None
 
 
 def _with_later_calls(
@@ -260,7 +272,13 @@ class _Capture:
         tracing = Tracing("build", builds=True)
         with self._refusing(tracing), self._running(tracing):
             given_args, given_kwargs = tf.nest.map_structure(_placeholder, (args, kwargs))
-            tracing.call(self.fn, given_args, given_kwargs, is_converted=not is_layer(self.fn))
+            stored = {(id(part), name): vars(part)[name] for part in self.parts for name in _set_by_call(part)}
+            try:
+                tracing.call(self.fn, given_args, given_kwargs, is_converted=not is_layer(self.fn))
+            finally:
+                for part in self.parts:
+                    for name in _set_by_call(part):
+                        object.__setattr__(part, name, stored[id(part), name])
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], opaque: str) -> tuple[Any, Root]:
         """Trace the program and import what it has done."""
@@ -425,6 +443,13 @@ class _Capture:
     def _counts(self, value: Any) -> bool:
         """Whether an attribute may have told the program something."""
         return _is_followed(value) or self.recorder.is_end(value)
+
+
+def _set_by_call(part: Any) -> list[str]:
+    """The attributes that a layer has and that its own ``call`` sets: those are the program's state."""
+    code = getattr(getattr(type(part), "call", None), "__code__", None)
+    steps = [] if code is None or is_hidden(code) else instructions_of(code)
+    return [one.argval for one in steps if one.opname == "STORE_ATTR" and one.argval in vars(part)]
 
 
 def _is_followed(value: Any) -> bool:

@@ -19,6 +19,7 @@ import numpy
 import tensorflow as tf
 from tensorflow.python.ops import gen_script_ops
 
+from clew.errors import GuardError
 from clew.ir.effects import pure
 
 if TYPE_CHECKING:
@@ -63,6 +64,15 @@ def size_of(tensor: Any, axis: int) -> int:
 def numpy_of(tensor: Any) -> Any:
     """The array, or number, of NumPy that a tensor holds."""
     return tensor.numpy()
+
+
+@pure
+def tensor_of_int(number: int) -> Any:
+    """The tensor that TensorFlow makes of an int, which is of int32 for all that fit."""
+    made = tf.constant(number)
+    if made.dtype != tf.int32:
+        raise GuardError(f"the graph assumed that {number} fits into int32", fixes=("capture again with this input",))
+    return made
 
 
 @pure
@@ -402,6 +412,10 @@ class TracedShape(tf.TensorShape):  # type: ignore[misc]
 
     def __radd__(self, other: Any) -> Any:
         return super().__radd__(other) if self.tracing.is_inside_library() else Sizes([*other, *self.sizes()])
+
+    def is_fully_defined(self) -> bool:
+        """Whether all sizes are numbers, which they are for a program that runs eagerly."""
+        return super().is_fully_defined() if self.tracing.is_inside_library() else True
 
     def __str__(self) -> str:
         if self.tracing.is_inside_library():

@@ -53,13 +53,20 @@ from clew.frameworks.tensorflow.scalars import (
     python_call,
     sampled,
     size_of,
+    tensor_of_int,
     traced_call,
 )
 from clew.ir.source import PACKAGE_FOLDER, SourceLine, is_hidden, is_hidden_file, is_installed_file, source_of_frame
 
+_FEATURES = (converter.Feature.ASSERT_STATEMENTS,)
 _BODIES = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
 _ASKING = frozenset({"numpy", "_numpy", "__array__", "__bool__", "device", "_handle", "gpu", "cpu"})
-_AUTOGRAPH = os.path.join("tensorflow", "python", "autograph") + os.sep
+_COMPARING = (
+    "is_compatible_with", "assert_is_compatible_with", "merge_with", "concatenate", "most_specific_compatible_shape",
+    "most_specific_common_supertype", "is_subtype_of", "assert_has_rank", "with_rank", "with_rank_at_least",
+    "with_rank_at_most", "assert_same_rank", "assert_is_fully_defined", "dims", "as_proto",
+)  # fmt: skip
+_AUTOGRAPH = os.path.join("tensorflow", "python", "autograph", "impl") + os.sep
 _OWN = os.path.dirname(__file__) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _current: contextvars.ContextVar[Tracing | None] = contextvars.ContextVar("clew_tensorflow_tracing", default=None)
@@ -130,6 +137,13 @@ class Tracing:
             "it is known only when the graph runs",
             "use functions of tf, which AutoGraph follows",
         )
+
+    def numpy_of(self, tensor: Any) -> Traced:
+        """The array of a tensor, as far as it is known: its dtype and its rank."""
+        if tensor.shape.rank is None or tensor.dtype in (tf.string, tf.resource, tf.variant):
+            raise self.refuse("the program asks a tensor for its array, of which not even the rank is known")
+        sample = numpy.ones([2] * tensor.shape.rank, tensor.dtype.as_numpy_dtype)
+        return traced_call(self, numpy_of, (tensor,), {}, sample if sample.ndim else sample[()])
 
     def _sources(self, tensor: Any) -> set[tuple[int, int]]:
         """The arguments and their sizes that a tensor follows from."""
@@ -229,7 +243,7 @@ class Tracing:
         """Run the program, its Python converted by AutoGraph where control flow depends on tensors."""
         if not is_converted:
             return program(*args, **kwargs)
-        options = converter.ConversionOptions(recursive=True, user_requested=True, optional_features=())
+        options = converter.ConversionOptions(recursive=True, user_requested=True, optional_features=_FEATURES)
         return autograph_api.converted_call(program, args, kwargs, options=options)
 
     def _converting(self, original: Any) -> Any:
@@ -285,6 +299,9 @@ def _install(patches: Patches) -> None:
     patches.on_class(tensor_module.Tensor, "get_shape", _getting_shapes)
     for name in ("__str__", "__repr__", "__format__"):
         patches.on_class(tensor_module.Tensor, name, _refusing_texts)
+    for name in _COMPARING:
+        patches.on_class(tf.TensorShape, name, _knowing_shapes)
+    patches.on_class(tensor_module.Tensor, "set_shape", _setting_shapes)
     patches.in_dict(vars(tensor_conversion_registry), "convert", _converting_numbers)
     patches.in_dict(vars(constant_op), "_constant_impl", _constants_of_numbers)
     autograph.install(patches, _current.get)
@@ -299,9 +316,8 @@ def _showing_sizes(original: Any) -> Any:
     def shape(tensor: Any) -> Any:
         found = original.__get__(tensor)
         tracing = _current.get()
-        if tracing is None or not hasattr(tensor, "graph") or found.is_fully_defined() or not _is_asked_by_user():
-            return found
-        return found if found.rank is None else TracedShape(tensor, found, tracing)
+        is_open = tracing is not None and hasattr(tensor, "graph") and found.rank and not found.is_fully_defined()
+        return TracedShape(tensor, found, tracing) if is_open and tracing.is_named_by_program() else found
 
     return property(shape)
 
@@ -315,6 +331,35 @@ def _getting_shapes(original: Any) -> Any:
         return found if found.rank is None else TracedShape(tensor, found, tracing)
 
     return get_shape
+
+
+def _knowing_shapes(original: Any) -> Any:
+    """What shapes tell about one another follows from all sizes."""
+
+    def told(shape: Any, *args: Any, **kwargs: Any) -> Any:
+        tracing = _current.get()
+        traced = [one for one in (shape, *args, *kwargs.values()) if isinstance(one, TracedShape)]
+        if tracing is not None and traced and _is_asked_by_user():
+            raise tracing.needs_known_shape(*traced)
+        return original(shape, *args, **kwargs)
+
+    if isinstance(original, property):
+        return property(lambda shape: _knowing_shapes(original.fget)(shape))
+    return functools.wraps(original)(told)
+
+
+def _setting_shapes(original: Any) -> Any:
+    """``set_shape`` raises where the sizes are others, which a graph would not."""
+
+    def set_shape(tensor: Any, shape: Any) -> Any:
+        tracing = _current.get()
+        is_open = hasattr(tensor, "graph") and not tensor.shape.is_fully_defined()
+        is_own = sys._getframe(1).f_code.co_filename.startswith(_OWN)
+        if tracing is not None and is_open and not is_own and _is_asked_by_user():
+            raise tracing.needs_known_shape(tensor, shape)
+        return original(tensor, shape)
+
+    return set_shape
 
 
 def _refusing_texts(original: Any) -> Any:
@@ -363,6 +408,8 @@ def tensor_of(tracing: Tracing, value: Traced, dtype: Any = None, preferred: Any
     if found.dtype.is_integer or found.dtype == tf.bool:
         tracing.rely_on_type(value)
     shape = [None] * numpy.ndim(value.sample)
+    if dtype is None and preferred is None and type(value.sample) is int:
+        return python_call(tracing, tensor_of_int, (value,), {}, found.dtype, shape)
     return python_call(tracing, tf.constant, (value,), {"dtype": found.dtype}, found.dtype, shape)
 
 
@@ -510,7 +557,7 @@ def _noting_questions(original: Any) -> Any:
     def __getattr__(tensor: Any, name: str) -> Any:
         tracing = _current.get()
         if tracing is not None and name == "numpy" and hasattr(tensor, "graph") and _is_asked_by_user():
-            return functools.partial(_numpy_of, tracing, tensor)
+            return functools.partial(tracing.numpy_of, tensor)
         if tracing is not None and name in _ASKING and _is_asked_by_user():
             raise tracing.refuse(
                 f"the program asks a tensor for .{name}",
@@ -520,14 +567,6 @@ def _noting_questions(original: Any) -> Any:
         return original(tensor, name)
 
     return __getattr__
-
-
-def _numpy_of(tracing: Tracing, tensor: Any) -> Any:
-    """The array of a tensor, as far as it is known: its dtype and its rank."""
-    if tensor.shape.rank is None or tensor.dtype in (tf.string, tf.resource, tf.variant):
-        raise tracing.refuse("the program asks a tensor for .numpy, of which not even the rank is known")
-    sample = numpy.ones([2] * tensor.shape.rank, tensor.dtype.as_numpy_dtype)
-    return traced_call(tracing, numpy_of, (tensor,), {}, sample if sample.ndim else sample[()])
 
 
 def _iterating(original: Any) -> Any:

@@ -133,10 +133,6 @@ def numbers_in_a_list(x, weights):
 def momentum_of_a_variable(world):
     world.v = tf.Variable(0.0)
 
-    def step(x, rate):
-        world.v.assign(rate * world.v + (1 - rate) * tf.reduce_mean(x))
-        return x - world.v
-
     v = world.v
 
     def run(x, rate):
