@@ -43,7 +43,7 @@ class Writes:
         self.graph = graph
         self._root: Node | None = None
 
-    def finish(self, result: Any) -> Any:
+    def finish(self, result: Any, outputs: Outputs | None = None) -> Any:
         """Write all that has changed; the answer is what the output node holds for ``result``."""
         changed = [(container, contents(container.value)) for container in self.state.inputs.containers]
         changed = [(container, now) for container, now in changed if not same_contents(now, container.entered)]
@@ -51,7 +51,7 @@ class Writes:
         recorder = self.state.inputs.recorder
         carried = [] if recorder.array_attributes is None else list(recorder.array_attributes.changed())
         self._distinct(dict.fromkeys(type(container.value) for container, _ in changed))
-        outputs = Outputs(self.state.inputs.recorder)
+        outputs = Outputs(recorder) if outputs is None else outputs
         for value in (result, *(part for _, now in changed for part in now.values()), *(value for _, value in left)):
             outputs.look_at(value)
         output = outputs.of(result)

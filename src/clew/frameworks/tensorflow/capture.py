@@ -7,16 +7,19 @@ variables. Python's state is as it was afterwards; a program that changes it is 
 
 from __future__ import annotations
 
+import copy
+import operator
 import os
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python import autograph
 
+from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.captured import Captured
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
@@ -25,13 +28,16 @@ from clew.capture.options import Options
 from clew.capture.python.callers import is_of_program
 from clew.capture.python.listener import CHANGES, Listener
 from clew.capture.recording.inputs import bind
-from clew.capture.state.containers import SIMPLE, contents, follows, same_contents
+from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.reachable import attribute_names, compares_objects
+from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
+from clew.capture.state.writes import Writes
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
-from clew.frameworks.tensorflow import sizes
+from clew.frameworks.tensorflow import autograph as autograph_operators
+from clew.frameworks.tensorflow.effects import drop_unused
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
@@ -46,15 +52,21 @@ from clew.frameworks.tensorflow.programs import (
     parts_of,
     signature_of,
 )
+from clew.frameworks.tensorflow.scalars import ALL, NeedsKnown, Traced, is_symbolic
 from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Root, variable_name
 from clew.ir.arguments import all_nodes, nested_graphs
-from clew.ir.control_flow import is_control
+from clew.ir.control_flow import cond, is_control
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import is_hidden
 
-_TRACKING = frozenset({"_obj_reference_counts_dict", "_self_unconditional_checkpoint_dependencies"})
+_TRACKING = frozenset(
+    "_obj_reference_counts_dict _self_setattr_tracking _self_unconditional_checkpoint_dependencies "
+    "_self_unconditional_dependency_names _self_unconditional_deferred_dependencies _self_update_uid "
+    "_self_name_based_restores _self_saveable_object_factories".split()
+)
+"""What modules note of the variables in their attributes."""
 
 REFUSED = {
     "leaves": "it says which modules stay calls, and layers are traced down to operations",
@@ -85,8 +97,7 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
             result = fn(*args, **kwargs)
         else:
             _Capture(fn).build(args, kwargs)
-    run = _Capture(fn, options.dynamic)
-    graph, root = run.run(args, kwargs, options.opaque)
+    graph, root = _until_known(fn, args, kwargs, options, Root())
     if options.control_flow == "error" and any(is_control(node) for node in all_nodes(graph)):
         raise CaptureError("the program branches or loops on data", fixes=('control_flow="capture"',))
     if options.keep and not unbuilt:
@@ -95,10 +106,116 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     return Captured(None, root.attributes, graph, result)
 
 
-def _placeholder(value: Any, name: str = "") -> Any:
+def _until_known(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, root: Root, found: Iterable[Slot] = ()
+) -> tuple[Graph, Root]:
+    """Trace with all sizes and numbers open, and again with those known that the program has to know.
+
+    A program that makes variables at its first call finds them at all others: it is traced for both.
+    """
+    known: frozenset[tuple[int, int]] = frozenset()
+    lifted = {slot.key: slot for slot in found}
+    while True:
+        run = _Capture(fn, known, options, lifted, root)
+        try:
+            graph, _ = run.run(args, kwargs, options.opaque)
+            break
+        except _Changed as changed:
+            lifted |= {slot.key: slot for slot in changed.slots}
+        except NeedsKnown as needed:
+            if needed.sources <= known:
+                raise CaptureError(
+                    "the program needs values that are known only when the graph runs",
+                    fixes=("use functions of tf, which AutoGraph follows",),
+                ) from None
+            known |= needed.sources
+    left = [(slot, value) for slot, value in run.left if slot.variable.get() is None]
+    places = [(slot, made) for slot, value in left if (made := _later(run.tracing, value)) is not None]
+    if not places:
+        return graph, root
+    return _with_later_calls(fn, args, kwargs, options, root, graph, places), root
+
+
+def _later(tracing: Tracing, value: Any) -> Any:
+    """Such a value as later calls find where the first one has left another: a variable, a tensor, a number."""
+    if id(value) in tracing.notes.makers:
+        return value
+    if isinstance(value, Traced):
+        return value.sample
+    is_known = is_symbolic(value) and value.shape.rank is not None and value.dtype not in (tf.variant, tf.resource)
+    return tf.zeros([2 if size is None else size for size in value.shape], value.dtype) if is_known else None
+
+
+def _with_later_calls(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: Options,
+    root: Root,
+    first: Graph,
+    places: list[tuple[Slot, Any]],
+) -> Graph:
+    """The graph of the first call, which finds None in some places, and of those that find the variables it made."""
+    try:
+        for slot, value in places:
+            slot.variable.put(value)
+        with suppress(CaptureError), _tracking_kept([slot.variable.holder for slot, _ in places]):
+            later, _ = _until_known(fn, args, kwargs, options, root, [slot for slot, _ in places])
+            return _joined(places[0][0], first, later) or first
+    finally:
+        for slot, _ in places:
+            slot.variable.put(None)
+    return first
+
+
+def _joined(slot: Slot, first: Graph, later: Graph) -> Graph | None:
+    """A graph that does what the first one does while a place holds None, and otherwise what the other one does."""
+    graph = Graph()
+    operands = []
+    for node in first.find_nodes(op="placeholder"):
+        made = graph.create_node("placeholder", node.target, node.args, node.kwargs, node.name)
+        made.value_type = node.value_type
+        operands.append(made)
+    if any(str(node.target).startswith("*") for node in operands):
+        return None
+    for body in (first, later):
+        for node in body.find_nodes(op="placeholder"):
+            node.args, node.kwargs = (), {}
+    test = graph.call_function(operator.is_, (slot.read(graph), None))
+    graph.output(graph.call_function(cond, (test, first, later, tuple(operands))))
+    return graph
+
+
+@contextmanager
+def _tracking_kept(owners: Iterable[Any]) -> Iterator[None]:
+    """What modules note of the variables in their attributes is as it was afterwards."""
+    kept = [(vars_of(one), {name: copy.copy(vars_of(one)[name]) for name in _TRACKING & vars_of(one).keys()}) for one in owners]
+    try:
+        yield
+    finally:
+        for holder, values in kept:
+            for name in _TRACKING & holder.keys():
+                del holder[name]
+            holder.update(values)
+
+
+def vars_of(value: Any) -> dict[str, Any]:
+    """The attributes of an object that has some."""
+    found: dict[str, Any] = getattr(value, "__dict__", {})
+    return found
+
+
+class _Changed(BaseException):
+    """The program changes these places, which are inputs of the next run."""
+
+    def __init__(self, slots: list[Slot]) -> None:
+        self.slots = slots
+
+
+def _placeholder(value: Any) -> Any:
     if not isinstance(value, (tf.Tensor, tf.TensorSpec)):
         return value
-    return tf.compat.v1.placeholder(value.dtype, value.shape, name=name if name.isidentifier() else None)
+    return tf.compat.v1.placeholder(value.dtype, value.shape)
 
 
 _PLACE = re.compile(r'File ".*", line \d+, in ')
@@ -107,8 +224,18 @@ _PLACE = re.compile(r'File ".*", line \d+, in ')
 class _Capture:
     """One run of a program that is being captured."""
 
-    def __init__(self, fn: Any, dynamic: bool = False) -> None:
+    def __init__(
+        self,
+        fn: Any,
+        known: frozenset[tuple[int, int]] = frozenset(),
+        options: Options | None = None,
+        lifted: dict[Any, Slot] | None = None,
+        root: Root | None = None,
+    ) -> None:
         self.fn = fn
+        self.known = known
+        self.lifted = lifted or {}
+        self.keeps_unused = options is None or options.keeps_unused
         programs = behind(fn)
         self.parts = parts_of(programs)
         self.objects = [one for one in programs if not isinstance(one, (type, Function)) and hasattr(one, "__dict__")]
@@ -121,9 +248,16 @@ class _Capture:
         self.layers = {type(part) for part in self.parts if is_layer(part)}
         self.recorder = TensorRecorder()
         self.is_function = any(isinstance(one, Function) for one in programs)
-        self.inputs = TensorInputs(self.recorder, _placeholder, self.is_function or is_layer(fn), dynamic)
+        self.tracing = Tracing(getattr(fn, "__name__", type(fn).__name__))
+        static = frozenset() if options is None else options.static
+        self.inputs = TensorInputs(self.recorder, self.tracing, known, static)
+        self.inputs.heeds_specs = options is None or not options.dynamic
+        self.inputs.converts = self.is_function or is_layer(fn)
+        if is_layer(fn) or any(compares_objects(function.__code__) for function in self.surroundings.functions):
+            self.inputs.plain_kinds = (bool, int, float)
         self.state = State(self.inputs)
-        self.root = Root()
+        self.root = Root() if root is None else root
+        self.left: list[tuple[Slot, Any]] = []
         self._learn_names()
 
     def _learn_names(self) -> None:
@@ -138,19 +272,26 @@ class _Capture:
         tracing = Tracing("build", builds=True)
         with self._refusing(tracing), self._running(tracing):
             given_args, given_kwargs = tf.nest.map_structure(_placeholder, (args, kwargs))
-            tracing.call(self.fn, given_args, given_kwargs, is_converted=not is_layer(self.fn))
+            stored = {(id(part), name): vars(part)[name] for part in self.parts for name in _set_by_call(part)}
+            try:
+                tracing.call(self.fn, given_args, given_kwargs, is_converted=not is_layer(self.fn))
+            finally:
+                for part in self.parts:
+                    for name in _set_by_call(part):
+                        object.__setattr__(part, name, stored[id(part), name])
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], opaque: str) -> tuple[Any, Root]:
         """Trace the program and import what it has done."""
         graph = self.recorder.graph
-        tracing = Tracing(getattr(self.fn, "__name__", type(self.fn).__name__))
+        tracing = self.tracing
         tracing.notes.fixed_streams = self.is_function
-        tracing.knows_sizes = self.is_function or sizes.asks_for_none(self.surroundings.functions)
         self._watch()
         try:
-            with self._refusing(tracing), self._running(tracing):
-                given = bind(self.inputs, signature_of(self.fn), args, kwargs)
+            owners = {id(one): one for one in (*self.objects, *self.parts)}.values()
+            with _tracking_kept(owners), self._refusing(tracing), self._running(tracing):
+                given = bind(self.inputs, signature_of(self.fn), args, kwargs, None if is_layer(self.fn) else self.fn)
                 self.inputs.write_checks()
+                self._lift()
                 result = self._call(tracing, *given)
             self._check()
             return self._finish(graph, tracing, result, opaque)
@@ -161,6 +302,11 @@ class _Capture:
     def _running(self, tracing: Tracing) -> AbstractContextManager[None]:
         listener = TensorflowListener(self.recorder, self.surroundings, tracing)
         return tracing.running(self.layers, self.surroundings, listener)
+
+    def _lift(self) -> None:
+        """Let the places that the program changes enter; tensors stay what they are while nothing else is run."""
+        self.state.lift(self.lifted.values())
+        self.tracing.watch(self.state)
 
     def _call(self, tracing: Tracing, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(self.fn, Function):
@@ -179,8 +325,13 @@ class _Capture:
         except Exception as error:
             if tracing.refusal is not None:
                 raise tracing.refusal from error
+            if tracing.wanted and not tracing.builds:
+                raise tracing.restart(tracing.wanted) from error
             if _is_raised_by_user(error):
                 raise
+            everything = {(place, ALL) for place in range(self.inputs.count)}
+            if not everything <= self.known and not tracing.builds:
+                raise NeedsKnown(everything) from error
             raise CaptureError(
                 f"TensorFlow cannot trace this program: {type(error).__name__}: {_first_lines(error)}",
                 why="it needs the values of tensors, or something else that a graph cannot hold",
@@ -192,7 +343,7 @@ class _Capture:
     def _watch(self) -> None:
         for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():
             if is_part(owner) or not is_hidden_object(owner):
-                skipped = {name for name, value in vars(owner).items() if not _is_followed(value)} | _TRACKING
+                skipped = {name for name, value in vars(owner).items() if not self._counts(value)} | _TRACKING
                 skipped |= {name for name in vars(owner) if is_part(owner) and not self._is_of_user(name)}
                 self.state.watch(owner, vars(owner), skip=frozenset(skipped))
         for holder, name in self.surroundings.cells():
@@ -219,23 +370,14 @@ class _Capture:
                 )
         changed = [slot for slot in self.state.changed() if self._is_of_program(slot)]
         if changed:
-            raise CaptureError(
-                f"the program changes {changed[0].label}",
-                why="TensorFlow traces it once, and the graph would not change that again",
-                fixes=("keep the state in a tf.Variable", "return the new value"),
-            )
-        for held in self.inputs.containers:
-            if not same_contents(contents(held.value), held.entered):
-                raise CaptureError(
-                    f"the program changes the {type(held.value).__name__} that it was given",
-                    why="the graph would not change it again",
-                    fixes=("return what is new",),
-                )
+            raise _Changed(changed)
+        self.state.check_entered()
 
     # ---- the graph -----------------------------------------------------------------------------------------------
 
     def _finish(self, graph: Any, tracing: Tracing, result: Any, opaque: str) -> tuple[Any, Root]:
         wanted = [leaf.name for leaf in tensors_in(result) if hasattr(leaf, "graph")]
+        after_inputs = graph._root._prev
         self.recorder.outside_reads.write(graph)
         self._guards(EntryGuards(graph, self.root))
         importer = self.recorder.importer = Importer(tracing.graph, graph, self.root, tracing.notes, wanted)
@@ -244,10 +386,11 @@ class _Capture:
         importer.values.update(handles(importer, tracing.graph.captures, self.recorder, tracing.variables))
         importer.run()
         outputs = TensorOutputs(self.recorder)
-        outputs.notes = None if self.is_function else tracing.notes
-        outputs.look_at(result)
-        graph.output(outputs.of(result))
-        graph.eliminate_dead_code()
+        self.left = list(self.state.left())
+        graph.output(Writes(self.state, graph).finish(result, outputs))
+        with graph.inserting_before(after_inputs._next):
+            self.state.drop_unread()
+        drop_unused(graph, self.keeps_unused)
         name_by_variables(graph)
         graph.lint()
         if opaque == "error" and (tracing.notes.regions or any(node.target in FUNCTIONS for node in all_nodes(graph))):
@@ -259,11 +402,15 @@ class _Capture:
     def _guards(self, guards: EntryGuards) -> None:
         for value, place in self.inputs.arrays:
             guards.tensor(self.recorder.resolve(place), value)
+        for key, place, value in self.inputs.numbers:
+            guards.number(self.recorder.resolve(place), value, key in self.tracing.typed)
         functions = self.surroundings.functions
         if any(compares_objects(function.__code__) for function in functions) and len(self.inputs.arrays) > 1:
             guards.different([self.recorder.resolve(place) for _, place in self.inputs.arrays])
         around = []
         for holder, name, value in self.surroundings.variables({function.__code__ for function in functions}):
+            if (id(holder), name) in self.lifted:
+                continue
             if may_count(self.surroundings.is_of_library(holder, name), value):
                 around.append((f"{holder.__name__}.{name}" if isinstance(holder, type) else name, holder, name, value))
         names = ", ".join(one[0] for one in around)
@@ -283,6 +430,7 @@ class _Capture:
             label = getattr(owner, "name", None) or type(owner).__name__
             told = [(name, value) for name, value in vars(owner).items() if self._counts(value)]
             own = [(name, value) for name, value in told if not is_part(owner) or self._is_of_user(name)]
+            own = [(name, value) for name, value in own if (id(owner), name) not in self.lifted]
             held = [(f"{label}.{name}", owner, name, value) for name, value in own]
             guards.watched(self._watched(held), f"the attributes of {label} are what they were")
 
@@ -295,6 +443,13 @@ class _Capture:
     def _counts(self, value: Any) -> bool:
         """Whether an attribute may have told the program something."""
         return _is_followed(value) or self.recorder.is_end(value)
+
+
+def _set_by_call(part: Any) -> list[str]:
+    """The attributes that a layer has and that its own ``call`` sets: those are the program's state."""
+    code = getattr(getattr(type(part), "call", None), "__code__", None)
+    steps = [] if code is None or is_hidden(code) else instructions_of(code)
+    return [one.argval for one in steps if one.opname == "STORE_ATTR" and one.argval in vars(part)]
 
 
 def _is_followed(value: Any) -> bool:
@@ -350,10 +505,11 @@ def _variable(node: Node) -> str | None:
     return None if found is None or not found[1].strip("_") else found[1]
 
 
-_AUTOGRAPH = tuple(
-    os.path.join(os.path.dirname(autograph.__file__), part) + os.sep for part in ("impl", "operators", "core")
+_AUTOGRAPH = (
+    *(os.path.join(os.path.dirname(autograph.__file__), part) + os.sep for part in ("impl", "operators", "core")),
+    autograph_operators.__file__,
 )
-"""Where AutoGraph calls what the program calls; elsewhere it reads and writes code, for its own ends."""
+"""Where AutoGraph, with what stands for its functions, calls what the program calls; elsewhere it reads and writes code, for its own ends."""
 
 
 class TensorflowListener(Listener):

@@ -7,15 +7,16 @@ does not change are operands, constants and variables are used where they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph
 
 from clew.errors import CaptureError
+from clew.frameworks.tensorflow.effects import drop_unused
 from clew.frameworks.tensorflow.types import array_type
-from clew.frameworks.tensorflow.values import Literal, Resource, Value
+from clew.frameworks.tensorflow.values import Literal, Number, Resource, Value
 from clew.ir.control_flow import cond, while_loop
 from clew.ir.effects import is_impure
 from clew.ir.graph import Graph
@@ -49,30 +50,35 @@ class _Body:
         values: list[Value],
         tensors: list[Any] | None = None,
         names: list[str | None] | None = None,
+        carried: Container[int] = (),
     ) -> None:
         self.graph = Graph()
         self.names = names
+        self.carried = carried
         self.importer = importer.inner(importer.function_graph, self.graph)
         self.inputs: dict[int, Node] = {}
         self.values = [self._enter(place, value) for place, value in enumerate(values)]
         for place, tensor in enumerate(tensors or ()):
-            if place in self.inputs and not isinstance(values[place], Resource):
+            if place in self.inputs and not isinstance(values[place], (Resource, Number)):
                 self.inputs[place].value_type = array_type(tensor.dtype, tensor.shape)
 
     def _enter(self, place: int, value: Value) -> Value:
-        if isinstance(value, Literal) or (isinstance(value, Resource) and isinstance(value.place, str)):
+        name = None if self.names is None else self.names[place]
+        if isinstance(value, Number) and place in self.carried:
+            self.inputs[place] = self.graph.placeholder(name or "number")
+            return self.inputs[place]
+        if isinstance(value, (Literal, Number)) or (isinstance(value, Resource) and isinstance(value.place, str)):
             return value
         outer = value.place if isinstance(value, Resource) else value
         assert isinstance(outer, Node)
-        name = None if self.names is None else self.names[place]
         node = self.inputs[place] = self.graph.placeholder(name or outer.name)
         node.value_type = outer.value_type
         return Resource(node, value.value) if isinstance(value, Resource) else node
 
     def finish(self, values: list[Value]) -> None:
         """Give back these values."""
-        self.graph.output(tuple(self.importer.node(value) for value in values))
-        self.graph.eliminate_dead_code()
+        self.graph.output(tuple(self.importer.handed(value) for value in values))
+        drop_unused(self.graph)
 
 
 def import_branch(importer: Importer, operation: Any) -> None:
@@ -143,11 +149,12 @@ def import_loop(importer: Importer, operation: Any) -> None:
     values = [importer.value(tensor) for tensor in operation.inputs]
     steady = {place for place in range(len(values)) if _is_handed_on(body_graph, place)}
     changed = [place for place in range(len(values)) if place not in steady]
-    starts = [value if place in steady else importer.node(value) for place, value in enumerate(values)]
+    kept = [place in steady or isinstance(value, Number) for place, value in enumerate(values)]
+    starts = [value if kept[place] else importer.node(value) for place, value in enumerate(values)]
     names = [importer.name_of(tensor) for tensor in operation.outputs]
-    test, body = (_Body(importer, starts, graph.inputs, names) for graph in (test_graph, body_graph))
+    test, body = (_Body(importer, starts, graph.inputs, names, changed) for graph in (test_graph, body_graph))
     test.graph.output(test.importer.node(inline(test.importer, test_graph, test.values)[0]))
-    test.graph.eliminate_dead_code()
+    drop_unused(test.graph)
     results = inline(body.importer, body_graph, body.values)
     body.finish([results[place] for place in changed])
     changed = _needed(importer, operation, test, body, changed)
@@ -155,7 +162,7 @@ def import_loop(importer: Importer, operation: Any) -> None:
     _keep([test, body], [*changed, *used])
     for part in (test, body):
         _reorder(part.graph, [part.inputs[place] for place in (*changed, *used)])
-    carried = tuple(importer.node(starts[place]) for place in changed)
+    carried = tuple(importer.handed(starts[place]) for place in changed)
     operands = tuple(importer.node(values[place]) for place in used)
     node = importer.call(while_loop, (test.graph, body.graph, carried, *((operands,) if operands else ())))
     node.meta["tensorflow_name"] = operation.name
@@ -186,7 +193,7 @@ def _needed(importer: Importer, operation: Any, test: _Body, body: _Body, change
             continue
         output.args = (tuple(others),)
         changed = [other for other in changed if other != place]
-        body.graph.eliminate_dead_code()
+        drop_unused(body.graph)
     return changed
 
 

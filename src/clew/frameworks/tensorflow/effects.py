@@ -1,7 +1,12 @@
-"""What calls of TensorFlow do besides computing: by the definitions of its operations, and by methods of variables."""
+"""What calls of TensorFlow do besides computing: by the definitions of its operations, and by methods of variables.
+
+A call without effect whose result nobody uses still raises where its arguments do not fit (``x + y`` of sizes that do not
+go together, ``x[3]`` of three items): only what raises for no tensors of the dtypes that it was traced with is dropped.
+"""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import tensorflow as tf
@@ -10,10 +15,65 @@ from clew.frameworks.tensorflow import random_numbers, readable_calls
 from clew.frameworks.tensorflow.operations import definition_of
 from clew.frameworks.tensorflow.types import VARIABLE, qualified_name
 from clew.frameworks.tensorflow.variables import READING, WRITING
+from clew.ir.effects import is_impure
+from clew.ir.graph import Graph
 from clew.ir.guests import Effect
+from clew.ir.node import Node
+from clew.ir.types import ArrayType
 
 _RANDOM = (tf.random.uniform, tf.random.normal, tf.random.truncated_normal, random_numbers.draw)
 _RAW = "tensorflow.raw_ops."
+
+
+_TOTAL = frozenset(
+    "BiasAddGrad BroadcastGradientArgs Cast ClipByValue ConcatOffset Elu EnsureShape ExpandDims Identity IdentityN "
+    "InvertPermutation L2Loss LeakyRelu LogSoftmax MatrixDiagPartV3 MatrixDiagV3 Neg Range Rank ReadVariableOp Shape "
+    "ShapeN Size Softmax StopGradient TensorListReserve TensorListLength ZerosLike OnesLike".split()
+) | (readable_calls.UNARY.keys() - {"Cholesky", "InvertPermutation", "MatrixDeterminant", "FFT", "IFFT"})
+"""Operations that raise for no tensors."""
+_NUMBERS = (operator.add, operator.sub, operator.mul, operator.neg, operator.not_, operator.pos, abs, min, max)
+_NUMBERS += (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, bool, getattr)
+"""Functions of Python that raise for no numbers."""
+KIND = "tensorflow_type"
+"""Under this name the meta of a node tells the type of its operation."""
+UNASKED = "unasked"
+"""Marks, in the meta of a node, what only the tracing has made: gradients compute more than what is asked for."""
+
+
+def may_raise(node: Node) -> bool:
+    """Whether a call refuses some values that its arguments may have in another run."""
+    kind = node.meta.get(KIND)
+    if node.op == "call_method":
+        return kind not in _TOTAL
+    if node.op != "call_function" or node.meta.get(UNASKED) or kind in _TOTAL:
+        return False
+    if kind in readable_calls.REDUCTIONS or kind == "Transpose":
+        return any(isinstance(value, Node) for value in (*node.args[1:], *node.kwargs.values()))
+    if kind in readable_calls.BINARY or kind in ("RealDiv", "Equal", "NotEqual"):
+        return kind in ("FloorDiv", "FloorMod", "Pow") or not any(map(_is_scalar, node.args))
+    if kind == "StridedSlice" and node.target is operator.getitem:
+        index = node.args[1]
+        return not all(type(one) is slice for one in (index if isinstance(index, tuple) else (index,)))
+    if kind is None:
+        return node.target not in _NUMBERS and not _is_item(node) and node.target not in (tf.constant, int, float)
+    return True
+
+
+def _is_scalar(value: Any) -> bool:
+    kind = getattr(value, "value_type", None)
+    return not isinstance(value, Node) or (isinstance(kind, ArrayType) and not kind.shape)
+
+
+def _is_item(node: Node) -> bool:
+    """Whether a node takes one of several results, or a size."""
+    owner = node.args[0] if node.args else None
+    is_known = isinstance(owner, Node) and (owner.target is getattr or owner.value_type is None)
+    return node.target is operator.getitem and is_known and type(node.args[1]) is int
+
+
+def drop_unused(graph: Graph, keeps_raising: bool = True) -> None:
+    """Erase what nobody uses and has no effect; what may raise stays, if ``keeps_raising``."""
+    graph.eliminate_dead_code((lambda node: is_impure(node) or may_raise(node)) if keeps_raising else None)
 
 
 def function_effect(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:

@@ -74,6 +74,17 @@ def _array_text(dtype: Any, sizes: tuple[Any, ...] | None) -> str:
     return str(array_type(dtype, tf.TensorShape(sizes)))
 
 
+@pure
+def kind_of_number(value: Any, is_exact: bool) -> str:
+    """Whether a value is an int or a float; which of them, if that matters."""
+    return "number" if type(value) in (int, float) and not is_exact else type(value).__name__
+
+
+def a_number(kind: str) -> str:
+    """A kind of number, in words."""
+    return f"an {kind}" if kind == "int" else f"a {kind}"
+
+
 class EntryGuards:
     """Writes guards into a graph."""
 
@@ -87,6 +98,12 @@ class EntryGuards:
         wanted = kind + _array(value)
         found = self.graph.call_function(fits, (node, wanted))
         self.graph.call_function(require, (found, wanted, f"{expression_of(node)} is {wanted}"))
+
+    def number(self, node: Node, value: Any, is_exact: bool) -> None:
+        """An argument must be a number; of the same type, if the program relies on that."""
+        found = self.graph.call_function(kind_of_number, (node, is_exact))
+        wanted = kind_of_number(value, is_exact)
+        self.graph.call_function(require, (found, wanted, f"{expression_of(node)} is {a_number(wanted)}"))
 
     def different(self, nodes: list[Node]) -> None:
         """A program that compares objects was shown different ones."""

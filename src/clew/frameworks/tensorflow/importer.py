@@ -16,9 +16,11 @@ import tensorflow as tf
 
 from clew.errors import CaptureError
 from clew.frameworks.tensorflow import control_flow, opaque, random_numbers, readable_calls, variables
+from clew.frameworks.tensorflow.effects import KIND, UNASKED
 from clew.frameworks.tensorflow.operations import Call, length_of, parameter_name, raw_function
+from clew.frameworks.tensorflow.scalars import TOKEN, Operand, PythonCall, itself, method_of, numpy_of, size_of
 from clew.frameworks.tensorflow.types import VARIABLE, array_type
-from clew.frameworks.tensorflow.values import Literal, Resource, Root, Value, literal_of
+from clew.frameworks.tensorflow.values import Literal, Number, Resource, Root, Value, literal_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.ir.source import SourceLine, is_hidden_file
@@ -51,10 +53,21 @@ class Notes:
     """The graphs whose ids those are, so that they stay."""
     names: dict[tuple[int, str], str] = field(default_factory=dict)
     """The program's own variables, by graph and tensor."""
+    python_calls: list[PythonCall] = field(default_factory=list)
+    """Calls of Python, which operations of the graph name by their places here."""
+    made: dict[int, Any] = field(default_factory=dict)
+    """The variables that stand for those that the program makes, by the identity of the call that makes them."""
+    makers: dict[int, Node] = field(default_factory=dict)
+    """The nodes that make those, by the identity of the variable."""
     numbers: set[tuple[int, str]] = field(default_factory=set)
-    """Tensors that are numbers of Python for a program that runs eagerly."""
-    mixed: set[tuple[int, str]] = field(default_factory=set)
-    """Those that are numbers on some sides of a branch only."""
+    """Tensors that are numbers of Python, or may be, when the graph runs."""
+    def python_call_of(self, operation: Any) -> PythonCall | None:
+        """The call of Python that an operation names."""
+        if operation.type != "PyFuncStateless":
+            return None
+        token = operation.get_attr("token").decode()
+        return self.python_calls[int(token.removeprefix(TOKEN))] if token.startswith(TOKEN) else None
+
     fixed_streams: bool = False
     """Whether random numbers are drawn by kernels that keep a stream of their own, as in a ``tf.function``."""
 
@@ -112,10 +125,16 @@ class Importer:
             return value
         if isinstance(value, Resource):
             return self.resource(value)
+        if isinstance(value, Number):
+            return self.call(type(value.value), (value.value,))
         known = self._constants.get(id(value))
         if known is None:
             known = self._constants[id(value)] = (self._constant(value), value)
         return known[0]
+
+    def handed(self, value: Value) -> Any:
+        """A value as branches and loops hand it on."""
+        return value.value if isinstance(value, Number) else self.node(value)
 
     def argument(self, value: Any) -> Any:
         """A value as an argument of a call that makes tensors of plain values by itself."""
@@ -172,7 +191,8 @@ class Importer:
 
     def typed(self, node: Node, tensor: Any) -> Node:
         """Note the type of a tensor on its node."""
-        if isinstance(tensor.dtype, tf.DType):
+        is_number = hasattr(tensor, "graph") and (id(tensor.graph), tensor.name) in self.notes.numbers
+        if isinstance(tensor.dtype, tf.DType) and not is_number:
             node.value_type = array_type(tensor.dtype, tensor.shape)
         return node
 
@@ -206,6 +226,10 @@ class Importer:
     def _call(self, operation: Any) -> None:
         if _has_own_gradient(operation):
             raise _foreign_gradient(operation, self.source)
+        python = self.notes.python_call_of(operation)
+        if python is not None:
+            self.values[operation.outputs[0].name] = self._python(python, operation)
+            return
         if operation.type in ("Placeholder", "PlaceholderV2"):
             raise CaptureError(f"nothing is fed to the placeholder {operation.name}")
         call = Call(operation, [self.value(tensor) for tensor in operation.inputs])
@@ -215,6 +239,42 @@ class Importer:
                 self.bind(call, node)
                 return
         self.bind(call, self.raw(call))
+
+    def _python(self, call: PythonCall, operation: Any) -> Value:
+        """A call of Python."""
+        given = [self.value(tensor) for tensor in operation.inputs]
+        if call.function is itself:
+            (value,) = call.args
+            return given[value.place] if isinstance(value, Operand) else Number(value)
+
+        def argument(value: Any) -> Any:
+            if isinstance(value, Operand):
+                found = given[value.place]
+                return found.value if isinstance(found, Number) else self.node(found)
+            if type(value) in (tuple, list):
+                return type(value)(map(argument, value))
+            return slice(*map(argument, (value.start, value.stop, value.step))) if type(value) is slice else value
+
+        args = tuple(map(argument, call.args))
+        kwargs = {name: argument(value) for name, value in call.kwargs.items()}
+        if call.function is size_of:
+            return self.call(operator.getitem, (self.call(getattr, (args[0], "shape")), args[1]))
+        if call.function is numpy_of:
+            return self.method("numpy", args)
+        if call.function is method_of and not kwargs:
+            return self.method(args[1], (args[0], *args[2:]))
+        node = self.call(call.function, args, kwargs)
+        if id(call) in self.notes.made:
+            self._make(self.notes.made[id(call)], node)
+        return node
+
+    def _make(self, variable: Any, node: Node) -> None:
+        """From here on a variable of the program's own is what a node has made."""
+        node.value_type = VARIABLE
+        self.notes.makers[id(variable)] = node
+        for outer, inner in self.function_graph.captures:
+            if outer is variable.handle:
+                self.values[inner.name] = Resource(node, variable)
 
     def raw(self, call: Call) -> Node:
         """The call of ``tf.raw_ops`` for an operation."""
@@ -238,6 +298,9 @@ class Importer:
         """Let the results of an operation belong to a node and its items."""
         operation, results = call.operation, call.definition.output_arg
         node.meta["tensorflow_name"] = operation.name
+        node.meta[KIND] = call.kind
+        if operation.name.startswith("gradient_tape/") or "/gradient_tape/" in operation.name:
+            node.meta[UNASKED] = True
         alone = call.kind in opaque.KINDS and len(operation.outputs) == 1
         if alone or (len(results) == 1 and length_of(results[0], operation) is None):
             self.values[operation.outputs[0].name] = self.typed(node, operation.outputs[0])
@@ -272,6 +335,17 @@ class Importer:
         else:
             for place, tensor in enumerate(results):
                 self.values[tensor.name] = self.item(node, place, tensor)
+        for one in everything[region.start : region.end]:
+            if one.type == "IdentityN":
+                self._hand_on(one, inside)
+
+    def _hand_on(self, operation: Any, inside: set[str]) -> None:
+        """What a function with a gradient of its own was given is a result of its last operation, too."""
+        for given, tensor in zip(operation.inputs, operation.outputs, strict=True):
+            while given.op.type == "Identity" and given.op.name in inside:
+                given = given.op.inputs[0]
+            if tensor.name not in self.values and given.name in self.values:
+                self.values[tensor.name] = self.values[given.name]
 
     def _given(self, leaf: Any) -> Any:
         """An argument of a function that stays a call."""

@@ -18,13 +18,16 @@ import tensorflow as tf
 
 from clew.capture.guards.notes import expression_of, require
 from clew.capture.recording.inputs import Inputs
+from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.outputs import Outputs
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.capture.state.containers import SIMPLE, attributes_of, follows
 from clew.errors import CaptureError
 from clew.frameworks.tensorflow import autograph
-from clew.frameworks.tensorflow.importer import Importer, Notes
+from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.programs import is_part
+from clew.frameworks.tensorflow.scalars import ALL, Sizes, Traced, TracedShape, dtype_of
+from clew.frameworks.tensorflow.tracing import Tracing
 from clew.frameworks.tensorflow.values import Resource, Value, variable_name
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -65,6 +68,9 @@ class TensorRecorder(Recorder):
         known = self.nodes.get(id(variable))
         if known is not None and known[0]() is variable:
             return Resource(self.resolve(known[1]), variable)
+        maker = self.importer.notes.makers.get(id(variable))
+        if maker is not None:
+            return Resource(maker, variable)
         return Resource(self.importer.root.path_of(variable, self._name(variable)), variable)
 
     def _name(self, variable: Any) -> str:
@@ -72,17 +78,24 @@ class TensorRecorder(Recorder):
 
 
 class TensorInputs(Inputs):
-    """Enters arguments; ``make`` gives the symbolic tensor for an array, which then belongs to ``place``."""
+    """Enters arguments: a symbolic tensor stands for each tensor, a traced number for each number.
+
+    ``known`` are the arguments, and their sizes, that the program has to know when it is traced.
+    """
 
     def __init__(
-        self, recorder: TensorRecorder, make: Callable[[Any, str], Any], converts: bool, dynamic: bool
+        self, recorder: TensorRecorder, tracing: Tracing, known: frozenset[tuple[int, int]], static: frozenset[str]
     ) -> None:
-        super().__init__(recorder, lambda value, place: value, frozenset())
-        self.plain_kinds = (int, float, bool)
-        self.make = make
-        self.converts = converts
-        self.dynamic = dynamic
+        super().__init__(recorder, lambda value, place: value, static)
+        self.plain_kinds = (bool,)
+        self.tracing = tracing
+        self.known = known
+        self.converts = False
+        self.heeds_specs = True
+        """Whether sizes that a spec names are all that the capture shall hold for."""
+        self.count = 0
         self.symbols: list[tuple[Any, Any]] = []
+        self.numbers: list[tuple[int, Any, Any]] = []
         self._later: list[Callable[[], None]] = []
 
     def enter(self, value: Any, place: Any, name: str) -> Any:
@@ -92,10 +105,9 @@ class TensorInputs(Inputs):
             self.arrays.append((value, place))
             return value
         if isinstance(value, (tf.Tensor, tf.TensorSpec)):
-            if self.dynamic and value.shape.rank is not None:
-                value = tf.TensorSpec([None] * value.shape.rank, value.dtype)
-            self.arrays.append((value, place))
-            return self._symbol(value, place, name)
+            symbol = self._symbol(value, place, name)
+            self.arrays.append((tf.TensorSpec(symbol.shape, symbol.dtype), place))
+            return symbol
         if isinstance(value, Composite):
             return self._composite(value, place, name)
         if isinstance(value, (numpy.ndarray, numpy.generic)):
@@ -103,7 +115,38 @@ class TensorInputs(Inputs):
         if isinstance(value, (tf.DType, tf.TensorShape)):
             self.checks.append((require, place, value))
             return value
+        if type(value) in (int, float) and self.takes_number(value, name):
+            return self._number(value, place, name)
         return super().enter(value, place, name)
+
+    def _number(self, value: Any, place: Any, name: str) -> Any:
+        """A number is traced, unless the program has to know it."""
+        key = self._key()
+        if (key, ALL) in self.known:
+            return self.constant(value, place, name)
+        symbol = self._placeholder(dtype_of(value), [], name, key)
+        self.tracing.notes.numbers.add(autograph.key_of(symbol))
+        self.symbols.append((symbol, place))
+        self.numbers.append((key, place, value))
+        return Traced(self.tracing, symbol, value)
+
+    def history(self, value: list[Any], place: Any, name: str) -> StateListProxy:
+        """A list of the state; its length is a number of the graph."""
+        made = super().history(value, place, name)
+        symbol = tf.compat.v1.placeholder(dtype_of(1), [])
+        self.tracing.notes.numbers.add(autograph.key_of(symbol))
+        self.symbols.append((symbol, Pending(len, (place,))))
+        self.tracing.lengths[id(made)] = (made, Traced(self.tracing, symbol, 2))
+        return made
+
+    def _key(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def _placeholder(self, dtype: Any, shape: Any, name: str, key: int) -> Any:
+        made = tf.compat.v1.placeholder(dtype, shape, name=name if name.isidentifier() else None)
+        self.tracing.entered[made.name] = key
+        return made
 
     def write_checks(self) -> list[Node]:
         """Put the guards of nests into the graph, and after them those of what was found in the nests."""
@@ -114,36 +157,45 @@ class TensorInputs(Inputs):
         return written
 
     def _symbol(self, value: Any, place: Any, name: str) -> Any:
-        symbol = self.make(value, name)
+        """A tensor of the same dtype and rank; sizes are open unless the program has to know them."""
+        key, shape = self._key(), value.shape
+        if shape.rank is not None and not (isinstance(value, tf.TensorSpec) and self.heeds_specs):
+            known = [(key, ALL) in self.known or (key, axis) in self.known for axis in range(shape.rank)]
+            shape = [size if is_known else None for size, is_known in zip(shape, known, strict=True)]
+        symbol = self._placeholder(value.dtype, shape, name, key)
         self.symbols.append((symbol, place))
         return symbol
 
     def _composite(self, value: Any, place: Any, name: str) -> Any:
         """A ragged or sparse tensor by its parts."""
+        key = self._key()
         parts = tf.nest.flatten(value, expand_composites=True)
-        symbols = [self.make(part, name) for part in parts]
-        spec = str(tf.type_spec_from_value(value))
+        is_known = (key, ALL) in self.known
+        shapes = [part.shape if is_known else [None] * part.shape.rank for part in parts]
+        symbols = [self._placeholder(part.dtype, shape, name, key) for part, shape in zip(parts, shapes, strict=True)]
+        spec = spec_of(value)
 
         def write() -> None:
             node = self.recorder.resolve(place)
             found = self.recorder.create(spec_of, (node,))
-            self.recorder.create(require, (found, spec, f"{expression_of(node)} is {spec}"))
+            self.recorder.create(require, (found, spec, f"{expression_of(node)} is a {spec}"))
             flat = self.recorder.create(tf.nest.flatten, (node,), {"expand_composites": True})
-            for number, (part, symbol) in enumerate(zip(parts, symbols, strict=True)):
+            for number, symbol in enumerate(symbols):
                 item = self.recorder.create(operator.getitem, (flat, number))
-                self.arrays.append((part, item))
+                self.arrays.append((tf.TensorSpec(symbol.shape, symbol.dtype), item))
                 self.symbols.append((symbol, item))
 
         self._later.append(write)
-        return tf.nest.pack_sequence_as(value, symbols, expand_composites=True)
+        kind = value if is_known else _open_spec(value)
+        return tf.nest.pack_sequence_as(kind, symbols, expand_composites=True)
 
     def _numpy(self, value: Any, place: Any, name: str) -> Any:
         """An array of NumPy: a tensor for functions that make one of it, otherwise a value that must be the same."""
         if self.converts:
-            tensor = tf.convert_to_tensor(value)
             found = Pending(tf.convert_to_tensor, (place,))
-            self.arrays.append((tensor, found))
-            return self._symbol(tensor, found, name)
+            symbol = self._symbol(tf.convert_to_tensor(value), found, name)
+            self.arrays.append((tf.TensorSpec(symbol.shape, symbol.dtype), found))
+            return symbol
 
         def write() -> None:
             node = self.recorder.resolve(place)
@@ -155,10 +207,19 @@ class TensorInputs(Inputs):
         return value
 
 
+def _open_spec(value: Any) -> Any:
+    """What kind of composite tensor a value is, with all sizes open."""
+    spec: Any = tf.type_spec_from_value(value)
+    if isinstance(value, tf.RaggedTensor):
+        sizes = [None] * value.shape.rank
+        return tf.RaggedTensorSpec(sizes, value.dtype, value.ragged_rank, value.row_splits.dtype)
+    return tf.SparseTensorSpec([None] * value.shape.rank, value.dtype) if isinstance(value, tf.SparseTensor) else spec
+
+
 @pure
 def spec_of(value: Any) -> str:
-    """What kind of tensor a value is, shapes and dtypes included."""
-    return str(tf.type_spec_from_value(value)) if isinstance(value, Composite) else f"a {type(value).__name__}"
+    """What kind of tensor a value is, all but its sizes."""
+    return str(_open_spec(value)) if isinstance(value, Composite) else f"a {type(value).__name__}"
 
 
 @pure
@@ -190,37 +251,27 @@ def named(kind: str, *parts: Any) -> Any:
 
 
 class TensorOutputs(Outputs):
-    """Writes what a program gives back; ``notes`` tell which tensors are numbers of Python in the original."""
-
-    notes: Notes | None = None
+    """Writes what a program gives back."""
 
     def of(self, value: Any) -> Any:
         """What the output node holds for a value."""
+        if isinstance(value, Traced):
+            return self.recorder.argument(value.tensor)
+        if isinstance(value, TracedShape):
+            return self.recorder.create(getattr, (self.recorder.argument(value.tensor), "shape"))
         if isinstance(value, tf.RaggedTensor):
             parts: list[Any] = [value.flat_values, *value.nested_row_splits]
         elif isinstance(value, tf.SparseTensor):
             parts = [value.indices, value.values, value.dense_shape]
         elif isinstance(value, tf.IndexedSlices):
             parts = [value.values, value.indices, *([] if value.dense_shape is None else [value.dense_shape])]
-        elif isinstance(value, tf.Tensor) and hasattr(value, "graph") and self._is_number(value):
-            if value.dtype.is_floating:
-                raise CaptureError(
-                    "the result is a float of Python that a branch or loop over tensors changes",
-                    why="in the graph it is a tensor of float32, which is less exact",
-                    fixes=("start it as a tensor: tf.constant(...)",),
-                )
-            return self.recorder.create(autograph.number, (super().of(value),))
-        elif isinstance(value, tf.Tensor) and self._is_mixed(value):
-            raise CaptureError(
-                "the result is a number of Python on one side of a branch, and a tensor on another",
-                why="in the graph it is a tensor on both",
-                fixes=("make it a tensor on both sides: tf.constant(...)",),
-            )
         elif isinstance(value, (tf.DType, tf.TensorShape, numpy.generic)):
             return value
         elif isinstance(value, tuple) and type(value).__module__.startswith(_GENERATED):
             kind = f"{type(value).__module__.removeprefix(_GENERATED)}.{type(value).__name__}"
             return self.recorder.create(named, (kind, *map(self.of, value)))
+        elif isinstance(value, Sizes):
+            return self.recorder.create(tf.TensorShape, ([self.of(size) for size in value],))
         elif isinstance(value, tf.TensorArray) or is_part(value) or type(value).__module__.startswith("tensorflow."):
             if self.recorder.is_array(value):
                 return super().of(value)
@@ -229,17 +280,12 @@ class TensorOutputs(Outputs):
             return super().of(value)
         return self.recorder.create(packed, (type(value), *map(super().of, parts)))
 
-    def _is_number(self, tensor: Any) -> bool:
-        return self.notes is not None and autograph.stands_for_number(self.notes, tensor)
-
-    def _is_mixed(self, tensor: Any) -> bool:
-        is_symbolic = self.notes is not None and hasattr(tensor, "graph")
-        return is_symbolic and autograph.key_of(tensor) in self.notes.mixed  # type: ignore[union-attr]
-
 
 def tensors_in(value: Any, depth: int = 8) -> Iterator[Any]:
     """All tensors in a nest, in composite tensors and in objects too."""
-    if isinstance(value, tf.Tensor):
+    if isinstance(value, Traced):
+        yield value.tensor
+    elif isinstance(value, tf.Tensor):
         yield value
     elif isinstance(value, Composite):
         yield from tf.nest.flatten(value, expand_composites=True)
@@ -254,8 +300,11 @@ def tensors_in(value: Any, depth: int = 8) -> Iterator[Any]:
 def handles(importer: Importer, captures: Any, recorder: TensorRecorder, by_handle: dict[int, Any]) -> dict[str, Value]:
     """What a traced graph has taken from outside: variables, other resources, and tensors."""
     found: dict[str, Value] = {}
+    made = {id(variable) for variable in importer.notes.made.values()}
     for outer, inner in captures:
         variable = by_handle.get(id(outer))
+        if id(variable) in made:
+            continue
         if variable is not None:
             found[inner.name] = recorder.variable(variable)
         elif outer.dtype == tf.resource:

@@ -16,6 +16,7 @@ import tensorflow as tf
 from clew.frameworks.tensorflow.operations import Call
 from clew.frameworks.tensorflow.values import _NUMBERS, Literal
 from clew.ir.node import Node
+from clew.ir.types import ArrayType
 
 if TYPE_CHECKING:
     from clew.frameworks.tensorflow.importer import Importer
@@ -71,7 +72,20 @@ def _binary(importer: Importer, call: Call, function: Any) -> Node | None:
         left = importer.node(left)
     if function not in _OPERATORS and isinstance(left, Literal) and not left.has_default_dtype:
         left = importer.node(left)
-    return importer.call(function, (_operand(importer, left), _operand(importer, right)))
+    operands = [_operand(importer, value) for value in (left, right)]
+    if function in _OPERATORS:
+        operands = [_as_number(one, other) for one, other in zip(operands, reversed(operands), strict=True)]
+    return importer.call(function, tuple(operands))
+
+
+def _as_number(operand: Any, other: Any) -> Any:
+    """A number of Python beside a tensor: TensorFlow makes a tensor of that dtype of it by itself."""
+    is_made = isinstance(operand, Node) and operand.target is tf.constant and isinstance(operand.args[0], Node)
+    kind = getattr(other, "value_type", None)
+    if not is_made or not isinstance(kind, ArrayType) or operand.kwargs.get("dtype") is None:
+        return operand
+    is_same = operand.kwargs["dtype"].name == kind.dtype and other.target is not tf.constant
+    return operand.args[0] if is_same and operand.args[0].value_type is None else operand
 
 
 def _operand(importer: Importer, value: Any) -> Any:

@@ -57,7 +57,14 @@ class Resource:
         return isinstance(self.value, tf.Variable)
 
 
-Value = Node | Literal | Resource
+@dataclass(frozen=True)
+class Number:
+    """A plain number of Python."""
+
+    value: Any
+
+
+Value = Node | Literal | Resource | Number
 
 
 def _plain(array: Any, dtype: Any) -> Any:

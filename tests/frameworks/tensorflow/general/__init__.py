@@ -1,0 +1,9 @@
+"""Realistic programs of TensorFlow, each with inputs of other values, sizes and numbers: one capture should serve all."""
+
+from __future__ import annotations
+
+from tests.frameworks.tensorflow.general import flow, numbers, shapes, state
+from tests.frameworks.tensorflow.general.ledger import PROGRAMS
+
+assert flow and numbers and shapes and state
+__all__ = ["PROGRAMS"]
