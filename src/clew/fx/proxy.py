@@ -12,6 +12,7 @@ from clew.capture.symbolic import (
 )
 from clew.errors import TraceError
 from clew.fx.torch_source import definitions_beside
+from clew.ir.arguments import map_arg
 
 __all__ = [
     "Attribute",
@@ -23,6 +24,7 @@ __all__ = [
     "TraceError",
     "TracerBase",
     "assert_fn",
+    "map_arg",
 ]
 
 __getattr__ = definitions_beside(globals())

@@ -207,20 +207,24 @@ def _definitions(own: dict[str, Any]) -> dict[str, Any]:
     name = own["__name__"]
     text, file, package = _source_of(THERE + name.removeprefix(HERE))
     program = swapped_program(text, file, package)
-    program.body = [one for one in program.body if _defines_beside(one, own)]
+    program.body = [kept for one in program.body if (kept := _beside(one, own)) is not None]
     hidden = {key: value for key, value in own.items() if key != "__getattr__"}
     exec(compile(program, file, "exec", dont_inherit=True), hidden)
     return hidden
 
 
-def _defines_beside(statement: ast.stmt, own: Iterable[str]) -> bool:
-    """Whether a statement only defines something that ``own`` lacks: nothing is done to what is here already."""
+def _beside(statement: ast.stmt, own: Iterable[str]) -> ast.stmt | None:
+    """A statement as far as it only defines what ``own`` lacks: nothing is done to what is here already."""
     if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-        return statement.name not in own
+        return None if statement.name in own else statement
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return all(isinstance(target, ast.Name) and target.id not in own for target in targets)
-    return isinstance(statement, (ast.Import, ast.ImportFrom, ast.If))
+        is_new = all(isinstance(target, ast.Name) and target.id not in own for target in targets)
+        return statement if is_new else None
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        statement.names = [alias for alias in statement.names if (alias.asname or alias.name) not in own]
+        return statement if statement.names else None
+    return statement if isinstance(statement, ast.If) else None
 
 
 # ---- clients ---------------------------------------------------------------------------------------------------------

@@ -165,6 +165,10 @@ class Graph(Body):
             found.sort(key=lambda node: node._sort_key)
         return found
 
+    @property
+    def _find_nodes_lookup_table(self) -> NodeList:
+        return NodeList(self)
+
     def _number_nodes(self) -> None:
         """Let every node know its place; done anew only when the order has changed since."""
         order_of(self).number()

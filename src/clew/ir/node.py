@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from clew.errors import BadArgument, BadArgumentIndex, BadMeta, BadTarget, ErasedNode, ForeignNode, UnknownOpcode
@@ -287,6 +287,10 @@ class Node(NodeFields, FreeAttributes):
     @property
     def _input_nodes(self) -> dict[Node, None]:
         return dict.fromkeys(self._inputs)
+
+    @_input_nodes.setter
+    def _input_nodes(self, nodes: Iterable[Node]) -> None:
+        set_inputs(self, tuple(nodes))
 
     @property
     def stack_trace(self) -> str | None:

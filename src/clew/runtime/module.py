@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch.nn.modules.module import _global_module_registration_hooks as _registration_hooks
+from torch.nn.modules.module import _has_any_global_hook
 
 from clew.capture.current_capture import LOCK
 from clew.codegen.python import PythonCode, PyTreeCodeGen
@@ -122,6 +123,14 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     @property
     def _tracer_cls(self) -> Any:
         return self._graph._tracer_cls
+
+    @property
+    def _graph_alone(self) -> Graph | None:
+        """The graph, where a call of the module does what its nodes do and nothing besides; None otherwise."""
+        kind = base_class(type(self))
+        is_plain = kind.__call__ is GraphModule.__call__ and "forward" not in vars(self) and not self._graph.guards
+        hooks = (self._forward_hooks, self._forward_pre_hooks, self._backward_hooks, self._backward_pre_hooks)
+        return self._graph if is_plain and not any(hooks) and not _has_any_global_hook() else None
 
     def _entered(self) -> tuple[inspect.Signature, Any]:
         return inspect.signature(self.forward), self
