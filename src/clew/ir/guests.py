@@ -118,6 +118,10 @@ class Guest:
         """Whether two constants of the framework are the same; None when they are not the framework's."""
         return None
 
+    def settle_writes(self, graph: Any, root: Any) -> list[tuple[str, Any]]:
+        """Let writes of a traced graph that nobody sees be no writes; the nodes changed, with their former names."""
+        return []
+
     def normalized_arguments(self, node: Any, root: Any, options: dict[str, Any]) -> Any:
         """The arguments of ``node`` matched to the signature of its target."""
         return None

@@ -64,7 +64,8 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     _all_buffers = True
     """Whether tensors that the root holds as plain attributes become buffers, as torch.fx has it."""
 
-    __jit_unused_properties__ = ["graph", "code", "guards", "_code", "_tracer_cls", "_lineno_map", "_prologue_start"]
+    __jit_unused_properties__ = ["graph", "code", "guards", "_code", "_tracer_cls", "_lineno_map", "_prologue_start",
+                                 "_graph_alone"]  # fmt: skip
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """Each instance has a class of its own, because ``forward`` is a function of the class."""

@@ -238,8 +238,15 @@ class Tracer(TracerBase):
             returns = None if nested else inputs.annotations_of(inspect.unwrap(runnable)).get("return")
             self.create_node("output", "output", (result,), {}, type_expr=returns)
         self._place_ends()
+        self._settle_writes()
         self.submodule_paths = None
         return self.graph
+
+    def _settle_writes(self) -> None:
+        """Let writes that nobody sees be no writes."""
+        for guest in present():
+            for name, node in guest.settle_writes(self.graph, self.root):
+                self.node_name_to_scope[node.name] = self.node_name_to_scope.pop(name)
 
     def _function_of(self, root: Any) -> tuple[types.FunctionType, bool]:
         guest = module_guest(root)

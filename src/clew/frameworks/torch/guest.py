@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from clew.frameworks.torch import effects, names, signatures, types
+from clew.frameworks.torch import effects, names, signatures, types, unseen_writes
 from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.modules import hooks
 from clew.frameworks.torch.symbolic import TracingAnswers
@@ -41,6 +41,7 @@ class TorchGuest(TracingAnswers):
         return hooks.shared_hooks()
 
     hooks_made = staticmethod(hooks.hooks_made)
+    settle_writes = staticmethod(unseen_writes.settle)
 
     def qualified_name(self, function: Any) -> str | None:
         """The public name of a function or class of torch."""
