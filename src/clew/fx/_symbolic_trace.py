@@ -6,6 +6,7 @@ from clew.capture.symbolic.tracer import _proxyable as _proxyable_classes
 from clew.capture.symbolic.tracer import is_symbolic_tracing as is_fx_symbolic_tracing
 from clew.capture.symbolic.tracer import is_symbolic_tracing as is_fx_tracing
 from clew.capture.symbolic.wrap import _wrapped as _wrapped_fns_to_patch
+from clew.capture.symbolic.wrap import _wrapped_methods as _wrapped_methods_to_patch
 from clew.capture.symbolic.wrap import find_proxy as _find_proxy
 from clew.fx.torch_source import definitions_beside
 

@@ -118,6 +118,10 @@ class Guest:
         """Whether two constants of the framework are the same; None when they are not the framework's."""
         return None
 
+    def wrapped_elsewhere(self) -> tuple[list[tuple[dict[str, Any], str]], list[tuple[type, str]]]:
+        """Functions, by globals and name, and methods, by class and name, that the framework's own tracer keeps whole."""
+        return [], []
+
     def settle_writes(self, graph: Any, root: Any) -> list[tuple[str, Any]]:
         """Let writes of a traced graph that nobody sees be no writes; the nodes changed, with their former names."""
         return []
