@@ -39,6 +39,7 @@ from clew.frameworks.torch.signatures import (
     normalize_module,
     type_matches,
 )
+from clew.fx.installation import install
 from clew.fx.torch_source import announce, submodules_beside
 from clew.io.exported import from_exported
 from clew.io.torch_fx import from_fx, to_fx
@@ -118,6 +119,7 @@ __all__ = [
     "immutable_dict",
     "immutable_list",
     "inplace_methods",
+    "install",
     "is_fx_symbolic_tracing",
     "is_fx_tracing",
     "magic_methods",

@@ -131,6 +131,25 @@ class Guest:
         return None
 
 
+PRESENTED: dict[type, type] = {}
+"""Classes of ours whose instances count as instances of another library's class at present, and these classes."""
+
+
+class Presented:
+    """What ``isinstance`` may take for an instance of another library's class, while ``PRESENTED`` says so."""
+
+    __slots__ = ()
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        kind = type(self)
+        return kind if not PRESENTED else next((PRESENTED[one] for one in kind.__mro__ if one in PRESENTED), kind)
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        object.__class__.__set__(self, kind)  # type: ignore[attr-defined]
+
+
 _wakers: dict[str, Callable[[], Guest]] = {}
 _awake: dict[str, Guest] = {}
 
