@@ -53,8 +53,10 @@ TORCH = torch_facade()
 
 
 def clew_facade() -> Any:
-    """clew.fx, imported at the first use."""
-    return importlib.import_module("clew.fx")
+    """clew.fx, imported at the first use, its module ``annotate`` lifted like torch's."""
+    module = importlib.import_module("clew.fx")
+    flat = {name: value for name, value in vars(module).items() if not name.startswith("__")}
+    return types.SimpleNamespace(**{**flat, "annotate": module.annotate.annotate})
 
 
 def load(name: str) -> Any:

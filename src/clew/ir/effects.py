@@ -167,6 +167,10 @@ def _module_effect(node: Any, root: Any) -> Effect:
     declared = getattr(module, "_is_impure", None)
     if declared is not None:
         return Effect.WRITE if declared else Effect.NONE
+    graph = getattr(module, "_graph_alone", None)
+    if graph is not None:
+        effects = (effect_of(inner, module) for inner in graph.nodes)
+        return next((effect for effect in effects if effect is not Effect.NONE), Effect.NONE)
     guest = guest_of(type(module))
     known = None if guest is None else guest.module_effect(module)
     return Effect.UNKNOWN if known is None else known

@@ -22,6 +22,7 @@ from clew.ir.effects import is_impure, resolve
 from clew.ir.format import table
 from clew.ir.gc_pause import CollectorPaused
 from clew.ir.guards import Guard, Guards
+from clew.ir.guests import Presented
 from clew.ir.memo import Memo
 from clew.ir.names import Namespace, snake_case
 from clew.ir.node import (
@@ -80,7 +81,7 @@ class Watchers:
     replaced: list[Callable[..., Any]] = field(default_factory=list)
 
 
-class Graph(Body):
+class Graph(Body, Presented):
     """A program as a list of nodes; ``owning_module`` is what paths of get_attr and call_module nodes refer to."""
 
     default_codegen: ClassVar[Callable[[], Any] | None] = None
@@ -164,6 +165,10 @@ class Graph(Body):
         if sort:
             found.sort(key=lambda node: node._sort_key)
         return found
+
+    @property
+    def _find_nodes_lookup_table(self) -> NodeList:
+        return NodeList(self)
 
     def _number_nodes(self) -> None:
         """Let every node know its place; done anew only when the order has changed since."""

@@ -118,9 +118,36 @@ class Guest:
         """Whether two constants of the framework are the same; None when they are not the framework's."""
         return None
 
+    def wrapped_elsewhere(self) -> tuple[list[tuple[dict[str, Any], str]], list[tuple[type, str]]]:
+        """Functions, by globals and name, and methods, by class and name, that the framework's own tracer keeps whole."""
+        return [], []
+
+    def settle_writes(self, graph: Any, root: Any) -> list[tuple[str, Any]]:
+        """Let writes of a traced graph that nobody sees be no writes; the nodes changed, with their former names."""
+        return []
+
     def normalized_arguments(self, node: Any, root: Any, options: dict[str, Any]) -> Any:
         """The arguments of ``node`` matched to the signature of its target."""
         return None
+
+
+PRESENTED: dict[type, type] = {}
+"""Classes of ours whose instances count as instances of another library's class at present, and these classes."""
+
+
+class Presented:
+    """What ``isinstance`` may take for an instance of another library's class, while ``PRESENTED`` says so."""
+
+    __slots__ = ()
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        kind = type(self)
+        return kind if not PRESENTED else next((PRESENTED[one] for one in kind.__mro__ if one in PRESENTED), kind)
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        object.__class__.__set__(self, kind)  # type: ignore[attr-defined]
 
 
 _wakers: dict[str, Callable[[], Guest]] = {}

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from clew.errors import BadArgument, BadArgumentIndex, BadMeta, BadTarget, ErasedNode, ForeignNode, UnknownOpcode
 from clew.ir.arguments import EMPTY_DICT, FLAT, Body, Reference, immutable_dict, immutable_list, map_arg, rebuilt_tuple
 from clew.ir.effects import is_impure
 from clew.ir.format import format_node, format_target
-from clew.ir.guests import guest_of, module_guest
+from clew.ir.guests import Presented, guest_of, module_guest
 from clew.ir.source import SourceLine
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def make_node(
     return result
 
 
-class Node(NodeFields, FreeAttributes):
+class Node(NodeFields, FreeAttributes, Presented):
     """One step of a graph. Assign ``args``, ``kwargs``, ``target``, ``op``, ``name`` freely: all accounts follow."""
 
     __slots__ = ()
@@ -287,6 +287,10 @@ class Node(NodeFields, FreeAttributes):
     @property
     def _input_nodes(self) -> dict[Node, None]:
         return dict.fromkeys(self._inputs)
+
+    @_input_nodes.setter
+    def _input_nodes(self, nodes: Iterable[Node]) -> None:
+        set_inputs(self, tuple(nodes))
 
     @property
     def stack_trace(self) -> str | None:

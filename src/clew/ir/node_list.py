@@ -34,6 +34,9 @@ class NodeList:
     def __len__(self) -> int:
         return self.graph._len
 
+    def __contains__(self, node: object) -> bool:
+        return isinstance(node, Node) and node.graph is self.graph and not node._erased and node.op != "root"
+
     def __iter__(self) -> Iterator[Node]:
         graph = self.graph
         if graph._len < _SMALL:

@@ -13,10 +13,11 @@ import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.modules.module import _global_module_registration_hooks as _registration_hooks
+from torch.nn.modules.module import _has_any_global_hook
 
 from clew.capture.current_capture import LOCK
 from clew.codegen.python import PythonCode, PyTreeCodeGen
@@ -24,6 +25,7 @@ from clew.errors import GraphError, MissingAttribute
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph, Watchers
 from clew.ir.guards import referred_paths
+from clew.ir.guests import Presented
 from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.bound import USUAL_LOOKUPS, bind, body_of, may_bind
@@ -53,17 +55,24 @@ class _StaleForward:
 
 _DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls", "_edition", READ_BY_COMPILER)
 """Attributes that are not copied or saved: the graph is, by itself, and what follows from it is made anew."""
-OWN_ATTRIBUTES = frozenset({"meta", "_watchers", "_deepcopy_hooks", *_DERIVED})
+_FIRST: dict[str, Callable[[], Any]] = {"meta": dict, "_watchers": Watchers, "_deepcopy_hooks": list}
+"""What each module has from the moment that it has a graph."""
+OWN_ATTRIBUTES = frozenset({*_FIRST, *_DERIVED, "_chosen_tracer"})
 """What each module keeps besides its parts."""
 
 
-class GraphModule(HoldsGraph, torch.nn.Module):
+class GraphModule(HoldsGraph, torch.nn.Module, Presented):
     """A module generated from a graph."""
 
+    if TYPE_CHECKING:  # torch.jit.script reads the annotations of a class
+        meta: dict[str, Any]
+        _watchers: Watchers
+        _deepcopy_hooks: list[Callable[[Any], Any]]
     _all_buffers = True
     """Whether tensors that the root holds as plain attributes become buffers, as torch.fx has it."""
 
-    __jit_unused_properties__ = ["graph", "code", "guards", "_code", "_tracer_cls", "_lineno_map", "_prologue_start"]
+    __jit_unused_properties__ = ["graph", "code", "guards", "_code", "_tracer_cls", "_lineno_map", "_prologue_start",
+                                 "_graph_alone"]  # fmt: skip
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """Each instance has a class of its own, because ``forward`` is a function of the class."""
@@ -88,9 +97,6 @@ class GraphModule(HoldsGraph, torch.nn.Module):
                 f"Unsupported type {type(root).__name__} passed for root!",
                 fixes=["give a torch.nn.Module, or a dict from dotted paths to values"],
             )
-        self.meta: dict[str, Any] = {}
-        self._watchers = Watchers()
-        self._deepcopy_hooks: list[Callable[[Any], Any]] = []
         self.graph = graph
 
     def _take_from_dict(self, root: dict[str, Any], graph: Graph) -> None:
@@ -114,6 +120,9 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     def graph(self, graph: Graph) -> None:
         if not isinstance(graph, Graph):
             raise AssertionError(f"Expected a Graph instance, but got {type(graph)}")
+        for name, make in _FIRST.items():  # a subclass may have skipped the constructor, as torch.fx allows
+            if name not in self.__dict__:
+                self.__dict__[name] = make()
         self._graph = graph
         graph.owning_module = self
         graph._watchers = self._watchers
@@ -121,7 +130,19 @@ class GraphModule(HoldsGraph, torch.nn.Module):
 
     @property
     def _tracer_cls(self) -> Any:
-        return self._graph._tracer_cls
+        return self.__dict__.get("_chosen_tracer", self._graph._tracer_cls)
+
+    @_tracer_cls.setter
+    def _tracer_cls(self, kind: Any) -> None:
+        self.__dict__["_chosen_tracer"] = kind
+
+    @property
+    def _graph_alone(self) -> Graph | None:
+        """The graph, where a call of the module does what its nodes do and nothing besides; None otherwise."""
+        kind = base_class(type(self))
+        is_plain = kind.__call__ is GraphModule.__call__ and "forward" not in vars(self) and not self._graph.guards
+        hooks = (self._forward_hooks, self._forward_pre_hooks, self._backward_hooks, self._backward_pre_hooks)
+        return self._graph if is_plain and not any(hooks) and not _has_any_global_hook() else None
 
     def _entered(self) -> tuple[inspect.Signature, Any]:
         return inspect.signature(self.forward), self

@@ -23,7 +23,7 @@ from clew.capture.patches import Patches
 from clew.capture.symbolic import inputs, proxy
 from clew.capture.symbolic.proxy import ARGUMENTS, ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 from clew.capture.symbolic.real_values import watching
-from clew.capture.symbolic.wrap import find_proxy, install, install_for, original_of
+from clew.capture.symbolic.wrap import find_proxy, install, install_by_identity, install_those_of, original_of
 from clew.codegen.python import PyTreeCodeGen
 from clew.ir.graph import Graph
 from clew.ir.guests import Guest, guest, module_guest, present
@@ -46,7 +46,7 @@ class _Run:
         """Let the functions that the tracer wraps by itself be recorded when called through the globals ``names``."""
         if names is not None and id(names) not in self._searched:
             self._searched.add(id(names))
-            install_for(self.patches, names, self.tracer._autowrap_functions)
+            install_by_identity(self.patches, names, self.tracer._autowrap_function_ids)
 
 
 def is_symbolic_tracing() -> bool:
@@ -74,6 +74,7 @@ class Tracer(TracerBase):
             for name, value in vars(module).items()
             if callable(value) and not name.startswith("_")
         ] + list(autowrap_functions)
+        self._autowrap_function_ids = set(map(id, self._autowrap_functions))
         self.param_shapes_constant = param_shapes_constant
         self.root: Any = None
         self.root_module_name = ""
@@ -238,8 +239,15 @@ class Tracer(TracerBase):
             returns = None if nested else inputs.annotations_of(inspect.unwrap(runnable)).get("return")
             self.create_node("output", "output", (result,), {}, type_expr=returns)
         self._place_ends()
+        self._settle_writes()
         self.submodule_paths = None
         return self.graph
+
+    def _settle_writes(self) -> None:
+        """Let writes that nobody sees be no writes."""
+        for guest in present():
+            for name, node in guest.settle_writes(self.graph, self.root):
+                self.node_name_to_scope[node.name] = self.node_name_to_scope.pop(name)
 
     def _function_of(self, root: Any) -> tuple[types.FunctionType, bool]:
         guest = module_guest(root)
@@ -290,6 +298,8 @@ class Tracer(TracerBase):
                     patches.on_method(guest.module_class, "__getattr__", _reporting_getattr)
                     patches.on_class(guest.module_class, "__call__", _reporting_call)
             install(patches)
+            for guest in present():
+                install_those_of(patches, guest)
             run.wrap_in(names)
             for module in self._autowrap_search:
                 run.wrap_in(vars(module))

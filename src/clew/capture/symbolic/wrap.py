@@ -18,6 +18,7 @@ from clew import tree
 from clew.capture.patches import Patches
 from clew.capture.symbolic.proxy import Proxy
 from clew.ir.arguments import leaves
+from clew.ir.guests import Guest
 from clew.ir.memo import Memo
 
 WrappedT = TypeVar("WrappedT", bound="str | Callable[..., Any]")
@@ -26,6 +27,8 @@ handle_call: ContextVar[Callable[..., Any] | None] = ContextVar("clew_wrapped_ca
 """What calls of wrapped functions are handed to, as ``(function, args, kwargs)``, where no proxies are at work."""
 
 _wrapped: dict[tuple[int, str], dict[str, Any]] = {}
+_wrapped_methods: list[tuple[type, str]] = []
+"""Methods of classes that stay one call, by torch.fx's private name ``_wrapped_methods_to_patch``."""
 
 
 def wrap(fn_or_name: WrappedT) -> WrappedT:
@@ -39,9 +42,6 @@ def wrap(fn_or_name: WrappedT) -> WrappedT:
     if not isinstance(fn_or_name, str):
         if name is None:
             raise AssertionError(f"wrap needs a function with a name, not {fn_or_name!r}")
-        code = getattr(fn_or_name, "__code__", None)
-        if code is not None and code.co_name != name:
-            raise AssertionError(f"{name} was renamed, so calls of it cannot be found; wrap {code.co_name!r} by name")
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
         raise NotImplementedError(
@@ -102,9 +102,33 @@ def install(patches: Patches) -> None:
         patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name, None))
 
 
+def install_those_of(patches: Patches, guest: Guest) -> None:
+    """Put recorders in the place of what a framework's own ``wrap`` has noted, and of wrapped methods."""
+    functions, methods = guest.wrapped_elsewhere()
+    for names, name in functions:
+        patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name, None))
+    for kind, name in (*methods, *_wrapped_methods):
+        patches.on_class(kind, name, lambda original, name=name: _method_recorder(original, name), inherited=True)
+
+
+def _method_recorder(original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @functools.wraps(original, updated=())
+    def recording(*args: Any, **kwargs: Any) -> Any:
+        proxy = find_proxy(args, kwargs)
+        if proxy is None:
+            return original(*args, **kwargs)
+        return proxy.tracer.create_proxy("call_method", name, args, kwargs)
+
+    return recording
+
+
 def install_for(patches: Patches, names: dict[str, Any], functions: Iterable[Any], beside: str = "_") -> None:
     """Put recorders in the place of those ``functions`` that the globals ``names`` hold, ``beside`` some names."""
-    wanted = set(map(id, functions))
+    install_by_identity(patches, names, set(map(id, functions)), beside)
+
+
+def install_by_identity(patches: Patches, names: dict[str, Any], wanted: set[int], beside: str = "_") -> None:
+    """Put recorders in the place of those functions, given by their ``id``, that the globals ``names`` hold."""
     found = [name for name, value in names.items() if id(value) in wanted or type(value) is FunctionType]
     for name in found:
         value = names[name]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx import _symbolic_trace
 
-from clew.frameworks.torch import effects, names, signatures, types
+from clew.frameworks.torch import effects, names, signatures, types, unseen_writes
 from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.modules import hooks
 from clew.frameworks.torch.symbolic import TracingAnswers
@@ -41,6 +42,12 @@ class TorchGuest(TracingAnswers):
         return hooks.shared_hooks()
 
     hooks_made = staticmethod(hooks.hooks_made)
+    settle_writes = staticmethod(unseen_writes.settle)
+
+    def wrapped_elsewhere(self) -> tuple[list[tuple[dict[str, Any], str]], list[tuple[type, str]]]:
+        """What ``torch.fx.wrap`` has noted."""
+        functions = [(names, name) for (_, name), names in _symbolic_trace._wrapped_fns_to_patch.items()]
+        return functions, list(_symbolic_trace._wrapped_methods_to_patch)
 
     def qualified_name(self, function: Any) -> str | None:
         """The public name of a function or class of torch."""

@@ -1,7 +1,8 @@
 """torch.fx's names, for ``import clew.fx as fx`` where a program had ``import torch.fx as fx``.
 
-Everything is Clew's own; this file only gathers the names, flat. Where the meaning is better than torch.fx's, and
-which names are left out, is told in ``docs/from_torch_fx.md``.
+The names of torch.fx are here, flat and in submodules of the same names. What Clew has itself is Clew's own; the rest,
+most passes, is torch.fx's own source run over Clew's classes (``torch_source``), imported when it is first asked for.
+Where the meaning is better than torch.fx's, and what is left out, is told in ``docs/from_torch_fx.md``.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,6 @@ from clew.capture.symbolic import (
     assert_fn,
     wrap,
 )
-from clew.capture.symbolic.proxy import annotate
 from clew.capture.symbolic.tracer import is_symbolic_tracing
 from clew.codegen.python import CodeGen, PythonCode, PyTreeCodeGen, PyTreeInfo
 from clew.codegen.statements import inplace_methods, magic_methods, reflectable_magic_methods
@@ -39,6 +39,8 @@ from clew.frameworks.torch.signatures import (
     normalize_module,
     type_matches,
 )
+from clew.fx.installation import install
+from clew.fx.torch_source import announce, submodules_beside
 from clew.io.exported import from_exported
 from clew.io.torch_fx import from_fx, to_fx
 from clew.ir.arguments import BASE_TYPES, Argument, Target, immutable_dict, immutable_list, map_aggregate, map_arg
@@ -67,6 +69,9 @@ _format_arg = format_argument
 _Namespace = Namespace
 _PyTreeCodeGen = PyTreeCodeGen
 _PyTreeInfo = PyTreeInfo
+
+announce()
+__getattr__ = submodules_beside(globals())
 
 __all__ = [
     "PH",
@@ -103,7 +108,6 @@ __all__ = [
     "TracerBase",
     "TransformCodeFunc",
     "Transformer",
-    "annotate",
     "assert_fn",
     "base_types",
     "check_for_mutable_operation",
@@ -115,6 +119,7 @@ __all__ = [
     "immutable_dict",
     "immutable_list",
     "inplace_methods",
+    "install",
     "is_fx_symbolic_tracing",
     "is_fx_tracing",
     "magic_methods",

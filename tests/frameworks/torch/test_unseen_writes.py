@@ -1,0 +1,120 @@
+"""``x += y`` in a symbolic trace: an ``add`` where nobody sees the write, a write where somebody does."""
+
+import operator
+
+import pytest
+import torch
+from torch import nn
+
+import clew
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 3, 1)
+        self.second = nn.Conv2d(3, 3, 1)
+        self.norm = nn.BatchNorm2d(3)
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        x = self.relu(self.first(x))
+        out = self.norm(self.second(x))
+        out += x
+        return self.relu(out)
+
+
+def targets(graph):
+    return [node.target for node in graph.nodes if node.op == "call_function"]
+
+
+def test_write_to_a_fresh_value_is_an_add():
+    model = Residual()
+    traced = clew.symbolic_trace(model)
+    assert targets(traced.graph) == [operator.add]
+    assert "add" in [node.name for node in traced.graph.nodes]
+    x = torch.rand(2, 3, 4, 4)
+    torch.testing.assert_close(traced.eval()(x), model.eval()(x))
+
+
+def test_several_writes_in_a_row():
+    class Several(Residual):
+        def forward(self, x):
+            out = self.first(x)
+            out += self.second(x)
+            out *= 2
+            return out
+
+    assert targets(clew.symbolic_trace(Several()).graph) == [operator.add, operator.mul]
+
+
+def test_write_of_a_number():
+    def program(x):
+        y = x * 2
+        y -= 1
+        return y
+
+    assert targets(clew.symbolic_trace(program).graph) == [operator.mul, operator.sub]
+
+
+def read_later(model, x):
+    out = model.first(x)
+    result = out
+    result += model.second(x)
+    return out, result
+
+
+def view_read_later(model, x):
+    out = model.first(x)
+    row = out[0]
+    out += 1
+    return out, row
+
+
+def input_written(model, x):
+    x += 1
+    return x
+
+
+def view_of_the_input_written(model, x):
+    y = x.view(-1)
+    y += 1
+    return y
+
+
+def unknown_dtype(model, x):
+    y = torch.relu(x)
+    y += x.double()
+    return y
+
+
+def different_weights(model, x):
+    y = model.first(x)
+    y += model.wide(x.double())
+    return y
+
+
+@pytest.mark.parametrize(
+    "program", [read_later, view_read_later, input_written, view_of_the_input_written, unknown_dtype, different_weights]
+)
+def test_write_that_can_be_seen_stays(program):
+    class Model(Residual):
+        def __init__(self):
+            super().__init__()
+            self.wide = nn.Conv2d(3, 3, 1).double()
+
+        def forward(self, x):
+            return program(self, x)
+
+    model = Model()
+    traced = clew.symbolic_trace(model)
+    assert operator.iadd in targets(traced.graph)
+    given = torch.rand(1, 3, 2, 2)
+    torch.testing.assert_close(traced(given.clone()), model(given.clone()))
+
+
+def test_module_with_a_hook_shows_its_value():
+    model = Residual()
+    seen = []
+    model.norm.register_forward_hook(lambda module, args, result: seen.append(result))
+    assert targets(clew.symbolic_trace(model).graph) == [operator.iadd]
