@@ -40,8 +40,8 @@ from clew.frameworks.numpy.effects import FIRST_WRITTEN, WRITING_METHODS, comput
 from clew.frameworks.numpy.opaque_calls import cannot_follow, where
 from clew.frameworks.numpy.ranks_and_dtypes import (
     DATA_BOOLS,
-    guard_kind,
     gives_several,
+    guard_kind,
     is_array,
     is_data,
     reliance_of,

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy
 import tensorflow as tf
 from tensorflow.python.autograph.impl import api as autograph_api
-from tensorflow.python.autograph.operators import conditional_expressions, control_flow, exceptions, logical, py_builtins
+from tensorflow.python.autograph.operators import (
+    conditional_expressions,
+    control_flow,
+    exceptions,
+    logical,
+    py_builtins,
+)
 from tensorflow.python.ops import cond, cond_v2
 
 from clew.capture.control_flow.raising import is_raised
