@@ -42,9 +42,11 @@ if TYPE_CHECKING:
     from clew.passes.match import SubgraphMatcher
     from clew.passes.replace import Match, replace_pattern, replace_pattern_with_filters
     from clew.passes.shape_prop import ShapeProp
+    from clew.passes.spellings import any_of
     from clew.passes.transformer import Transformer
     from clew.runtime.module import GraphModule
     from clew.tools.explain import explain
+    from clew.tools.explain_match import explain_match
     from clew.tools.nested import flat, nested
     from clew.tools.verify import verify
 
@@ -58,6 +60,7 @@ _LATE = {
     "replace_pattern": "clew.passes.replace",
     "replace_pattern_with_filters": "clew.passes.replace",
     "SubgraphMatcher": "clew.passes.match",
+    "any_of": "clew.passes.spellings",
     "common_subexpressions": "clew.passes.common_subexpressions",
     "from_fx": "clew.io.torch_fx",
     "to_fx": "clew.io.torch_fx",
@@ -68,6 +71,7 @@ _LATE = {
     "from_jaxpr": "clew.io.jaxpr",
     "to_jaxpr": "clew.io.jaxpr",
     "explain": "clew.tools.explain",
+    "explain_match": "clew.tools.explain_match",
     "flat": "clew.tools.nested",
     "nested": "clew.tools.nested",
     "verify": "clew.tools.verify",
@@ -99,11 +103,13 @@ __all__ = [
     "Tracer",
     "Transformer",
     "Type",
+    "any_of",
     "choose",
     "common_subexpressions",
     "cond",
     "difference",
     "explain",
+    "explain_match",
     "flat",
     "for_loop",
     "from_exported",

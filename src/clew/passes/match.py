@@ -5,7 +5,8 @@ node, a literal, a nest of both), the same placeholder always to the same thing.
 - closed: its nodes, save those that the pattern returns and reads of attributes, have no users outside;
 - convex: no value leaves it, passes through another node and comes back in;
 - one-to-one: two operations of the pattern never stand for one node, and no placeholder for an operation of the match.
-Nothing is assumed to be commutative. Candidates are looked up by what they call, so a search walks the graph once.
+How a call is spelled does not matter, nor the order of operands that may change places (``spellings``). Candidates are
+looked up by what they call, so a search walks the graph once; a miss knows how far it got, for ``explain_match``.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.errors import DeadPattern, EmptyPattern
 from clew.ir.arguments import references
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.passes.pattern_equality import pair_arguments, same_operation, same_value, unfold
+from clew.passes.pattern_equality import pairings, same_operation, same_value, shared_operation, unfold
+from clew.passes.spellings import Form, any_of, forms_of
 
 
 @dataclass
@@ -53,8 +55,25 @@ class InternalMatch:
             for node in pattern.nodes
             if node in self.nodes_map
             and node.op not in ("placeholder", "output")
+            and node.target is not any_of
             and (node.op != "get_attr" or node in returned)
         ]
+
+
+@dataclass
+class Miss:
+    """How far an attempt got, and the first thing that did not fit."""
+
+    bound: dict[Node, Any]
+    """What the nodes of the pattern stand for, as far as the attempt got."""
+    pattern_node: Node
+    node: Any
+    """What stands in the graph where the pattern has ``pattern_node``."""
+    argument: Any = None
+    """The name or position of the argument of both that differs; None where the operation does."""
+    wanted: Any = None
+    found: Any = None
+    reason: str = ""
 
 
 Accept = Callable[[InternalMatch], bool]
@@ -105,12 +124,27 @@ class SubgraphMatcher:
         position = {node: index for index, node in enumerate(graph.nodes)}
         return self.find(graph, lambda match: is_convex(match, position), node_name_match)
 
-    def find(self, graph: Graph, accept: Accept, node_name_match: str = "") -> list[InternalMatch]:
-        """The matches that ``accept`` agrees to; a refused one keeps no other from being found."""
+    def nearest_miss(self, graph: Graph) -> Miss | None:
+        """The attempt that got furthest in a graph without a match; None if nothing of the pattern is there."""
+        return _Search(self, graph).nearest_miss()
+
+    def find(
+        self, graph: Graph, accept: Accept, node_name_match: str = "", where: Accept | None = None
+    ) -> list[InternalMatch]:
+        """The matches that ``accept`` agrees to; a refused one keeps no other from being found.
+
+        Operands that may change places give several matches of the same nodes, of which ``accept`` is asked about the
+        first that ``where`` agrees to.
+        """
         search = _Search(self, graph, node_name_match)
         matches: list[InternalMatch] = []
         for candidate in search.first_candidates():
+            asked: list[set[Node]] = []
             for match in search.matches_at(candidate):
+                nodes = set(match.operations())
+                if nodes in asked or (where is not None and not where(match)):
+                    continue
+                asked.append(nodes)
                 if not accept(match):
                     continue
                 matches.append(match)
@@ -185,7 +219,7 @@ def is_convex(match: InternalMatch, position: dict[Node, int]) -> bool:
 class _Search:
     """One walk over one graph; ``values`` are the bindings of the attempt under way, undone along ``trail``."""
 
-    def __init__(self, matcher: SubgraphMatcher, graph: Graph, node_name_match: str) -> None:
+    def __init__(self, matcher: SubgraphMatcher, graph: Graph, node_name_match: str = "") -> None:
         self.matcher = matcher
         self.name = node_name_match
         self.anchors = matcher.pattern_anchors
@@ -193,31 +227,54 @@ class _Search:
         self.values: dict[Node, Any] = {}
         self.taken: set[Node] = set()
         self.trail: list[Node] = []
+        self.forms: dict[Node, tuple[Form, ...]] = {}
+        self.miss: Miss | None = None
+        self.differences: list[tuple[int, _Step]] | None = None
+        """While the nearest miss is looked for: literals that differ, and how much was bound before."""
         self.position = {node: place for place, node in enumerate(graph.nodes)}
-        self.index = self._index()
-        self.returned = set(matcher.pattern_returning_nodes)
+        self.returned = _with_alternatives(matcher.pattern_returning_nodes)
+        self.index = self._index(self.anchors)
 
-    def _index(self) -> dict[Any, list[Node]]:
+    def _forms(self, node: Node) -> tuple[Form, ...]:
+        found = self.forms.get(node)
+        if found is None:
+            found = self.forms[node] = forms_of(node)
+        return found
+
+    def _keys(self, node: Node) -> list[Any]:
+        """What the node calls: two nodes that do the same have at least one of these in common."""
+        return [_key(node), *{form.operation: None for form in self._forms(node)}]
+
+    def _index(self, anchors: list[Node]) -> dict[Any, list[Node]]:
         """The nodes of the graph that an anchor may stand for, by what they call."""
-        index: dict[Any, list[Node]] = {_key(anchor): [] for anchor in self.anchors}
+        wanted = [one for anchor in anchors for one in _alternatives(anchor)]
+        index: dict[Any, list[Node]] = {key: [] for one in wanted for key in self._keys(one)}
         for node in self.position:
-            key = _key(node)
-            if key in index:
-                index[key].append(node)
+            keys = self._keys(node)
+            for key in keys:
+                if key in index:
+                    index[key].append(node)
             if self.name and self.name in node.name and node.op not in ("placeholder", "output"):
-                for others in [found for other, found in index.items() if other != key]:
+                for others in [found for other, found in index.items() if other not in keys]:
                     others.append(node)
         return index
 
+    def _indexed(self, anchor: Node) -> list[Node]:
+        found = [self.index[key] for one in _alternatives(anchor) for key in self._keys(one)]
+        return found[0] if len(found) == 1 else sorted({node for nodes in found for node in nodes}, key=self._place)
+
+    def _place(self, node: Node) -> int:
+        return self.position[node]
+
     def first_candidates(self) -> Iterator[Node]:
-        for node in self.index[_key(self.anchors[0])]:
+        for node in self._indexed(self.anchors[0]):
             if node not in self.consumed:
                 yield node
 
     def matches_at(self, candidate: Node) -> Iterator[InternalMatch]:
         """The matches whose first anchor is ``candidate``."""
         self._undo(0)
-        if self._unify(self.anchors[0], candidate):
+        for _ in self._unify(self.anchors[0], candidate):
             yield from self._continue(1)
 
     def _continue(self, index: int) -> Iterator[InternalMatch]:
@@ -229,25 +286,28 @@ class _Search:
         anchor = self.anchors[index]
         for node in self._candidates(anchor, self.matcher._bridges[index]):
             mark = len(self.trail)
-            if self._unify(anchor, node):
+            for _ in self._unify(anchor, node):
                 yield from self._continue(index + 1)
             self._undo(mark)
 
     def _candidates(self, anchor: Node, bridges: list[list[Node]]) -> list[Node]:
         """Nodes that ``anchor`` may stand for: reached from something bound, or else all that call the same."""
         for start, *steps in bridges:
-            if not isinstance(self.values.get(start), Node):
+            if not isinstance(self.values.get(start), Node) or any(step.target is any_of for step in steps):
                 continue
             reached = {self.values[start]: None}
             for step in steps:
                 users = [user for node in reached for user in node.users if self._may_be(step, user)]
                 reached = dict.fromkeys(users)
-            return sorted(reached, key=self.position.__getitem__)
-        return self.index[_key(anchor)]
+            return sorted(reached, key=self._place)
+        return self._indexed(anchor)
 
     def _may_be(self, pattern_node: Node, node: Node) -> bool:
-        if node in self.taken or node in self.consumed:
+        if node in self.taken or node in self.consumed or node not in self.position:
             return False
+        return self._as_written(pattern_node, node) or shared_operation(self._forms(pattern_node), self._forms(node))
+
+    def _as_written(self, pattern_node: Node, node: Node) -> bool:
         return self._by_name(pattern_node, node) or same_operation(pattern_node, node, self.matcher.ignore_literals)
 
     def _by_name(self, pattern_node: Node, node: Node) -> bool:
@@ -256,36 +316,82 @@ class _Search:
     def _undo(self, mark: int) -> None:
         while len(self.trail) > mark:
             value = self.values.pop(pattern_node := self.trail.pop())
-            if pattern_node.op != "placeholder" or self.matcher.match_placeholder:
+            if self._is_taken_by(pattern_node):
                 self.taken.discard(value)
+        while self.differences and self.differences[-1][0] > mark:
+            self.differences.pop()
 
-    def _unify(self, pattern_value: Any, value: Any) -> bool:
-        """Bind what is in ``pattern_value`` so that it becomes ``value``; after a failure the caller undoes."""
-        pairs = [(pattern_value, value, False)]
-        while pairs:
-            left, right, loose = pairs.pop()
-            if isinstance(left, Node):
-                more = self._bind(left, right)
-            elif isinstance(right, Node):
-                more = None
+    def _is_taken_by(self, pattern_node: Node) -> bool:
+        if pattern_node.op == "placeholder":
+            return self.matcher.match_placeholder
+        return pattern_node.target is not any_of
+
+    def _unify(self, pattern_value: Any, value: Any) -> Iterator[None]:
+        """Bind what is in ``pattern_value`` so that it becomes ``value``, in all ways there are, one at a time."""
+        choices: list[tuple[int, _Pending]] = [(len(self.trail), (_Step(pattern_value, value), None))]
+        while choices:
+            mark, pending = choices.pop()
+            self._undo(mark)
+            while pending is not None:
+                step, pending = pending
+                ways = self._ways(step)
+                if not ways:
+                    self._note_miss(step)
+                    break
+                ahead = [_linked(way, pending) for way in ways]
+                choices += [(len(self.trail), other) for other in reversed(ahead[1:])]
+                pending = ahead[0]
             else:
-                more = unfold(left, right, loose, self.matcher.ignore_literals)
-            if more is None:
-                return False
-            pairs += more
-        return True
+                yield
 
-    def _bind(self, pattern_node: Node, value: Any) -> list[Any] | None:
+    def _ways(self, step: _Step) -> list[list[_Step]]:
+        """What is left to be done for a step, in each of the ways that it can be taken; none if it cannot."""
+        if isinstance(step.left, Node):
+            return self._bind(step.left, step.right)
+        if isinstance(step.right, Node):
+            return []
+        more = unfold(step.left, step.right, step.loose, self.matcher.ignore_literals)
+        if more is None and self.differences is not None and not references((step.left, step.right)):
+            self.differences.append((len(self.trail), step))
+            return [[]]
+        return [] if more is None else [[_Step(*pair, step.owner, step.name) for pair in more]]
+
+    def _bind(self, pattern_node: Node, value: Any) -> list[list[_Step]]:
         if pattern_node in self.values:
-            return [] if same_value(self.values[pattern_node], value) else None
-        wildcard = pattern_node.op == "placeholder" and not self.matcher.match_placeholder
-        if not wildcard:
-            if not isinstance(value, Node) or not self._may_be(pattern_node, value):
-                return None
-            self.taken.add(value)
+            return [[]] if same_value(self.values[pattern_node], value) else []
+        if pattern_node.target is any_of:
+            self._set(pattern_node, value)
+            return [[_Step(one, value)] for one in pattern_node.args]
+        if pattern_node.op == "placeholder" and not self.matcher.match_placeholder:
+            self._set(pattern_node, value)
+            return [[]]
+        if not isinstance(value, Node) or not self._may_be(pattern_node, value):
+            return []
+        self.taken.add(value)
+        self._set(pattern_node, value)
+        if pattern_node.op == "placeholder":
+            return [[]]
+        owner = (pattern_node, value)
+        forms = self._forms(pattern_node), self._forms(value)
+        found = pairings(pattern_node, value, *forms, self._as_written(pattern_node, value))
+        if not found:
+            self._note_miss(_Step(pattern_node, value), reason="their arguments are given in ways that do not compare")
+        return [[_Step(*pair, owner, name) for name, pair in way] for way in found]
+
+    def _set(self, pattern_node: Node, value: Any) -> None:
         self.values[pattern_node] = value
         self.trail.append(pattern_node)
-        return [] if pattern_node.op == "placeholder" else pair_arguments(pattern_node, value)
+
+    def _note_miss(self, step: _Step, reason: str = "") -> None:
+        """Remember how far this attempt got, if none got further."""
+        steps = [step, *(other for _, other in self.differences or ())]
+        differing = {one.owner[0] for one in steps if one.owner and not isinstance(one.left, Node)}
+        bound = {node: value for node, value in self.values.items() if node not in differing}
+        if self.miss is not None and len(_operations(bound)) <= len(_operations(self.miss.bound)):
+            return
+        pattern_node, node = step.owner or (step.left, step.right)
+        name = None if step.owner is None else step.name
+        self.miss = Miss(bound, pattern_node, node, name, step.left, step.right, reason)
 
     def _is_sound(self) -> bool:
         """Closed, and no placeholder bound to what the match takes out."""
@@ -295,8 +401,12 @@ class _Search:
                     return False
             elif pattern_node.op in ("get_attr", "output") or pattern_node in self.returned:
                 continue
-            elif any(user not in self.taken for user in value.users):
-                return False
+            elif isinstance(value, Node) and pattern_node.target is not any_of:
+                outside = [user for user in value.users if user not in self.taken]
+                if outside:
+                    reason = f"its value is used outside of the match too, by %{outside[0].name}"
+                    self._note_miss(_Step(pattern_node, value), reason)
+                    return False
         return True
 
     def _finished(self) -> InternalMatch:
@@ -307,6 +417,61 @@ class _Search:
             placeholder_nodes=[self.values.get(node) for node in matcher.pattern_placeholder_nodes],
             returning_nodes=[self.values.get(node) for node in matcher.pattern_returning_nodes],
         )
+
+    def nearest_miss(self) -> Miss | None:
+        """Of all attempts, started at any operation of the pattern, that which got furthest."""
+        for candidate in self.first_candidates():
+            for _ in self.matches_at(candidate):
+                pass
+        self.differences = []
+        operations = [node for node in self.matcher.pattern.nodes if node.op.startswith("call")]
+        self.index = self._index(operations)
+        for node in reversed(operations):
+            for candidate in self._indexed(node):
+                self._undo(0)
+                for _ in self._unify(node, candidate):
+                    users = [user for user in node.users if user.op != "output"]
+                    if self.differences:
+                        self._note_miss(self.differences[0][1])
+                    elif users:
+                        self._note_miss(_Step(users[0], candidate, False, (users[0], None), ""))
+                    break
+        return self.miss
+
+
+class _Step(NamedTuple):
+    """A value of the pattern that is to become one of the graph, and the calls whose argument they are."""
+
+    left: Any
+    right: Any
+    loose: bool = False
+    owner: tuple[Node, Any] | None = None
+    name: Any = None
+
+
+_Pending = tuple[_Step, Any] | None
+"""What is left to be done: a chain, so that two ways share what both have ahead."""
+
+
+def _linked(steps: list[_Step], rest: _Pending) -> _Pending:
+    for step in steps:
+        rest = (step, rest)
+    return rest
+
+
+def _operations(bound: dict[Node, Any]) -> list[Node]:
+    return [node for node in bound if node.op.startswith("call") and node.target is not any_of]
+
+
+def _alternatives(node: Any) -> list[Node]:
+    """The operations that a node of a pattern may stand for: itself, or those of its alternatives."""
+    if not isinstance(node, Node) or node.op == "placeholder":
+        return []
+    return [one for value in node.args for one in _alternatives(value)] if node.target is any_of else [node]
+
+
+def _with_alternatives(nodes: list[Node]) -> set[Node]:
+    return {*nodes, *(one for node in nodes for one in _alternatives(node))}
 
 
 def _key(node: Node) -> Any:

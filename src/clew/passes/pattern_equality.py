@@ -1,6 +1,7 @@
 """When a piece of a pattern equals a piece of a graph: literals, attributes, modules and calls.
 
-In come two values or two nodes, out comes yes or no, or the pairs of arguments that are still to be compared.
+In come two values or two nodes, out comes yes or no, or the pairs of arguments that are still to be compared. Calls are
+paired as written, and by their canonical forms (``spellings``), with operands that may change places in both orders.
 Equality is strict, because a pattern that matches falsely changes a program: ``1``, ``1.0`` and ``True`` are three
 literals, ``0.0`` and ``-0.0`` two, nan equals nan. Stateless modules and plain constant tensors are literals too.
 What has state (a module with parameters, a parameter, a buffer) is bound by its class, as a stand-in for any such;
@@ -20,6 +21,7 @@ from clew.ir.effects import resolve
 from clew.ir.equality import same_number
 from clew.ir.guests import guest_of, present
 from clew.ir.node import Node
+from clew.passes.spellings import Form, may_swap
 
 Pair = tuple[Any, Any, bool]
 """A value of the pattern, one of the graph, and whether a list may stand for a tuple."""
@@ -172,18 +174,50 @@ def is_state(root: Any, path: str) -> bool:
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 
-def pair_arguments(left: Node, right: Node) -> list[Pair] | None:
+Named = list[tuple[Any, Pair]]
+"""Pairs of arguments, each behind the name or the position of its parameter."""
+
+
+def pairings(
+    left: Node, right: Node, mine: tuple[Form, ...], theirs: tuple[Form, ...], as_written: bool
+) -> list[Named]:
+    """The ways in which the arguments of two calls can be paired: as they are written, and by the forms of both."""
+    ways = []
+    written = pair_arguments(left, right) if as_written else None
+    if written is not None:
+        ways.append(written)
+    for one, other in ((one, other) for one in mine for other in theirs):
+        if (one.framework, one.operation) == (other.framework, other.operation):
+            swapped = other.swapped() if may_swap(other, right) else None
+            ways += [found for form in (other, swapped) if form and (found := _by_form(one, form)) is not None]
+            break
+    return ways
+
+
+def _by_form(one: Form, other: Form) -> Named | None:
+    if one.arguments.keys() != other.arguments.keys():
+        return None
+    return [(name, (value, other.arguments[name], True)) for name, value in one.arguments.items()]
+
+
+def shared_operation(mine: tuple[Form, ...], theirs: tuple[Form, ...]) -> bool:
+    """Whether two calls have forms of one operation."""
+    operations = {(form.framework, form.operation) for form in mine}
+    return any((form.framework, form.operation) in operations for form in theirs)
+
+
+def pair_arguments(left: Node, right: Node) -> Named | None:
     """The arguments of two calls, one of the pattern and one of the graph, paired by position and name."""
     loose = list_equals_tuple(right)
     if len(left.args) == len(right.args) and left.kwargs.keys() == right.kwargs.keys():
-        pairs = [(one, other, loose) for one, other in zip(left.args, right.args, strict=True)]
-        return pairs + [(value, right.kwargs[name], loose) for name, value in left.kwargs.items()]
+        pairs: Named = [(place, (left.args[place], right.args[place], loose)) for place in range(len(left.args))]
+        return pairs + [(name, (value, right.kwargs[name], loose)) for name, value in left.kwargs.items()]
     if left.op != right.op or left.op not in ("call_function", "call_module"):
         return None
     for named in (_by_schema, _by_signature, _by_guest):
         mine, theirs = named(left), named(right)
         if mine is not None and theirs is not None and mine.keys() == theirs.keys():
-            return [(value, theirs[name], loose) for name, value in mine.items()]
+            return [(name, (value, theirs[name], loose)) for name, value in mine.items()]
     return None
 
 

@@ -13,6 +13,7 @@ order; both may return several values. Afterwards the graph is valid and its cod
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.passes.gather import Gatherer
-from clew.passes.match import InternalMatch, SubgraphMatcher
+from clew.passes.match import Accept, InternalMatch, SubgraphMatcher
 from clew.passes.pattern_equality import is_state, same_module, same_value
 
 # ---- patterns and their replacements ---------------------------------------------------------------------------------
@@ -58,9 +59,15 @@ class ReplacedPatterns:
     """The nodes that were added to the graph."""
 
 
-def replace_pattern(gm: Any, pattern: Program, replacement: Program) -> list[Match]:
-    """Replace every place in the graph of ``gm`` that looks like ``pattern``; returns those places in order."""
-    replaced = replace_pattern_with_filters(gm, pattern, replacement)
+def replace_pattern(
+    gm: Any, pattern: Program, replacement: Program, *, where: Callable[..., bool] | None = None
+) -> list[Match]:
+    """Replace every place in the graph of ``gm`` that looks like ``pattern``; returns those places in order.
+
+    ``where`` is a predicate on what parameters of the pattern stand for, which it takes by their names: nodes, and
+    literals as they are. ``clew.explain_match`` tells why nothing is found.
+    """
+    replaced = replace_pattern_with_filters(gm, pattern, replacement, where=where)
     return [Match(anchor=place.anchor, nodes_map=place.nodes_map) for place in replaced]
 
 
@@ -72,26 +79,28 @@ def replace_pattern_with_filters(
     ignore_literals: bool = False,
     replacement_callback: ReplacementMaker | None = None,
     node_name_match: str = "",
+    where: Callable[..., bool] | None = None,
 ) -> list[ReplacedPatterns]:
     """Replace the places that look like ``pattern`` and that all ``match_filters`` accept.
 
     Filters are called as ``filter(match, graph, pattern_graph)``; a refused match keeps no other from being found. With
     ``replacement_callback``, called in the same way, each place gets a replacement of its own. ``ignore_literals`` lets
     a literal of the pattern stand for any; with ``node_name_match`` the last operation of the pattern also stands for
-    nodes whose name contains that text.
+    nodes whose name contains that text. ``where`` is that of ``replace_pattern``.
     """
     if replacement is None and replacement_callback is None:
         raise ReplacementMismatch(
             "there is nothing to put in the place of the pattern", fixes=["pass replacement or replacement_callback"]
         )
-    matcher = SubgraphMatcher(_graph_of(pattern), ignore_literals=ignore_literals)
+    matcher = SubgraphMatcher(graph_of(pattern), ignore_literals=ignore_literals)
+    predicate = None if where is None else predicate_on(matcher, where)
     make = replacement_callback or _always(_checked(matcher, replacement))
     adopter = Adopter(gm, matcher.pattern)
     with _owned_by(gm), CollectorPaused():
         rewritings = [_Rewriting(gm, graph, matcher, adopter) for graph in (gm.graph, *nested_graphs(gm.graph))]
         plans = []
         for rewriting in rewritings:
-            matches = rewriting.find(match_filters or [], node_name_match)
+            matches = rewriting.find(match_filters or [], node_name_match, predicate)
             graphs = [make(match, rewriting.graph, matcher.pattern) for match in matches]
             if replacement_callback is not None:
                 graphs = [_checked(matcher, graph) for graph in graphs]
@@ -103,6 +112,24 @@ def replace_pattern_with_filters(
             rewriting.exchange()
         _finish(gm, rewritings, is_module=hasattr(replacement, "named_modules"))
     return [place for rewriting in rewritings for place in rewriting.places]
+
+
+def predicate_on(matcher: SubgraphMatcher, where: Callable[..., bool]) -> Accept:
+    """The predicate as a function of a match: parameters of the pattern are handed over by their names."""
+    names = [str(node.target) for node in matcher.pattern_placeholder_nodes]
+    asked = list(inspect.signature(where).parameters)
+    unknown = [name for name in asked if name not in names]
+    if unknown:
+        raise PatternError(
+            f"the predicate has a parameter {unknown[0]!r}, and the pattern has none of that name",
+            fixes=[f"the pattern's parameters are {', '.join(names)}"],
+        )
+
+    def accept(match: InternalMatch) -> bool:
+        bound = dict(zip(names, match.placeholder_nodes, strict=True))
+        return bool(where(**{name: bound[name] for name in asked}))
+
+    return accept
 
 
 @contextmanager
@@ -133,12 +160,12 @@ def _always(graph: Graph) -> ReplacementMaker:
 
 
 def _checked(matcher: SubgraphMatcher, program: Program) -> Graph:
-    graph = _graph_of(program)
+    graph = graph_of(program)
     _check_fit(matcher, graph)
     return graph
 
 
-def _graph_of(program: Program) -> Graph:
+def graph_of(program: Program) -> Graph:
     """The graph of a pattern or replacement; its owning module is where its paths lead to."""
     if isinstance(program, Graph):
         return program
@@ -251,7 +278,7 @@ class _Rewriting:
         self.forms: dict[int, _Form] = {}
         """What replacements consist of, by their identity; most often one replacement stands for all matches."""
 
-    def find(self, filters: list[MatchFilter], node_name_match: str) -> list[InternalMatch]:
+    def find(self, filters: list[MatchFilter], node_name_match: str, where: Accept | None) -> list[InternalMatch]:
         """The matches to replace, each gathered in one place."""
         gatherer = Gatherer(self.graph)
 
@@ -263,7 +290,7 @@ class _Rewriting:
                 self.ends.append(block[-1])
             return block is not None
 
-        return self.matcher.find(self.graph, accept, node_name_match)
+        return self.matcher.find(self.graph, accept, node_name_match, where)
 
     def paths(self, match: InternalMatch, replacement: Graph) -> dict[Node, str]:
         """Where the module has what nodes of the replacement refer to, for this match."""
