@@ -163,7 +163,7 @@ def _spelled_call(function: Any, args: tuple[Any, ...], depth: int, in_array: bo
         return f"not {_in_parentheses(parts[0])}"
     if name == "choose" and len(parts) == 3:
         return " ".join((_in_parentheses(parts[1]), "if", _in_parentheses(parts[0]), "else", _in_parentheses(parts[2])))
-    return str(args[0]) if name == "read_variable" else f"{name}({', '.join(parts)})"
+    return str(args[0]) if name in ("read_variable", "current_number") else f"{name}({', '.join(parts)})"
 
 
 def _spelled_value(value: Any) -> str:

@@ -409,7 +409,7 @@ _KIND_OF_WORD = {
     **dict.fromkeys(("dtype", "device", "layout", "requires_grad", "is_leaf", "is_nested", "names", "type"), "type"),
     **dict.fromkeys(("kind_of", "number_kind", "fits", "is_mask"), "type"),
     **dict.fromkeys(("training", "is_grad_enabled", "level_of", "defaults", "settings"), "mode"),
-    **dict.fromkeys(("read_variable", "are_as_they_were", "settings_of", *OUTSIDE), "variable"),
+    **dict.fromkeys(("read_variable", "current_number", "are_as_they_were", "settings_of", *OUTSIDE), "variable"),
     **dict.fromkeys(("is_", "are_distinct"), "structure"),
 }
 

@@ -148,9 +148,24 @@ class Variable:
         self.held = held
 
     @property
+    def base(self) -> Variable:
+        """The variable whose value holds this one: itself, unless it is an item."""
+        return self
+
+    @property
     def root(self) -> Variable:
         """The variable in whose value this one is found: itself, unless it is an item."""
         return self
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What tells places apart, the same in each run of one capture."""
+        return id(self.holder), self.name
+
+    @property
+    def label(self) -> str:
+        """The variable in the user's words."""
+        return self.name
 
     @property
     def is_library(self) -> bool:
@@ -341,6 +356,14 @@ def read_variable(variable: Variable) -> Any:
             fixes=("import the Python module that has it",),
         )
     return value
+
+
+@pure
+def current_number(variable: Variable) -> Any:
+    """The number that a variable around the program holds at this call; where there is no such place, in another
+    process, the number that it held."""
+    value = variable.get()
+    return variable.expected if value is ABSENT else value
 
 
 def write_variable(variable: Variable, value: Any) -> None:

@@ -167,18 +167,33 @@ def is_plain_key(key: Any) -> bool:
 class Item(Variable):
     """Something that was read of the value of another variable; ``way`` says how, ``name`` is the key."""
 
-    __slots__ = ("base", "is_loaded", "way")
+    __slots__ = ("_base", "is_loaded", "way")
 
     def __init__(self, base: Variable, way: str, key: Any, expected: Any = None, held: Memory | None = None) -> None:
         super().__init__(base.holder, key, expected, held)
-        self.base = base
+        self._base = base
         self.way = way
         self.is_loaded = False
+
+    @property
+    def base(self) -> Variable:
+        """The variable whose value holds this one."""
+        return self._base
 
     @property
     def root(self) -> Variable:
         """The variable outside of all containers in which this one is found."""
         return self.base.root
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What tells places apart: the variable outside of all containers, and the way from there."""
+        return id(self.root.holder), repr(self)
+
+    @property
+    def label(self) -> str:
+        """The way to it in the user's words."""
+        return repr(self)
 
     @property
     def is_library(self) -> bool:
@@ -198,6 +213,11 @@ class Item(Variable):
         if reads is not None:  # this is a guard of a graph that is captured itself
             reads.note(self.base, self.way, self.name)
         return _read(value, self.way, self.name)
+
+    def put(self, value: Any) -> None:
+        """Set it past everything that a class does when an attribute is set."""
+        container = self.base.get()
+        (vars(container) if self.way == ATTRIBUTE else container)[self.name] = value
 
     def is_as_before(self) -> bool:
         """True when the same way leads to the same object, or to an equal plain value."""

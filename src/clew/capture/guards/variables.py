@@ -18,11 +18,20 @@ from types import CellType, CodeType
 from typing import Any, Generic, TypeVar
 
 from clew.capture.guards.notes import MISSING, Variable, require_variable
-from clew.capture.guards.variable_reads import ATTRIBUTE, WHOLE, Item, ProgramUses, Reads
+from clew.capture.guards.variable_reads import ATTRIBUTE, ITEM, WHOLE, Item, ProgramUses, Reads
 from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.recorder import Recorder
-from clew.capture.state.containers import CODE, LOGGERS, SIMPLE, follows, is_followed, is_plain_object
+from clew.capture.state.containers import (
+    CODE,
+    LOGGERS,
+    SIMPLE,
+    follows,
+    is_followed,
+    is_of_library,
+    is_plain_object,
+)
 from clew.capture.state.memory import below
+from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.ir.effects import pure
@@ -87,7 +96,7 @@ class VariableGuards:
             elif (id(holder), name) not in self.reads.watched and not isinstance(value, _NEVER):
                 self._variable(holder, name, value, executed)
         for item in () if self.reads is None else self.reads.items():
-            if (id(item.root.holder), item.root.name) not in self._skipped:
+            if (id(item.root.holder), item.root.name) not in self._skipped and item.key not in self._skipped:
                 self._item(item)
         self._code(executed)
 
@@ -113,8 +122,9 @@ class VariableGuards:
         if fields is None:
             self.whole(Variable(holder, name), value, label)
             return
-        for field in fields:
-            self._item(Item(Variable(holder, name), ATTRIBUTE, field))
+        for item in (Item(Variable(holder, name), ATTRIBUTE, field) for field in fields):
+            if item.key not in self._skipped:
+                self._item(item)
 
     def _fields(self, holder: Any, name: str, value: Any) -> list[str] | None:
         """The attributes that the program reads of an object, if all it does with the object is to read them."""
@@ -156,6 +166,41 @@ class VariableGuards:
         self._written.add(key)
         name = variable.name if isinstance(variable.name, str) else repr(variable)
         self.graph.call_function(require_variable, (variable, name, f"{label} is what it was"))
+
+
+def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic: bool) -> list[Slot]:
+    """The places of numbers around the user's own code that a graph is guarded on: it can read them at each call.
+
+    A container that counts as a whole is one such place if it holds fractions, as the attribute of a module, or anywhere
+    if sizes are ``dynamic``: in another process a variable may not be there, and a container could not be made up.
+    """
+    owned = [group for group in state._groups if group.owner is not None and not group.is_inner]
+    owners = {(id(group.owner), name): group for group in owned for name in group.before}
+    found = []
+    for variable in [node.args[0] for node in graph.nodes if node.target is require_variable]:
+        root = variable.root
+        group = owners.get((id(variable.holder), variable.name)) if variable is root else None
+        is_number = type(variable.expected) in (int, float)
+        if around.is_of_library(root.holder, root.name) or (group is not None and is_of_library(type(group.owner))):
+            continue
+        if is_number and (variable is root or variable.way in (ATTRIBUTE, ITEM)):
+            takes = group is None or type(variable.expected) is float  # others in objects and modules are mostly sizes
+        else:
+            takes = variable is root and (dynamic or group is not None) and _holds_fractions(variable)
+        if takes:
+            slot = Slot(variable) if group is None else group.slot(variable.name)
+            slot.is_only_read, slot.variable.expected = is_number, variable.expected
+            found.append(slot)
+    return found
+
+
+def _holds_fractions(variable: Variable) -> bool:
+    """Whether a variable holds a few values, and fractions among them."""
+    kept = [] if variable.held is None or variable.held.ends else variable.held.kept((0, _MOST_HELD + 1))
+    return 0 < len(kept) <= _MOST_HELD and any(type(part) is float for reading in kept for part in reading.parts)
+
+
+_MOST_HELD = 16
 
 
 def may_count(in_library: bool, value: Any) -> bool:

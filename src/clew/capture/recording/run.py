@@ -24,6 +24,7 @@ from clew.capture.control_flow.raising import arguments_of, is_raised, record_ra
 from clew.capture.control_flow.regions import Progress, Regions
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.variable_reads import Reads
+from clew.capture.guards.variables import numbers_only_read
 from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.python.files import OpenFiles, refuse_acting_functions
@@ -43,6 +44,7 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings, functions_of, held_by
 from clew.capture.state.writes import Writes
 from clew.errors import CaptureError
+from clew.ir.graph import Graph
 from clew.ir.source import is_installed
 
 
@@ -74,6 +76,8 @@ class Findings:
         """What the program sets to another constant, and may find so at its next call."""
         self.has_plain_numbers = False
         """Whether the program gets plain numbers, all guarded, since something that it calls took no others."""
+        self.reads_numbers = True
+        """Whether numbers around the program are read at each call."""
 
 
 def clear_frames(error: BaseException | None) -> None:
@@ -260,6 +264,16 @@ class ExampleRun:
         self.findings.lifted |= {slot.key: slot for slot in self.found}
         self.state.forget()
         raise Restart
+
+    def _read_numbers(self, graph: Graph) -> None:
+        """Let the next run begin with the numbers among its inputs that this one has only read."""
+        if not self.findings.reads_numbers:
+            return
+        slots = numbers_only_read(graph, self.surroundings, self.state, self.settings.dynamic)
+        found = {slot.key: slot for slot in slots if type(slot.variable.expected) not in self.inputs.plain_kinds}
+        if not found.keys() <= self.findings.lifted.keys():
+            self.findings.lifted |= {key: slot for key, slot in found.items() if key not in self.findings.lifted}
+            raise Restart
 
     def _has_several_paths(self) -> bool:
         """Whether pieces of the program were run more often than the program does: then no run counts."""

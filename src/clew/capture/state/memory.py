@@ -138,6 +138,12 @@ class Memory:
         """Whether anything is not as it was."""
         return next(self.all_changes(), None) is not None
 
+    def renew(self, value: Any) -> None:
+        """What a container or object holds now is what it held."""
+        known = self._seen.get(id(value))
+        if known is not None:
+            known.__init__(value)  # type: ignore[misc]
+
     def everything(self) -> Iterator[Any]:
         """All that is remembered."""
         return (reading.value for reading in self._kept)

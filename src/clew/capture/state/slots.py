@@ -65,29 +65,32 @@ def _owner(root: Any, path: str) -> tuple[Any, str]:
 class Slot:
     """One place. ``owner`` is the object whose attribute it is, if any; ``path`` leads there from the module."""
 
-    __slots__ = ("existed", "owner", "path", "variable")
+    __slots__ = ("existed", "is_only_read", "owner", "path", "variable")
 
     def __init__(self, variable: Variable, owner: Any = None, path: str | None = None) -> None:
         self.variable = variable
         self.owner = owner
         self.path = path
         self.existed = True
+        self.is_only_read = False
+        """Whether the program has not changed it when it was lifted: a number that is read again at each call."""
 
     @property
     def key(self) -> tuple[int, str]:
         """What tells places apart, the same in each run of one capture."""
-        return id(self.variable.holder), self.variable.name
+        return self.variable.key
 
     @property
     def label(self) -> str:
         """The place in the user's words."""
-        return f"self.{self.path}" if self.path else self.variable.name
+        return f"self.{self.path}" if self.path else self.variable.label
 
     def read(self, graph: Graph) -> Node:
         """A node that reads the place."""
         if self.path is not None:
             return graph.create_node("get_attr", self.path, (), {})
-        return graph.call_function(notes.read_variable, (self.variable,))
+        reader = notes.current_number if self.is_only_read else notes.read_variable
+        return graph.call_function(reader, (self.variable,))
 
     def exists(self, graph: Graph) -> Node:
         """A node that tells whether there is a value."""

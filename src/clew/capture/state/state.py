@@ -189,9 +189,15 @@ class State:
                 entered = inputs.enter(before, slot.read(inputs.recorder.graph), slot.label)
             if entered is not before:
                 slot.variable.put(entered)
+                self._settle(slot)
             self.entries.append(_Entry(slot, before, entered, inputs.arrays[first:], inputs.write_checks()))
             if slot.owner is not None and type(slot.owner).__flags__ & _HEAP_TYPE:
                 self._names.setdefault(id(slot.owner), {})[slot.variable.name] = slot.key
+
+    def _settle(self, slot: Slot) -> None:
+        """What was put into a container for the run is no change of it."""
+        if slot.variable.root is not slot.variable:
+            self.memory.renew(slot.variable.base.get())
 
     def _is_history(self, slot: Slot, holders: int) -> bool:
         """Whether nobody but its place holds a list: what the first run has found is true for those that follow."""
@@ -401,6 +407,9 @@ class State:
         self.memory.put_back()
         if self.memory.has_changed():  # by what was let go of: a generator in the middle of a `with` comes to its end
             self.memory.put_back()
+        for variable, before in [(entry.slot.variable, entry.before) for entry in self.entries]:
+            if variable.root is not variable:  # in a container, which was put back as it was when the run began
+                variable.put(before)
 
     @staticmethod
     def _put_back(group: _Group) -> None:

@@ -150,7 +150,9 @@ class Run(ExampleRun):
         self.recorder.root = self.module
         self.inputs = Inputs(self.recorder, lambda value, place: traced(value, place, self.recorder), settings.static)
         self.inputs.plain_kinds += findings.plain_kinds + ((bool, int, float) if findings.has_plain_numbers else ())
-        self.inputs.changing = frozenset(id(slot.variable.holder) for slot in findings.lifted.values())
+        self.inputs.changing = frozenset(
+            id(slot.variable.holder) for slot in findings.lifted.values() if not slot.is_only_read
+        )
         self.rollback = self.recorder.rollback = Rollback(self.recorder)
         self.places = [] if self.module is None else all_places(self.module)
         self.module_paths = findings.module_paths = {}
@@ -525,6 +527,7 @@ class Run(ExampleRun):
         entry.module = self.module
         entered = [] if self.modules is None else self.modules.entered
         entry.write(self.after_inputs, [*entered, *self.module_calls.entered.items()])
+        self._read_numbers(graph)
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         if sources is not None:
             entry.constants(sources, self.after_inputs)
@@ -591,7 +594,15 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     settings = options._replace(leaves=leaf_policy(options.leaves), stateful=around)
     findings = Findings(options.lifted)
     findings.lifted |= {slot.key: slot for slot in places_in(around)}
-    captured = _capture(fn, args, kwargs, settings, findings)
+    known = dict(findings.lifted)
+    try:
+        captured = _capture(fn, args, kwargs, settings, findings)
+    except ClewError:
+        if not any(slot.is_only_read for slot in findings.lifted.values()):
+            raise
+        findings = Findings(known)
+        findings.reads_numbers = False
+        captured = _capture(fn, args, kwargs, settings, findings)
     if findings.first_call_change is not None and not settings.keep:
         with after_first_call(findings.first_call_change), suppress(ClewError):
             twin = _capture(fn, args, kwargs, settings, Findings(dict(findings.lifted)))
