@@ -59,11 +59,8 @@ class Listener:
 
     def note(self, question: Question, args: tuple[Any, ...], text: str) -> None:
         """The program has asked the world outside for something that can be asked again: it is guarded."""
-        token = _listening.set(None)  # the question itself is none of the program's
-        try:
+        with unheard():  # the question itself is none of the program's
             self.recorder.outside_reads.note(question, args, text)
-        finally:
-            _listening.reset(token)
 
     def clock(self, name: str, value: Any) -> Any:
         """The program reads the clock of this name in ``time``."""
@@ -100,6 +97,16 @@ def current() -> Listener | None:
 def listening(listener: Listener) -> Iterator[None]:
     """Let a listener hear what happens inside."""
     token = _listening.set(listener)
+    try:
+        yield
+    finally:
+        _listening.reset(token)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Let nobody hear what happens inside."""
+    token = _listening.set(None)
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from clew.capture.patches import Patches, Stock
-from clew.capture.python import clocks, environment, files, imported_names, processes, random_numbers
+from clew.capture.python import clocks, environment, files, imported_names, processes, random_numbers, threads
 from clew.capture.python.listener import Listener, listening
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
@@ -24,7 +24,7 @@ _FUNCTIONS = (BuiltinFunctionType, MethodType)
 
 
 def _replace_in_python(patches: Patches) -> None:
-    for part in (clocks, random_numbers, environment, files, processes):
+    for part in (clocks, random_numbers, environment, files, processes, threads):
         part.install(patches)
     imported_names.replace_in_importers(patches)
 

@@ -108,7 +108,7 @@ class ExampleRun:
         self.first = first
         self.islands = findings.islands
         self.open_files = OpenFiles(())
-        self.errors: ErrorWatch
+        self.errors = ErrorWatch((), Scalar, [])
         self.raised = False
         self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -170,25 +170,57 @@ def set_flat_item(array: Any, key: Any, value: Any) -> None:
 
 
 class Flat:
-    """``x.flat``: the elements in one row, read and written where they are."""
+    """``x.flat``: the elements in one row, read and written where they are, and an iterator that begins anew then."""
 
     __class__ = property(lambda self: numpy.flatiter)  # type: ignore[assignment]
 
     def __init__(self, array: Any) -> None:
         self._array = array
+        self.index = 0
+
+    @property
+    def base(self) -> Any:
+        """The array."""
+        return self._array
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """Where the next element stands."""
+        shape = tuple(operator.index(size) for size in self._array.shape)
+        return tuple(int(place) for place in numpy.unravel_index(self.index, shape))
+
+    def copy(self) -> Any:
+        """The elements as an array of their own."""
+        return self._array.flatten()
 
     def __getitem__(self, key: Any) -> Any:
+        self.index = 0
         return self._array.recorder.record("call_function", flat_item, (self._array, key), {})
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        self.index = 0
         arguments = (self._array, key, value)
         self._array.recorder.record("call_function", set_flat_item, arguments, {}, (self._array,))
 
     def __len__(self) -> int:
         return operator.index(self._array.size)
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self[place] for place in range(len(self)))
+    def __iter__(self) -> Flat:
+        return self
+
+    def __next__(self) -> Any:
+        place = self.index
+        if place >= len(self):
+            raise StopIteration
+        found = self[place]
+        self.index = place + 1
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        raise cannot_follow("the comparison of a flat iterator")
+
+    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
+    __hash__ = object.__hash__
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise cannot_follow("the flat iterator of an array as an array")

@@ -519,7 +519,14 @@ class TracedSize(tuple):  # type: ignore[type-arg]
         return TracedSize(found) if isinstance(index, slice) else found
 
     def __add__(self, other: Any) -> Any:
+        if not isinstance(other, tuple):
+            return torch.Size() + other  # which says what it takes
         return TracedSize((*self, *other))
 
     def __radd__(self, other: Any) -> Any:
-        return TracedSize((*other, *self))
+        return TracedSize((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        return TracedSize(tuple.__mul__(self, other))
+
+    __rmul__ = __mul__
