@@ -19,7 +19,12 @@ from benchmarks.fuzz import found
 from benchmarks.fuzz.judge import BROKEN, VERDICTS, WRONG_ANSWER, Verdict, judge, runs, trace, worst
 from benchmarks.fuzz.program import KINDS, RandomProgram
 from benchmarks.fuzz.shrink import family, same_mistake, shrink
+from benchmarks.fuzz.vocabularies import Vocabulary
+from benchmarks.fuzz.vocabularies.numpy import NUMPY
+from benchmarks.fuzz.vocabularies.torch import TORCH
 from benchmarks.fuzz.writer import write
+
+VOCABULARIES: dict[str, Vocabulary] = {one.name: one for one in (TORCH, NUMPY)}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     torch.set_num_threads(1)
     if options.show is not None:
-        print(write(options.seed, options.show, options.kind, runs).text())
+        print(write(options.seed, options.show, options.kind, runs, VOCABULARIES[options.framework]).text())
         return 0
     if options.found:
         return _run_found()
@@ -39,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="the index of the first program")
     parser.add_argument("--programs", type=int, default=1000, help="how many programs")
-    parser.add_argument("--framework", choices=("torch",), default="torch")
+    parser.add_argument("--framework", choices=tuple(VOCABULARIES), default="torch")
     parser.add_argument("--kind", choices=KINDS, help="functions or modules alone")
     parser.add_argument("--seconds", type=float, help="stop after this time")
     parser.add_argument("--shrink-seconds", type=float, default=20.0, help="for each wrong program; 0: not at all")
@@ -54,7 +59,7 @@ def _run_random(options: argparse.Namespace) -> int:
     for index in range(options.first, options.first + options.programs):
         if options.seconds is not None and time.monotonic() - start > options.seconds:
             break
-        program = write(options.seed, index, options.kind, runs)
+        program = write(options.seed, index, options.kind, runs, VOCABULARIES[options.framework])
         verdicts = judge(program)
         verdict = worst(verdicts)
         programs[verdict.status] += 1
@@ -81,10 +86,10 @@ def _tell_wrong(program: RandomProgram, verdict: Verdict, options: argparse.Name
 def _run_found() -> int:
     """Each mistake that was found before, once more."""
     wrong = 0
-    for (seed, index), mistake in found.read().items():
+    for (framework, seed, index), mistake in found.read().items():
         now = worst(judge(mistake.program))
         wrong += now.status == WRONG_ANSWER
-        print(f"seed {seed} program {index}: {now.status}; {mistake.family}: {now.reason or mistake.reason}")
+        print(f"{framework} seed {seed} program {index}: {now.status}; {mistake.family}: {now.reason or mistake.reason}")
     return int(wrong > 0)
 
 

@@ -23,16 +23,20 @@ class Mistake:
     reason: str
 
 
-def read(path: Path = FILE) -> dict[tuple[int, int], Mistake]:
-    """All of them by seed and index."""
+def read(path: Path = FILE) -> dict[tuple[str, int, int], Mistake]:
+    """All of them by framework, seed and index."""
     rows = json.loads(path.read_text()) if path.exists() else []
     found = [Mistake(from_json(row["program"]), row["family"], row["reason"]) for row in rows]
-    return {(one.program.seed, one.program.index): one for one in found}
+    return {_key(one): one for one in found}
+
+
+def _key(mistake: Mistake) -> tuple[str, int, int]:
+    return mistake.program.framework, mistake.program.seed, mistake.program.index
 
 
 def add(mistake: Mistake, path: Path = FILE) -> None:
     """Keep one more; one of the same seed and index gives way to it."""
-    listed = read(path) | {(mistake.program.seed, mistake.program.index): mistake}
+    listed = read(path) | {_key(mistake): mistake}
     rows = [
         {"family": one.family, "reason": one.reason, "program": one.program.as_json()}
         for _, one in sorted(listed.items())

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import torch
 
 import clew
@@ -125,7 +126,7 @@ def build(program: RandomProgram, refused: set[int]) -> Case:
 
 
 def _inputs(arguments: str) -> Inputs:
-    made: Inputs = eval(f"call({arguments})", {"call": call, "torch": torch})  # our own text
+    made: Inputs = eval(f"call({arguments})", {"call": call, "torch": torch, "np": numpy})  # our own text
     return made
 
 
@@ -133,7 +134,7 @@ def _act(action: str, module: types.ModuleType, place: int, refused: set[int], s
     if place in refused:
         return
     try:
-        exec(action, {"module": module, "subject": subject, "torch": torch})  # our own text
+        exec(action, {"module": module, "subject": subject, "torch": torch, "np": numpy})  # our own text
     except ClewError:
         refused.add(place)
 

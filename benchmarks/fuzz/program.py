@@ -32,11 +32,12 @@ class RandomProgram:
     kind: str
     source: str
     probes: tuple[Probe, ...]
+    framework: str = "torch"
 
     @property
     def name(self) -> str:
         """The name of the module that the text becomes."""
-        return f"random_program_{self.seed}_{self.index}"
+        return f"random_program_{self.framework}_{self.seed}_{self.index}"
 
     def text(self) -> str:
         """Everything about the program, for a reader."""
@@ -51,4 +52,5 @@ class RandomProgram:
 def from_json(data: dict[str, Any]) -> RandomProgram:
     """The program that `as_json` was asked of."""
     probes = tuple(Probe(**probe) for probe in data["probes"])
-    return RandomProgram(data["seed"], data["index"], data["kind"], data["source"], probes)
+    framework = data.get("framework", "torch")
+    return RandomProgram(data["seed"], data["index"], data["kind"], data["source"], probes, framework)

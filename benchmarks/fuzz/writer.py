@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from benchmarks.fuzz import grammar
 from benchmarks.fuzz.probes import chosen_parameters, probes_of
 from benchmarks.fuzz.program import FUNCTION, KINDS, MODULE, RandomProgram
+from benchmarks.fuzz.vocabularies import Vocabulary
+from benchmarks.fuzz.vocabularies.torch import TORCH
 
 HOLE = re.compile(r"\{(new|[MRCSIFBmrldingk])\}")
 PARAMETER_NAMES = re.compile(r"\b(?<!\.)(mask|n|flag|items|table|scale|mode)\b(?!\s*=[^=])")
@@ -21,32 +23,6 @@ KEPT_SHARE = 0.5
 GROWING = re.compile(r"HISTORY|TABLE|KEPT|collect|remember|self\.(cache|history|options|note)|seen")
 """What holds more after each call, so that captures of today refuse all but the first."""
 CANDIDATES = 12
-LEAVES = {"M": "{m}", "R": "{m}[0]", "C": "{m}[:, 0]", "S": "{m}.sum()", "I": "{n}", "F": "{g}", "B": "{m}.sum() > {g}"}
-HEAD = """\
-import functools
-import math
-import operator
-import random
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-SCALE = 2.0
-COUNT = 0
-TABLE = {'a': 1.5}
-HISTORY = []
-KEPT = {}
-WEIGHT = torch.tensor(1.5)
-
-
-class Config:
-    calls = 0
-    factor = 0.5
-
-"""
 MODEL = """
 class Model(nn.Module):
     calls = 0
@@ -89,11 +65,12 @@ CLOSURE_STATEMENTS = ["  calls += 1", "  seen.append({I})", "  offset = {F}", " 
 class Writer:
     """Writes the text of one program."""
 
-    def __init__(self, chosen: random.Random, kind: str) -> None:
+    def __init__(self, chosen: random.Random, kind: str, vocabulary: Vocabulary = TORCH) -> None:
         self.random = chosen
         self.kind = kind
+        self.vocabulary = vocabulary
         self.closure = kind == FUNCTION and chosen.random() < 0.25
-        self.parameters = chosen_parameters(chosen)
+        self.parameters = chosen_parameters(chosen, vocabulary)
         self.variables: dict[str, list[str]] = {"m": ["x", "y"], "r": [], "l": [], "d": [], "i": []}
         for one in self.parameters:
             if one.kind:
@@ -107,20 +84,18 @@ class Writer:
     def _tables(self) -> dict[str, list[str]]:
         of_modules = {"M": grammar.MODULE_MATRICES, "I": grammar.MODULE_INTEGERS, "F": grammar.MODULE_FLOATS}
         of_modules["B"] = grammar.MODULE_CONDITIONS
-        plain = {"M": grammar.MATRICES, "R": grammar.ROWS, "C": grammar.COLUMNS, "S": grammar.SCALARS}
-        plain |= {"I": grammar.INTEGERS, "F": grammar.FLOATS, "B": grammar.CONDITIONS}
         tables = {}
-        for letter, table in plain.items():
-            templates = grammar.lines(table)
+        for letter, table in self.vocabulary.tables.items():
+            templates = list(table)
             if self.kind == MODULE:
                 templates += grammar.lines(of_modules.get(letter, "")) * 4
             if self.closure and letter == "M":
                 templates += CLOSURE_MATRICES * 6
-            tables[letter] = self._kept(templates) or [LEAVES[letter]]
+            tables[letter] = self._kept(templates) or [self.vocabulary.leaves[letter]]
         return tables
 
     def _statements(self) -> list[str]:
-        found = grammar.lines(grammar.STATEMENTS)
+        found = list(self.vocabulary.statements)
         if self.kind == MODULE:
             found += grammar.lines(grammar.MODULE_STATEMENTS) * 3
         return found + (CLOSURE_STATEMENTS * 6 if self.closure else [])
@@ -151,8 +126,8 @@ class Writer:
         if letter == "k":
             return self.random.choice("abc")
         if depth <= 0 or (letter == "M" and self.random.random() < 0.4):
-            return self.fill(LEAVES[letter], depth)
-        text = self.fill(self._possible(self.tables[letter]) or LEAVES[letter], depth - 1)
+            return self.fill(self.vocabulary.leaves[letter], depth)
+        text = self.fill(self._possible(self.tables[letter]) or self.vocabulary.leaves[letter], depth - 1)
         return f"({text})" if " " in text and not text.startswith(("(", "[")) else text
 
     def _possible(self, templates: list[str]) -> str | None:
@@ -269,10 +244,8 @@ class Writer:
         self.write(indent, "try:")
         with self.scope():
             self.block(indent + "    ", depth - 1, 1, in_loop)
-            risky = ["{m} = {M} @ {M}", "{m} = torch.cat([{M}, {R}])", "{m} = TABLE['{k}'] * {M}", "assert {B}"]
-            self.write(indent + "    ", self.fill(self.random.choice(risky)))
-        kinds = ("RuntimeError", "(RuntimeError, KeyError, IndexError)", "Exception", "AssertionError")
-        self.write(indent, f"except {self.random.choice(kinds)}:")
+            self.write(indent + "    ", self.fill(self.random.choice(self.vocabulary.risky)))
+        self.write(indent, f"except {self.random.choice(self.vocabulary.errors)}:")
         with self.scope():
             self.block(indent + "    ", depth - 1, 1, in_loop)
         if self.random.random() < 0.3:
@@ -280,9 +253,8 @@ class Writer:
             self.plain(indent + "    ")
 
     def context(self, indent: str, depth: int, in_loop: bool) -> None:
-        """Statements under a mode of torch."""
-        heads = ("with torch.no_grad():", "with torch.enable_grad():", "with torch.set_grad_enabled({B}):")
-        self.write(indent, self.fill(self.random.choice(heads)))
+        """Statements under a setting of the framework."""
+        self.write(indent, self.fill(self.random.choice(self.vocabulary.contexts)))
         with self.scope():
             self.block(indent + "    ", depth - 1, self.random.randint(1, 2), in_loop)
 
@@ -300,7 +272,7 @@ class Writer:
 
     def result(self) -> str:
         """What is returned."""
-        return self.fill(self._possible(grammar.lines(grammar.RESULTS)) or "{m}", 1)
+        return self.fill(self._possible(list(self.vocabulary.results)) or "{m}", 1)
 
     def source(self) -> str:
         """The text of the whole module."""
@@ -309,7 +281,7 @@ class Writer:
         self.write(indent, f"return {self.result()}")
         body = "\n".join([*_declared("global", "COUNT|SCALE", self.lines, indent), *self.lines]) + "\n"
         text = self._around(body, indent)
-        return HEAD + _helpers(text) + text
+        return self.vocabulary.head + _helpers(text, self.vocabulary.helpers) + text
 
     def _around(self, body: str, indent: str) -> str:
         """The body in its function, method or closure."""
@@ -335,22 +307,26 @@ def _declared(word: str, names: str, lines: list[str], indent: str) -> list[str]
     return [f"{indent}{word} {', '.join(sorted(found))}"] if found else []
 
 
-def _helpers(text: str) -> str:
-    used = [name for name in grammar.HELPERS if re.search(rf"\b{name}\b", text)]
-    return "\n".join(grammar.HELPERS[name] for name in used) + ("\n" if used else "")
+def _helpers(text: str, helpers: dict[str, str]) -> str:
+    used = [name for name in helpers if re.search(rf"\b{name}\b", text)]
+    return "\n".join(helpers[name] for name in used) + ("\n" if used else "")
 
 
 def write(
-    seed: int, index: int, kind: str | None = None, runs: Callable[[RandomProgram], bool] | None = None
+    seed: int,
+    index: int,
+    kind: str | None = None,
+    runs: Callable[[RandomProgram], bool] | None = None,
+    vocabulary: Vocabulary = TORCH,
 ) -> RandomProgram:
     """Program `index` of a seed: the first of its candidates that `runs` on its example, the last one otherwise."""
     for candidate in range(CANDIDATES):
         chosen = random.Random(f"{seed} {index} {candidate}")
-        own = KINDS[chosen.random() < 0.4]
-        writer = Writer(chosen, kind or own)
+        own = KINDS[chosen.random() < 0.4] if MODULE in vocabulary.kinds else FUNCTION
+        writer = Writer(chosen, kind or own, vocabulary)
         source = writer.source()
-        probes = probes_of(chosen, writer.kind, writer.parameters, "\n".join(writer.lines))
-        program = RandomProgram(seed, index, writer.kind, source, probes)
+        probes = probes_of(chosen, writer.kind, writer.parameters, "\n".join(writer.lines), vocabulary)
+        program = RandomProgram(seed, index, writer.kind, source, probes, vocabulary.name)
         if runs is None or runs(program):
             break
     return program

@@ -34,7 +34,7 @@ Current: TypeAlias = "Callable[[], NumpyRecorder | None]"
 _LEFT_OUT = ("numpy.random", "numpy.testing", "numpy.ma", "numpy.typing", "numpy.ctypeslib", "numpy.exceptions")
 _PLAIN = frozenset(
     "seterr geterr seterrcall geterrcall setbufsize getbufsize set_printoptions get_printoptions printoptions isscalar "
-    "iterable issubdtype isdtype promote_types typename mintypecode get_include info show_config show_runtime test "
+    "iterable typename mintypecode get_include info show_config show_runtime test "
     "frompyfunc datetime_data base_repr binary_repr".split()
 )
 _DISPATCHER = type(numpy.sum)

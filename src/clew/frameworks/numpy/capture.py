@@ -47,6 +47,7 @@ from clew.frameworks.numpy.random_streams import Streams
 from clew.frameworks.numpy.ranks_and_dtypes import may_catch_class
 from clew.frameworks.numpy.recorder import NumpyRecorder
 from clew.frameworks.numpy.undo import NumpySupport, Rollback
+from clew.frameworks.numpy.updates import UpdatedValues
 from clew.ir.arguments import leaves
 from clew.ir.source import user_frame
 
@@ -58,6 +59,8 @@ class Run(ExampleRun):
 
     recorder: NumpyRecorder
     inputs: NumpyInputs
+    updates = Reliance.NOTHING
+    """What it depends on which values the program writes to, and of which it makes others."""
 
     def __init__(
         self,
@@ -236,6 +239,9 @@ class Run(ExampleRun):
         """Complete the graph with what all runs relied on."""
         graph = self.recorder.bodies.outermost
         self._join(runs)
+        for run in runs:
+            values, updated = UpdatedValues(graph, run.recorder.own_reliance), run.recorder.updated
+            run.updates = values.reliance(values.kept(updated) if len(runs) == 1 else updated)
         with graph.inserting_before(self.after_inputs._next):
             self.state.drop_unread()
         reads = self._join_reads(runs)
@@ -253,7 +259,7 @@ class Run(ExampleRun):
         executed = self.recorder.code.executed.values()
         if any(run.raised for run in runs) or any(map(may_catch_class, self.surroundings.ran(executed))):
             return Reliance.DTYPE
-        found = max(run.recorder.reliance for run in runs)
+        found = max(max(run.recorder.reliance, run.updates) for run in runs)
         takes = any(run.recorder.takes_by_arrays for run in runs)  # a mask gives another rank than numbers do
         return Reliance.DTYPE if found is Reliance.RANK and takes else found
 

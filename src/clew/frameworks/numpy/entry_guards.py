@@ -85,6 +85,10 @@ class NumpyInputs(Inputs):
         else:
             self.numbers.append((value, place))
 
+    def takes_number(self, value: Any, name: str) -> bool:
+        """Whether a value is a number that enters as a traced one."""
+        return super().takes_number(value, name) or (type(value) is complex and name not in self.static)
+
     def resolve_arrays(self) -> None:
         """Make the nodes of all arrays and numbers now: what holds them may be changed before they are used."""
         super().resolve_arrays()

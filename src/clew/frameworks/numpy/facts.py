@@ -15,7 +15,7 @@ import numpy
 
 from clew.capture.recording.list_proxies import TupleProxy
 from clew.capture.recording.recorder import Pending
-from clew.frameworks.numpy.array_proxy import Traced, made_stand_in
+from clew.frameworks.numpy.array_proxy import Traced, TracedInt, made_stand_in
 
 if TYPE_CHECKING:
     from clew.frameworks.numpy.recorder import NumpyRecorder
@@ -42,6 +42,10 @@ class TracedShape(TupleProxy):
         if type(key) is int and -tuple.__len__(self) <= key < tuple.__len__(self):
             node = self.recorder.create(operator.getitem, (self.recorder.resolve(self.place), key))
             return self.recorder.result(self.recorder.concrete(tuple.__getitem__(self, key)), node)
+        if type(key) is TracedInt:
+            size = tuple.__getitem__(self, key.plain)
+            node = self.recorder.create(operator.getitem, self.recorder.argument((self, key)))
+            return self.recorder.result(self.recorder.concrete(size), node)
         bounds = (key.start, key.stop, key.step) if isinstance(key, slice) else (0.5,)
         if any(type(bound) not in (int, type(None)) for bound in bounds):
             return self.fix_length()[key]
@@ -89,6 +93,18 @@ def shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder) -> Any:
     )
     made.place, made.recorder, made.fixed = place, recorder, None
     return made
+
+
+class TracedSizes(Traced):
+    """Stands in a call for a shape, of whatever length."""
+
+    __slots__ = ()
+    __class__ = property(lambda self: TracedSizes)  # type: ignore[assignment]  # no tuple, which would be walked
+
+
+def whole_shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder) -> Any:
+    """The stand-in of a shape as an argument."""
+    return made_stand_in(TracedSizes, plain, place, recorder)
 
 
 class TracedDtype(Traced):

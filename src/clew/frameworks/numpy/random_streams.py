@@ -96,6 +96,7 @@ class TracedStream(Traced):
         recorder = self.recorder
         recorder.check_used()
         written = args[:1] if name == "shuffle" else ()
+        args, kwargs = recorder.whole_arguments(args, kwargs)
         return recorder.record("call_method", name, (self, *args), kwargs, written)
 
     def __hash__(self) -> int:

@@ -212,10 +212,14 @@ def may_be_another(array: Any) -> bool:
 
 def reliance_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reliance:
     """What it depends on whether the result of a call is an array with an axis, or a number."""
-    if _gives_number(target, args, kwargs):
-        return Reliance.NOTHING
+    own = own_reliance(target, args, kwargs)
     given = [leaf.reliance for leaf in leaves((args, kwargs)) if issubclass(type(leaf), Traced)]
-    return max([_own_reliance(target, args, kwargs), *given])
+    return Reliance.NOTHING if own is None else max([own, *given])
+
+
+def own_reliance(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reliance | None:
+    """The same, besides what it depends on of which classes the arguments are; None for what is always a number."""
+    return None if _gives_number(target, args, kwargs) else _own_reliance(target, args, kwargs)
 
 
 def _gives_number(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -44,11 +44,13 @@ from clew.frameworks.numpy.ranks_and_dtypes import (
     guard_kind,
     is_array,
     is_data,
+    own_reliance,
     reliance_of,
     varies,
 )
 from clew.frameworks.numpy.types import array_type
 from clew.ir.arguments import leaves
+from clew.ir.control_flow import is_control
 from clew.ir.node import Node
 
 if TYPE_CHECKING:
@@ -112,6 +114,10 @@ class NumpyRecorder(ExampleRecorder):
         self.errors = numpy.geterr()
         self.errstates: list[tuple[Any, Node]] = []
         self._thread = threading.get_ident()
+        self.own_reliance: dict[Node, Reliance | None] = {}
+        """What it depends on whether a call gives an array, besides its arguments; None where it gives a number."""
+        self.updated: list[Node] = []
+        """Values that rounds of loops, or sides of branches, update in place."""
         self.listed: list[Any] = []
         """Arrays whose items were taken out for a loop: they must not be written to."""
         self.cached = CachedResults(self.is_end)
@@ -236,8 +242,10 @@ class NumpyRecorder(ExampleRecorder):
         """The program updates a value: an array is written to, of a number another one is made."""
         if not self.traces_facts or not self.open:
             return
-        if traced.reliance <= Reliance.NUMBERS or self.bodies.open:
+        if traced.reliance <= Reliance.NUMBERS:
             self.rely(traced.reliance)
+        elif self.bodies.open or control_of_result(self.resolve(traced.place)):
+            self.updated.append(self.resolve(traced.place))
         else:
             plain = traced.plain
             self.guard(self.create(is_array, (self.argument(traced),)), isinstance(plain, numpy.ndarray))
@@ -312,6 +320,7 @@ class NumpyRecorder(ExampleRecorder):
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function of NumPy's."""
         self.check_used()
+        args, kwargs = self.whole_arguments(args, kwargs)
         name = getattr(function, "__name__", "")
         handler = attributes.ANSWERS.get(function) if not kwargs and len(args) == 1 and is_traced(args[0]) else None
         if handler is not None:
@@ -325,7 +334,7 @@ class NumpyRecorder(ExampleRecorder):
 
     def site(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that stands in the program itself: of constants alone it is recorded if it makes an array."""
-        args = tuple([self._whole(value) for value in args])
+        args, kwargs = self.whole_arguments(args, kwargs)
         if any(self.follows(leaf) for leaf in leaves((args, kwargs))):
             if isinstance(function, numpy.ufunc):
                 args, kwargs = with_named_out(function, args, kwargs)
@@ -336,8 +345,15 @@ class NumpyRecorder(ExampleRecorder):
         made = any(type(leaf) is numpy.ndarray for leaf in leaves(value))
         return self.call(function, args, kwargs) if made else value
 
+    def whole_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call, of which some are handed on as a whole."""
+        named = {name: self._whole(value) for name, value in kwargs.items()}
+        return tuple([self._whole(value) for value in args]), named
+
     def _whole(self, value: Any) -> Any:
-        """A list that a loop of the graph has filled is handed on as a whole."""
+        """A list that a loop of the graph has filled, or the shape of an array, is handed on as a whole."""
+        if type(value) is facts.TracedShape and value.is_whole:
+            return facts.whole_shape(self.concrete(value), value.place, self)
         if type(value) is not ListProxy or not value.is_whole or value.recorder not in (self, self.owner):
             return value
         return whole_list(self.concrete(value), value.place, self)
@@ -346,6 +362,7 @@ class NumpyRecorder(ExampleRecorder):
         """A call of a method of an array."""
         self.check_used()
         attributes.check_method(name)
+        args, kwargs = self.whole_arguments(args, kwargs)
         args, kwargs = with_named_out(getattr(numpy.ndarray, name, None), args, kwargs, is_method=True)
         args, kwargs = self._settled(args), self._settled(kwargs)
         place = WRITING_METHODS.get(name)
@@ -390,7 +407,10 @@ class NumpyRecorder(ExampleRecorder):
         if varies(target, args, kwargs, self.traces_facts) or (self.traces_facts and gives_several(target, value)):
             guard_kind(self, value, node)
         result = self._given_back(value, node, args, written)
-        return result if written else relying(result, reliance_of(target, args, kwargs))
+        if written or not self.traces_facts:
+            return result
+        self.own_reliance[node] = own_reliance(target, args, kwargs)
+        return relying(result, reliance_of(target, args, kwargs))
 
     def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpaqueCall | None:
         """What guards the state behind functions of the user's that NumPy will call; None if there is none."""
@@ -553,6 +573,12 @@ class _Lazy:
     def node(self) -> Node:
         """The node that reads the constant."""
         return Recorder.node_of(self.recorder, self.value)
+
+
+def control_of_result(node: Node) -> bool:
+    """Whether a value is what a branch or loop gives, or one of several that it gives."""
+    made = node.args[0] if node.target is operator.getitem else node
+    return isinstance(made, Node) and is_control(made)
 
 
 def can_be_kept(value: Any) -> bool:

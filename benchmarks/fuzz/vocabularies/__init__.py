@@ -1,0 +1,63 @@
+"""What random programs of one framework are made of, as data; one file for each framework.
+
+A vocabulary has templates for all holes of the grammar (`benchmarks/fuzz/grammar.py`), the head of the module, and the
+arrays that the probes give. Most lines of the grammar are Python's and belong to all frameworks: `shared` finds those
+that name nothing of torch's, so that a new vocabulary writes only its own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter besides the two matrices: how it is declared, its value in the example and others."""
+
+    name: str
+    declared: str
+    example: str
+    others: dict[str, str] = field(default_factory=dict)
+    kind: str = ""  # the hole of the grammar that it may stand in
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """All words of a framework."""
+
+    name: str
+    head: str
+    """Imports and globals of a program's module."""
+    matrix: str
+    """The text of an argument; `rows` and `columns` are holes."""
+    forms: dict[str, str]
+    """Other arguments by name; `matrix` is a hole, too."""
+    parameters: tuple[Parameter, ...]
+    world: dict[str, tuple[str, ...]]
+    """What may be done before a call to a program that names this."""
+    tables: dict[str, tuple[str, ...]]
+    """Expressions for each capital letter."""
+    leaves: dict[str, str]
+    """The simplest expression for each of them."""
+    statements: tuple[str, ...]
+    results: tuple[str, ...]
+    helpers: dict[str, str]
+    risky: tuple[str, ...]
+    """Statements inside of a `try`."""
+    errors: tuple[str, ...]
+    """What is caught there."""
+    contexts: tuple[str, ...]
+    """Heads of `with` blocks."""
+    kinds: tuple[str, ...] = ("function",)
+
+
+_ATTRIBUTE = re.compile(r"\.([a-z_]+)\b")
+_FOREIGN = re.compile(r"\b(torch|F|nn|self|WEIGHT)\b|dim=|keepdim|requires_grad|device")
+
+
+def shared(table: str, names: str) -> tuple[str, ...]:
+    """The templates of a table that name nothing of torch's, and no attributes but these."""
+    known = {*names.split()}
+    lines = [line for line in table.splitlines() if line.strip() and not _FOREIGN.search(line)]
+    return tuple(line for line in lines if set(_ATTRIBUTE.findall(line)) <= known)
