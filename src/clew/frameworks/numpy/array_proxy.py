@@ -30,14 +30,18 @@ if TYPE_CHECKING:
 _BINARY = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
 _COMPARING = "lt le gt ge eq ne".split()
 _UNARY = "neg abs pos invert".split()
+SLOTS = ("__weakref__", "place", "plain", "recorder")
+"""What a stand-in holds."""
 _PYTHON = {bool: "TracedBool", int: "TracedInt", float: "TracedFloat", complex: "TracedComplex"}
 
 
 class Traced(Scalar):
     """What all stand-ins have in common."""
 
-    __slots__ = ("__weakref__", "place", "plain", "recorder")
+    __slots__ = ()
     recorder: NumpyRecorder
+    has_items = False
+    """Whether it stands for an array, which has a length."""
     __class__ = property(lambda self: type(self.plain))  # type: ignore[assignment]
     __array_priority__ = 1e6
 
@@ -152,7 +156,7 @@ setattr(Traced, "__rdivmod__", _reflected_divmod)  # noqa: B010
 class Indexed(Traced):
     """A stand-in that can be indexed and walked: of an array, or of a number of NumPy's."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
 
     def __getitem__(self, key: Any) -> Any:
         return self.recorder.item(self, key)
@@ -171,6 +175,7 @@ class TracedArray(Indexed):
     """Stands for an array."""
 
     __slots__ = ()
+    has_items = True
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.recorder.set_item(self, key, value)
@@ -195,7 +200,7 @@ for _name in _BINARY:
 class Items:
     """Walks along the first axis of an array; its length is relied on as soon as the walk begins."""
 
-    def __init__(self, array: TracedArray) -> None:
+    def __init__(self, array: Any) -> None:
         if array.plain.ndim == 0:
             raise TypeError("iteration over a 0-d array")
         self._array, self._place, self._count = array, 0, -1
@@ -232,14 +237,14 @@ class TracedGeneric(_Hashed, Indexed):
 class TracedPython(_Hashed, Traced):
     """Stands for a number of Python's."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
     __hash__ = _Hashed.__hash__
 
 
 class TracedList(Traced):
     """Stands in a call for a list that a loop of the graph has filled, of whatever length it will be."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
     __class__ = property(lambda self: TracedList)  # type: ignore[assignment]  # no list, which would be walked
 
 
@@ -253,21 +258,22 @@ def stand_in(plain: Any, place: Any, recorder: NumpyRecorder, own: Any = None) -
     """The stand-in of an array or number, of the class ``own`` if the recorder has one for it."""
     kind = type(plain)
     own = own or _CLASSES.get(kind) or (TracedGeneric if issubclass(kind, numpy.generic) else TracedArray)
-    return _made(own, plain, place, recorder)
+    return made(own, plain, place, recorder)
 
 
 def whole_list(plain: list[Any], place: Any, recorder: NumpyRecorder) -> Any:
     """The stand-in of a whole list."""
-    return _made(TracedList, plain, place, recorder)
+    return made(TracedList, plain, place, recorder)
 
 
-def _made(own: Any, plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
-    made: Any = object.__new__(own)
+def made(own: Any, plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
+    """A stand-in of the class ``own``."""
+    new: Any = object.__new__(own)
     put = object.__setattr__
-    put(made, "plain", plain)
-    put(made, "place", place)
-    put(made, "recorder", recorder)
-    return made
+    put(new, "plain", plain)
+    put(new, "place", place)
+    put(new, "recorder", recorder)
+    return new
 
 
 def is_traced(value: Any) -> bool:

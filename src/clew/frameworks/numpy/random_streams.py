@@ -18,7 +18,7 @@ import numpy
 
 from clew.capture.patches import Patches
 from clew.capture.python.draws import SHARED
-from clew.frameworks.numpy.array_proxy import Traced
+from clew.frameworks.numpy.array_proxy import SLOTS, Traced
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.types import ObjectType
 
@@ -84,7 +84,7 @@ class Streams:
 class TracedStream(Traced):
     """Stands for a generator of random numbers; its methods are recorded."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.plain, name)
