@@ -6,10 +6,12 @@ settings of JAX that change what is computed must be what they were; the rest is
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import jax
 
+from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
 from clew.frameworks.jax.kinds import class_kind
 from clew.frameworks.numpy import entry_guards
@@ -54,7 +56,20 @@ class EntryGuards(entry_guards.EntryGuards):
                 node = self.recorder.resolve(place)
                 kind = self.graph.call_function(class_kind, (node,))
                 self._require(kind, class_kind(value), f"{expression_of(node)} is {class_kind(value)}")
+            if self.recorder.identity.of_objects:
+                self._objects_of_jax(of_jax)
         self.inputs.arrays[:] = [(value, place) for value, place in self.inputs.arrays if not isinstance(value, jax.Array)]
         super().write(after, owners, reliance)
 
-
+    def _objects_of_jax(self, arrays: list[tuple[Any, Any]]) -> None:
+        """A program that compares objects was shown these, and must be again: one array, or different ones."""
+        homes: dict[int, Node] = {}
+        for array, place in arrays:
+            node = self.recorder.resolve(place)
+            home = homes.setdefault(id(array), node)
+            if home is not node:
+                same = self.graph.call_function(operator.is_, (home, node))
+                self._require(same, True, f"{expression_of(home)} is {expression_of(node)}")
+        if len(homes) > 1:
+            different = self.graph.call_function(notes.are_distinct, tuple(homes.values()))
+            self._require(different, True, "the arrays among the arguments are different objects")

@@ -36,6 +36,13 @@ def qualified_name(thing: Any) -> str | None:
     return None
 
 
+def is_public(thing: Any) -> bool:
+    """Whether a public module of JAX's shows an object."""
+    _extend_index()
+    known = _index.get(id(thing))
+    return known is not None and known[1] is thing
+
+
 _jitted: dict[int, Any] = {}
 """The public functions that are jitted, by the identity of the function inside."""
 

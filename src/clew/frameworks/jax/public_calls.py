@@ -7,6 +7,7 @@ go through; what is not jitted comes to the trace as primitives.
 
 from __future__ import annotations
 
+import builtins
 import functools
 import sys
 from collections.abc import Callable
@@ -14,13 +15,15 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
 import jax
+import jax.experimental
 import numpy
 
 from clew.capture.patches import Patches
 from clew.capture.python import imported_names
 from clew.capture.python.imported_names import noted
-from clew.frameworks.jax import names, private
+from clew.frameworks.jax import names, private, transforms
 from clew.frameworks.jax.recorder import JaxRecorder
+from clew.ir.source import is_hidden
 
 Current: TypeAlias = Callable[[], "JaxRecorder | None"]
 
@@ -30,7 +33,9 @@ _PLACES = (
     "jax.scipy.ndimage", "jax.scipy.integrate", "jax.scipy.interpolate", "jax.scipy.spatial.transform", "jax.image",
     "jax.ops",
 )  # fmt: skip
-_OF_JAX = frozenset("device_put device_get".split())
+_OF_JAX = frozenset("device_put device_get vjp jvp linearize linear_transpose".split())
+_CALLING_BACK = ((jax, "pure_callback"), (jax.experimental, "io_callback"))
+_TELLING = ((jax.debug, "print"), (jax.debug, "callback"))
 _PLAIN = frozenset(
     "issubdtype promote_types iscomplexobj isrealobj isscalar finfo iinfo dtype result_type canonicalize_dtype "
     "set_printoptions get_printoptions printoptions isdtype can_cast iterable ndim shape size "
@@ -49,6 +54,14 @@ def install(patches: Patches, current: Current, surroundings: Any) -> None:
                 patches.in_dict(vars(module), name, noted(functools.partial(_recording, current=current)))
     for name in _OF_JAX:
         patches.in_dict(vars(jax), name, noted(functools.partial(_recording, current=current)))
+    transforms.install(patches, current)
+    for place, name in _CALLING_BACK:
+        patches.in_dict(vars(place), name, noted(functools.partial(_calling_back, current=current)))
+    for place, name in _TELLING:
+        patches.in_dict(vars(place), name, noted(functools.partial(_telling, current=current)))
+    patches.in_dict(vars(builtins), "print", functools.partial(_printing, current=current))
+    for kind in (jax.custom_jvp, jax.custom_vjp, jax.numpy.ufunc, private.ScalarMaker):
+        patches.on_class(kind, "__call__", functools.partial(_calling, current=current))
     patches.in_dict(private.JIT_MODULE, private.INFER, functools.partial(_inferring, current=current))
     patches.in_dict(private.JIT_MODULE, private.RUN, _running)
     functions = surroundings.functions
@@ -76,6 +89,64 @@ def _recording(original: Callable[..., Any], current: Current) -> Callable[..., 
 
     functools.update_wrapper(call, original)
     call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _calling_back(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function that calls a function of the program's with arrays of NumPy: one call, whatever is inside."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.is_recording():
+            return original(*args, **kwargs)
+        return recorder.whole(original, args, kwargs, "it calls back into Python")
+
+    call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _telling(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function that only prints, or calls back and gives nothing."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.open or recorder.depth:
+            return original(*args, **kwargs)
+        return recorder.acting(original, args, kwargs)
+
+    call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _printing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def show(*args: Any, **kwargs: Any) -> None:
+        recorder = current()
+        is_program = recorder is not None and recorder.running and not is_hidden(sys._getframe(1).f_code)
+        if recorder is None or not is_program or recorder.depth or not recorder.open or kwargs.get("file") is not None:
+            original(*args, **kwargs)
+            return
+        recorder.acting(original, args, kwargs)
+
+    return show
+
+
+@functools.cache
+def _calling(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """The call of an object of JAX's that is a function: public ones by name, the user's are traced by JAX."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.is_recording():
+            return original(self, *args, **kwargs)
+        if names.is_public(self) or isinstance(self, (jax.numpy.ufunc, type)):
+            return recorder.public(self, args, kwargs)
+        return recorder.staged(self, args, kwargs)
+
     return call
 
 
@@ -117,6 +188,13 @@ def jitted(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -
     known = names.public_jitted(fun)
     if known is not None:
         return recorder.public(known, args, kwargs)
-    return recorder.staged(jax.jit(fun, **private.options_in(info)), args, kwargs)
+    options = private.options_in(info)
+    if transforms.is_user_function(fun) and not private.is_special(info) and not _is_of_jax(fun):
+        return transforms.apply(recorder, transforms.ORIGINAL_JIT, fun, options, args, kwargs)
+    return recorder.staged(transforms.ORIGINAL_JIT(fun, **options), args, kwargs)
+
+
+def _is_of_jax(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).partition(".")[0] == "jax"
 
 

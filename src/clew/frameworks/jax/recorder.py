@@ -22,7 +22,7 @@ import numpy
 from clew.capture.recording.opaque_calls import OpaqueCall
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
-from clew.frameworks.jax import control, private
+from clew.frameworks.jax import control, private, transforms
 from clew.frameworks.jax.array_proxy import NativeTracer, RecordingTrace, TracedJaxArray, traced_in
 from clew.frameworks.jax.importer import HANDLERS, Importer
 from clew.frameworks.jax.kinds import kind_of, type_of_aval
@@ -31,7 +31,8 @@ from clew.frameworks.numpy.array_proxy import TracedBool, TracedPython, is_trace
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.numpy.ranks_and_dtypes import Reliance, is_data
 from clew.frameworks.numpy.recorder import NumpyRecorder
-from clew.ir.arguments import leaves
+from clew.ir.arguments import bodies_of
+from clew.ir.graph import Graph
 from clew.ir.node import Node
 
 assert HANDLERS and control
@@ -49,6 +50,8 @@ _OPERANDS = (*_NUMBERS, numpy.ndarray, numpy.generic, list, tuple, str, bytes, t
 class JaxRecorder(NumpyRecorder):
     """Records one run of a JAX program."""
 
+    prints_again = True
+
     def __init__(self) -> None:
         super().__init__()
         self.trace = RecordingTrace(self, private.current_trace())
@@ -58,6 +61,13 @@ class JaxRecorder(NumpyRecorder):
     def is_recording(self) -> bool:
         """Whether what the program does now is recorded: it runs itself, and no transform of JAX's is in between."""
         return self.open and not self.depth and private.current_trace() is self.trace
+
+    def hears(self) -> bool:
+        """Whether functions of NumPy's that are called right now are the program's business, and not JAX's own."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("clew."):
+            frame = frame.f_back
+        return frame is None or not _is_inside_jax(frame)
 
     # ---- values --------------------------------------------------------------------------------------------------
 
@@ -78,10 +88,10 @@ class JaxRecorder(NumpyRecorder):
         if not isinstance(value, jax.Array):
             return super().enter(value, place)
         known = self.standing.get(id(value))
-        if known is not None and known[0] is value:
+        if known is not None and known[0] is value and (self.identity.of_objects or not isinstance(place, (Node, Pending))):
             return known[1]
         stand_in = self.result(value, place)
-        self.standing[id(value)] = (value, stand_in)
+        self.standing.setdefault(id(value), (value, stand_in))
         return stand_in
 
     def _new_constant(self, value: Any) -> str:
@@ -126,16 +136,13 @@ class JaxRecorder(NumpyRecorder):
             if type(place) is Node:
                 self.note_type(place, value)
             return self.tracer(value, place)
+        if callable(value) and not isinstance(value, (type, numpy.dtype)):
+            return self._function(value, place)
         if type(value) in _PLAIN_RESULTS or not isinstance(value, tuple) and private_is_leaf(value):
-            return self._leaf(value, place)
+            return super().result(value, place)
         if type(value) in (tuple, list, dict) or isinstance(value, tuple):
             return super().result(value, place)
         return self._nest(value, place)
-
-    def _leaf(self, value: Any, place: Any) -> Any:
-        if callable(value) and not isinstance(value, (type, numpy.dtype)):
-            return self._function(value, place)
-        return super().result(value, place)
 
     def tracer(self, value: Any, place: Any) -> Any:
         """The stand-in of an array of JAX."""
@@ -222,11 +229,31 @@ class JaxRecorder(NumpyRecorder):
         if not self.is_recording():
             return self.natively(function, args, kwargs) if self.open else function(*args, **kwargs)
         args = tuple([self._whole(value) for value in args])
-        if any(self.follows(leaf) for leaf in leaves_of((args, kwargs))):
+        given = leaves_of((args, kwargs))
+        if any(map(transforms.is_user_function, given)):
+            return transforms.with_functions(self, function, args, kwargs)
+        if any(self.follows(leaf) for leaf in given):
             return self.record("call_function", function, args, kwargs)
         value = self.perform(function, args, kwargs)
         made_array = any(isinstance(leaf, jax.Array) for leaf in leaves_of(value))
         return self.record("call_function", function, args, kwargs) if made_array else value
+
+    def acting(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A call that only shows or tells something: the graph makes it, the capture does not."""
+        if not self.is_recording():
+            raise cannot_follow(f"{function.__name__} inside of a transform of JAX that is not recorded")
+        self.create_node("call_function", function, self.argument(args), self.argument(kwargs))
+
+    def settled(self, value: Any) -> Any:
+        """A value with the numbers in it relied on."""
+
+        def plain(leaf: Any) -> Any:
+            if not issubclass(type(leaf), TracedPython):
+                return leaf
+            self.reveal(leaf)
+            return leaf.plain
+
+        return jax.tree_util.tree_map(plain, value)
 
     def _is_of_jax(self, values: Iterable[Any]) -> bool:
         return any(isinstance(value, (jax.Array, private.Tracer)) for value in values)
@@ -309,7 +336,10 @@ class JaxRecorder(NumpyRecorder):
             values = function(*plain)
         operands = [self.bodies.localized(self.argument(value), self.graph) for value in args]
         importer = Importer(self.graph, lambda value: self.bodies.localized(self.node_of(value), self.graph))
-        importer_results = importer.run(closed, operands)
+        latest = self.graph._root._prev
+        with self.paused(), private.using(trace.parent):
+            importer_results = importer.run(closed, operands)
+        _name_originals(self.graph, latest)
         found = [values] if is_single else list(values)
         results = [self.result(value, node) for value, node in zip(found, importer_results, strict=True)]
         return results[0] if is_single else results
@@ -319,7 +349,7 @@ class JaxRecorder(NumpyRecorder):
         if not self.is_recording():
             return self.natively(function, args, kwargs)
         found, structure = jax.tree_util.tree_flatten((args, kwargs))
-        places = [index for index, leaf in enumerate(found) if is_traced(leaf) or isinstance(leaf, (jax.Array, numpy.ndarray))]
+        places = [index for index, leaf in enumerate(found) if isinstance(leaf, (jax.Array, numpy.ndarray))]
         for index, leaf in enumerate(found):
             if issubclass(type(leaf), TracedPython):
                 self.reveal(leaf)
@@ -349,18 +379,21 @@ class JaxRecorder(NumpyRecorder):
         plain = traced.plain
         if not self.open:
             return getattr(plain, name)
-        if not self.is_recording() or _is_inside_jax(sys._getframe(2)):
-            self.rely_on_kind(traced)
-            return getattr(NativeTracer(traced), name) if not self.is_recording() and callable(getattr(plain, name)) else (
-                getattr(plain, name) if not callable(getattr(plain, name)) else functools.partial(self.method, traced, name)
-            )
+        if name.startswith("__"):
+            raise AttributeError(f"{type(plain).__name__!r} object has no attribute {name!r}")
+        if not self.is_recording():
+            return getattr(NativeTracer(traced), name)
         if name in _FACTS:
             self.rely(_FACTS[name])
             return getattr(plain, name)
+        if _is_inside_jax(sys._getframe(2)):
+            self.rely_on_kind(traced)
         if name == "at":
             return AtIndex(traced)
-        found = getattr(plain, name)
+        found = self.perform(getattr, (traced, name), {})
         if name in _SIZES or name in _VIEWS:
+            if name in _SIZES and _is_inside_jax(sys._getframe(2)):
+                return found
             self.rely(Reliance.RANK)
             return self.result(found, self.create(getattr, (self.argument(traced), name), is_result=name in _VIEWS))
         if name.startswith("_") or name in _REFUSED:
@@ -447,6 +480,18 @@ class AtPlace:
 def at_update(array: Any, key: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """``array.at[key].set(value)``, or another method of this name."""
     return getattr(array.at[key], name)(*args, **kwargs)
+
+
+def _name_originals(graph: Graph, after: Node) -> None:
+    """Let nodes that were written behind a node call the functions for which wrappers stand during a capture."""
+    node = after._next
+    while node is not graph._root:
+        original = getattr(node.target, "__clew_original__", None)
+        if original is not None:
+            node.target = original
+        for body in bodies_of(node):
+            _name_originals(body, body._root)
+        node = node._next
 
 
 def leaves_of(nest: Any) -> list[Any]:

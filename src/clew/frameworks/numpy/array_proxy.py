@@ -80,8 +80,9 @@ class Traced(Scalar):
 
     def _shown(self, function: Callable[[Any], str]) -> str:
         """Python wants the text: what is only shown to people needs no guard."""
-        if self.recorder.running and not is_only_shown(user_frame(3), self.recorder.paths is None):
-            self.recorder.reveal(self)
+        recorder = self.recorder
+        if recorder.running and (recorder.prints_again or not is_only_shown(user_frame(3), recorder.paths is None)):
+            recorder.reveal(self)
         return function(self.plain)
 
     def __copy__(self) -> Any:

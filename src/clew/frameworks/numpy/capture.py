@@ -271,7 +271,7 @@ def is_running() -> bool:
 def _current_recorder() -> NumpyRecorder | None:
     """The recorder of the capture that is recording right now, in this context."""
     run = _running.get()
-    return None if run is None or run.recorder.depth else run.recorder
+    return None if run is None or run.recorder.depth or not run.recorder.hears() else run.recorder
 
 
 REFUSED = {
