@@ -167,6 +167,22 @@ def custom_jvp(body: Body, rule: Body, *operands: Any, name: str) -> Any:
     return function(*operands)
 
 
+@pure
+def ruled_jvp(body: Body, rule: Body, *args: Any, name: str, nondiff: tuple[int, ...] = ()) -> Any:
+    """A function with a rule of its own for forward derivatives, as ``jax.custom_jvp`` takes it."""
+    function = jax.custom_jvp(_named(body, name), nondiff_argnums=nondiff)
+    function.defjvp(_inside(name, function, rule))
+    return function(*args)
+
+
+@pure
+def ruled_vjp(body: Body, forward: Body, backward: Body, *args: Any, name: str, nondiff: tuple[int, ...] = ()) -> Any:
+    """A function with a rule of its own for gradients, as ``jax.custom_vjp`` takes it."""
+    function = jax.custom_vjp(_named(body, name), nondiff_argnums=nondiff)
+    function.defvjp(_inside(name, function, forward), _inside(name, function, backward))
+    return function(*args)
+
+
 def _no_change(value: Any) -> Any:
     return numpy.zeros(value.shape, jax.dtypes.float0)
 

@@ -7,6 +7,8 @@ replaced for the time of the run, and a trace of our own hears all that JAX does
 
 from __future__ import annotations
 
+import os
+from types import CodeType, FunctionType
 from typing import Any
 
 from clew.capture.captured import Captured
@@ -15,6 +17,7 @@ from clew.capture.patches import Patches
 from clew.capture.recording.run import Findings
 from clew.frameworks.jax import private, public_calls
 from clew.frameworks.jax.entry_guards import EntryGuards
+from clew.frameworks.jax.programs import check_names, rules_of
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.frameworks.numpy import capture as of_numpy
 
@@ -27,6 +30,9 @@ REFUSED = {
 """Options that mean nothing here, and why."""
 
 
+_MADE = (os.path.dirname(os.__file__) + os.sep, "<string>")
+
+
 class Run(of_numpy.Run):
     """One run of a program that is being captured."""
 
@@ -34,10 +40,31 @@ class Run(of_numpy.Run):
     recorder_class = JaxRecorder
     guards_class = EntryGuards
 
+    def _look_around(self, programs: list[Any], functions: list[FunctionType]) -> None:
+        """Rules of derivatives of the functions around are functions around too."""
+        super()._look_around(programs, functions)
+        for rule in [one for _, value in list(self.surroundings.values()) for one in rules_of(value)]:
+            self.surroundings.add(rule)
+
+    def _keep_identities(self, codes: list[CodeType]) -> None:
+        """Code that Python has made, for dataclasses say, compares objects of its own."""
+        super()._keep_identities([code for code in codes if not code.co_filename.startswith(_MADE)])
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record one run, unless the program asks whether it is being traced."""
+        check_names(self.surroundings.functions)
+        super().run(args, kwargs)
+
     def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
         """Run the program under our own trace."""
         with private.using(self.recorder.trace):
             return super()._call(given)
+
+    def _leave(self, stays: bool) -> None:
+        """Put everything back, or let what the run did stay done; then what it wanted to show is shown."""
+        super()._leave(stays)
+        for function, args, kwargs in self.recorder.acts if stays else ():
+            function(*args, **kwargs)
 
     def _install_more(self, patches: Patches, functions: list[Any]) -> None:
         """Let public functions of JAX, and jitted ones, report to the recorder."""

@@ -39,9 +39,9 @@ _TELLING = ((jax.debug, "print"), (jax.debug, "callback"))
 _PLAIN = frozenset(
     "issubdtype promote_types iscomplexobj isrealobj isscalar finfo iinfo dtype result_type canonicalize_dtype "
     "set_printoptions get_printoptions printoptions isdtype can_cast iterable ndim shape size "
-    "save load savez fromfile key_impl default_prng_impl".split()
+    "save load savez fromfile key_impl default_prng_impl composite vectorize frompyfunc".split()
 )
-"""Functions of dtypes and settings, which run as they are."""
+"""Functions of dtypes and settings, which run as they are, and transforms."""
 
 
 def install(patches: Patches, current: Current, surroundings: Any) -> None:
@@ -145,7 +145,7 @@ def _calling(original: Callable[..., Any], current: Current) -> Callable[..., An
             return original(self, *args, **kwargs)
         if names.is_public(self) or isinstance(self, (jax.numpy.ufunc, type)):
             return recorder.public(self, args, kwargs)
-        return recorder.staged(self, args, kwargs)
+        return transforms.ruled(recorder, self, args, kwargs)
 
     return call
 

@@ -55,8 +55,11 @@ class JaxRecorder(NumpyRecorder):
     def __init__(self) -> None:
         super().__init__()
         self.trace = RecordingTrace(self, private.current_trace())
-        self._traced: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._kinds: set[Any] = set()
+        self.open_rules: list[tuple[Any, str]] = []
+        """The functions with derivatives of their own whose rules are being recorded, and their names."""
+        self.acts: list[tuple[Callable[..., Any], Any, Any]] = []
+        """What the program has shown or told, if the run counts: see ``acting``."""
 
     def is_recording(self) -> bool:
         """Whether what the program does now is recorded: it runs itself, and no transform of JAX's is in between."""
@@ -243,6 +246,7 @@ class JaxRecorder(NumpyRecorder):
         if not self.is_recording():
             raise cannot_follow(f"{function.__name__} inside of a transform of JAX that is not recorded")
         self.create_node("call_function", function, self.argument(args), self.argument(kwargs))
+        self.acts.append((function, self.concrete(args), self.concrete(kwargs)))
 
     def settled(self, value: Any) -> Any:
         """A value with the numbers in it relied on."""

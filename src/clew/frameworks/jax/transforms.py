@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy
 
 from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 Current: TypeAlias = "Callable[[], JaxRecorder | None]"
 TRANSFORMS = {
     jax: "grad value_and_grad vmap jit jacfwd jacrev jacobian hessian checkpoint remat",
-    jnp: "vectorize",
+    jax.lax: "composite",
+    jnp: "vectorize frompyfunc",
 }
 """Functions that make a function of another one."""
 ORIGINAL_JIT = jax.jit
@@ -209,7 +211,9 @@ class RecordedBody:
             if type(place) is Node:
                 self.recorder.note_type(place, value)
             return self.recorder.tracer(value, place)
-        if isinstance(value, dict) and type(value) is dict:
+        if type(value) in (bool, int, float, complex):
+            return self.recorder.result(value, place)
+        if type(value) is dict:
             return {key: self._enter(item, Pending(operator.getitem, (place, key))) for key, item in value.items()}
         if isinstance(value, (list, tuple)) and (type(value) in (list, tuple) or hasattr(value, "_fields")):
             items = [self._enter(item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value)]
@@ -245,6 +249,69 @@ def _name_of(function: Any, place: int) -> str:
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
     found = [name for name in code.co_varnames[: code.co_argcount] if name != "self"] if code is not None else []
     return found[place] if place < len(found) else f"arg{place}"
+
+
+# ---- functions with derivatives of their own ---------------------------------------------------------------------
+
+
+def ruled(recorder: JaxRecorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of a function with rules of derivatives: the function and its rules are recorded as bodies."""
+    name = str(getattr(function, "__name__", "function"))
+    if function.symbolic_zeros if isinstance(function, jax.custom_jvp) else getattr(function, "optimize_remat", False):
+        return recorder.staged(function, args, kwargs)
+    args = tuple(inspect.signature(function.fun).bind(*args, **kwargs).args)
+    nondiff = tuple(sorted(function.nondiff_argnums))
+    args = tuple(recorder.settled(value) if place in nondiff else value for place, value in enumerate(args))
+    node_args = recorder.argument(args)
+    value = recorder.perform(function, args, {}, None)
+    if any(function is one for one, _ in recorder.open_rules):
+        label = next(label for one, label in recorder.open_rules if one is function)
+        return recorder.result(value, recorder.create(calls.again, (label, *node_args), is_result=True))
+    label = name if all(name != taken for _, taken in recorder.open_rules) else f"{name}_{len(recorder.open_rules)}"
+    bodies = _rules_recorded(recorder, function, label, recorder.concrete(args), nondiff)
+    parts = [recorder.create(calls.bound, (graph, *values)) for graph, values in (body.ended() for body in bodies)]
+    told = {"name": label} | ({"nondiff": nondiff} if nondiff else {})
+    target = calls.ruled_jvp if isinstance(function, jax.custom_jvp) else calls.ruled_vjp
+    node = recorder.create_node("call_function", target, (*parts, *node_args), told, is_result=True)
+    return recorder.result(value, node)
+
+
+def _rules_recorded(
+    recorder: JaxRecorder, function: Any, label: str, args: tuple[Any, ...], nondiff: tuple[int, ...]
+) -> list[RecordedBody]:
+    """The bodies of a function and of its rules, each run once on the example."""
+    fixed = [args[place] for place in nondiff]
+    moving = tuple(value for place, value in enumerate(args) if place not in nondiff)
+    body = RecordedBody(recorder, function.fun)
+    recorder.perform(body, args, {}, None)
+    recorder.open_rules.append((function, label))
+    try:
+        if isinstance(function, jax.custom_jvp):
+            if function.jvp is None:
+                raise cannot_follow(f"{label}, which has no rule of derivatives yet,")
+            rule = RecordedBody(recorder, function.jvp)
+            recorder.perform(lambda: rule(*fixed, moving, _ones(moving)), (), {}, None)
+            return [body, rule]
+        if function.fwd is None:
+            raise cannot_follow(f"{label}, which has no rule of derivatives yet,")
+        ahead, back = RecordedBody(recorder, function.fwd), RecordedBody(recorder, function.bwd)
+        results, residuals = recorder.perform(ahead, args, {}, None)
+        recorder.perform(lambda: back(*fixed, residuals, _ones(results)), (), {}, None)
+        return [body, ahead, back]
+    finally:
+        recorder.open_rules.pop()
+
+
+def _ones(nest: Any) -> Any:
+    """Tangents for the values of a nest."""
+
+    def one(value: Any) -> Any:
+        kind = jax.dtypes.result_type(value)
+        if not jnp.issubdtype(kind, jnp.inexact):
+            return numpy.zeros(jnp.shape(value), jax.dtypes.float0)
+        return jax.lax.full(jnp.shape(value), 1, kind)
+
+    return jax.tree_util.tree_map(one, nest)
 
 
 def with_functions(

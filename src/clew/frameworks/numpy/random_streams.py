@@ -177,6 +177,12 @@ class _Maker:
     def __instancecheck__(self, value: Any) -> bool:
         return isinstance(value, self._original)
 
+    def __or__(self, other: Any) -> Any:
+        """In annotations of modules that are imported while the program runs."""
+        return self._original | getattr(other, "_original", other)
+
+    __ror__ = __or__
+
 
 def make_stream(recorder: NumpyRecorder, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A generator that the program makes of a seed, by this class or function."""
