@@ -135,6 +135,9 @@ PRESENTED: dict[type, type] = {}
 """Classes of ours whose instances count as instances of another library's class at present, and these classes."""
 
 
+_set_class = vars(object)["__class__"].__set__
+
+
 class Presented:
     """What ``isinstance`` may take for an instance of another library's class, while ``PRESENTED`` says so."""
 
@@ -147,7 +150,7 @@ class Presented:
 
     @__class__.setter
     def __class__(self, kind: type) -> None:
-        object.__class__.__set__(self, kind)  # type: ignore[attr-defined]
+        _set_class(self, kind)
 
 
 _wakers: dict[str, Callable[[], Guest]] = {}

@@ -87,11 +87,10 @@ def test_numbers_are_numbers(rate: float) -> None:
     assert_same(arithmetic(X, rate), clew.trace(arithmetic, (X, 0.1))(X, rate))
 
 
-def test_a_number_that_becomes_a_shape_is_guarded() -> None:
+def test_a_number_that_becomes_a_shape_stays_a_number() -> None:
     graph = clew.trace(sized, (X, 2))
-    assert_same(sized(X, 2), graph(X, 2))
-    with pytest.raises(GuardError, match="n == 2"):
-        graph(X, 3)
+    for n in (2, 3, 0):
+        assert_same(sized(X, n), graph(X, n))
 
 
 def test_a_branch_on_a_number_is_guarded_as_a_condition() -> None:
@@ -105,13 +104,12 @@ def typed(x, n):
     return x * n if type(n) is int else x - n
 
 
-def test_a_program_that_asks_for_types_gets_plain_numbers() -> None:
+def test_a_program_that_asks_for_types_is_told_them() -> None:
     graph = clew.trace(typed, (X, 3))
     assert_same(typed(X, 3), graph(X, 3))
     with pytest.raises(GuardError, match="n == 3"):
-        graph(X, 4)
-    with pytest.raises(CaptureError, match="type of a value"):
-        clew.trace(typed, (X, numpy.float32(2)))
+        graph(X, 4.0)
+    assert_same(typed(X, numpy.float32(2)), clew.trace(typed, (X, numpy.float32(2)))(X, numpy.float32(2)))
 
 
 def test_static_numbers_are_constants() -> None:
@@ -128,26 +126,26 @@ def test_narrow_arrays_and_numbers() -> None:
         assert_same(half * rate, graph(half, rate))
 
 
-def test_a_number_that_is_rounded_twice_is_guarded() -> None:
+def test_a_number_is_rounded_once() -> None:
     def program(x, rate):
         return x + jax.lax.convert_element_type(rate, jnp.float16)
 
-    graph = clew.trace(program, (X.astype(jnp.float16), 0.1))
-    with pytest.raises(GuardError, match=r"rate == 0\.1"):
-        graph(X.astype(jnp.float16), 0.3)
+    half = X.astype(jnp.float16)
+    assert_same(program(half, 0.3), clew.trace(program, (half, 0.1))(half, 0.3))
 
 
 def test_arrays_of_numpy_become_arrays_where_jax_takes_them() -> None:
     array = numpy.arange(3, dtype=numpy.float32)
     graph = clew.trace(lambda x, a: on_numpy(a) + x, (X, array))
     assert_same(on_numpy(array + 1) + X, graph(X, array + 1))
-    with pytest.raises(GuardError, match=r"a is numpy.ndarray float32\[3\]"):
+    with pytest.raises(GuardError, match=r"a.dtype == float32"):
         graph(X, array.astype(numpy.float64))
 
 
-def test_what_numpy_would_do_is_refused() -> None:
-    with pytest.raises(CaptureError, match="NumPy would do"):
-        clew.trace(lambda x, a: x + a * 2, (X, numpy.arange(3.0)))
+def test_what_numpy_does_is_done_by_numpy() -> None:
+    graph = clew.trace(lambda x, a: x + a * 2, (X, numpy.arange(3.0)))
+    assert "numpy" not in graph.code
+    assert_same(X + numpy.ones(3) * 2, graph(X, numpy.ones(3)))
 
 
 def test_nests_come_in_and_go_out() -> None:
@@ -193,12 +191,18 @@ def test_numbers_of_64_bits() -> None:
 
 @pytest.mark.parametrize(
     "other,told",
-    [(jnp.ones(4), r"float32\[4\]"), (jnp.ones(3, jnp.int32), r"int32\[3\]"), (numpy.ones(3), "ndarray")],
-    ids=["shape", "dtype", "class"],
+    [(jnp.ones((2, 2)), r"float32\[:,:\]"), (jnp.ones(3, jnp.int32), r"int32\[:\]"), (numpy.ones(3), "ndarray")],
+    ids=["rank", "dtype", "class"],
 )
 def test_arrays_are_guarded_by_name(other: Any, told: str) -> None:
-    with pytest.raises(GuardError, match=rf"x is float32\[3\].*{told}"):
+    with pytest.raises(GuardError, match=rf"x is float32\[:\].*{told}"):
         clew.trace(scaled, (X,))(other)
+
+
+def test_sizes_are_general() -> None:
+    graph = clew.trace(lambda x: jnp.zeros(x.shape[0] + 1).sum() + x.mean() * len(x), (X,))
+    for x in (X, jnp.ones(5), jnp.ones(1)):
+        assert_same(jnp.zeros(x.shape[0] + 1).sum() + x.mean() * len(x), graph(x))
 
 
 def test_weak_types_are_guarded() -> None:
@@ -257,6 +261,12 @@ def test_printing_is_printed_again(capfd: pytest.CaptureFixture[str]) -> None:
 # ---- refusals ------------------------------------------------------------------------------------------------------
 
 
+def doubled_until_large(x):
+    while x.sum() < 100 and x.max() > 0:
+        x = x * 2
+    return x
+
+
 def catching(x):
     try:
         return x + float(x[0])
@@ -264,17 +274,40 @@ def catching(x):
         return x
 
 
+VALUES = {
+    "branch": lambda x: x if x.sum() > 0 else -x,
+    "while": doubled_until_large,
+    "float": lambda x: x * float(x[0]),
+    "numpy": lambda x: x + numpy.sin(x),
+    "caught": catching,
+    "nonzero": lambda x: jnp.nonzero(x)[0],
+    "mask": lambda x: x[x > 1.5] * 2,
+    "clock": lambda x: x * (time.time() > 0),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_decide(name: str) -> None:
+    program = VALUES[name]
+    graph = clew.trace(program, (X,))
+    for x in (X, -X, jnp.array([0.0, 1.0]), jnp.array([5.0, 0.0, 2.0, 7.0])):
+        assert_same(program(x), graph(x))
+
+
+def test_draws_are_drawn_again() -> None:
+    graph = clew.trace(lambda x: x * random.random() + numpy.random.rand(), (X,))
+    random.seed(1)
+    numpy.random.seed(1)
+    wanted = X * random.random() + numpy.random.rand()
+    random.seed(1)
+    numpy.random.seed(1)
+    assert_same(wanted, graph(X))
+
+
 REFUSED = {
-    "branch": (lambda x: x if x.sum() > 0 else -x, "asks an array for its value"),
-    "float": (lambda x: x * float(x[0]), "asks an array for its value"),
-    "numpy": (lambda x: x + numpy.sin(x), "asks an array for its value"),
-    "caught": (catching, "catches a ConcretizationTypeError"),
-    "random": (lambda x: x * random.random(), "random numbers of Python"),
-    "numpy random": (lambda x: x * numpy.random.rand(), "random numbers of Python"),
-    "clock": (lambda x: x * time.time(), "time.time"),
     "tracer": (lambda x: x * isinstance(x, jax.core.Tracer), "tracers"),
-    "text": (lambda x: print(f"{x}") or x, "text made of an array"),
-    "size": (lambda x: jnp.nonzero(x), "asks an array for its value"),
+    "text": (lambda x: print(f"{x}") or x, "turned into text"),
+    "data": (lambda x: x * memoryview(x)[0], "only a plain one can go"),
 }
 
 
@@ -356,8 +389,9 @@ def test_functions_inside_custom_ones_stay_whole() -> None:
 def test_jit_on_top_of_a_capture() -> None:
     compiled = clew.trace_graph(with_rules, args=(X,), to="jax", return_backend_traced_fn=True)
     assert_same(jax.jit(with_rules)(X), compiled(X))
-    with pytest.raises(GuardError, match=r"x is float32\[3\]"):
-        compiled(X[:2])
+    assert_same(jax.jit(with_rules)(X[:2]), compiled(X[:2]))
+    with pytest.raises(GuardError, match=r"x is float32\[:\]"):
+        compiled(X.astype(int))
 
 
 def test_to_jaxpr_gives_the_jaxpr_back() -> None:
@@ -373,9 +407,9 @@ def test_from_jaxpr() -> None:
     assert "custom_jvp" in function.code
 
 
-def test_a_lazy_graph_captures_again_for_other_shapes() -> None:
+def test_a_lazy_graph_captures_again_for_other_ranks() -> None:
     lazy = clew.trace(arithmetic)
-    for x, rate in ((X, 0.1), (X, 0.2), (jnp.ones((2, 2)), 0.1)):
+    for x, rate in ((X, 0.1), (X[:2], 0.2), (jnp.ones((2, 2)), 0.1)):
         assert_same(arithmetic(x, rate), lazy(x, rate))
     assert len(lazy.captures) == 2
 
@@ -392,7 +426,7 @@ def test_a_lazy_graph_counts_each_call_once() -> None:
 
 def test_nodes_know_their_lines_and_types() -> None:
     graph = clew.trace(with_rules, (X,)).graph
-    node = next(node for node in graph.nodes if node.name == "custom_vjp")
+    node = next(node for node in graph.nodes if node.name == "ruled_vjp")
     assert node.source is not None
     assert node.source.filename == __file__
     assert str(node.value_type) == "f32[3]"
@@ -410,9 +444,9 @@ def test_interpreter_agrees() -> None:
 
 
 def test_explain_and_verify() -> None:
-    assert "x is float32[3]" in str(clew.explain(with_rules, (X,)))
-    assert not clew.explain(REFUSED["branch"][0], (X,)).captured
-    found = clew.verify(clew.trace(arithmetic, (X, 0.1)), arithmetic, [((X, 0.1), {}), ((X[:2], 0.1), {})])
+    assert "x is float32[:]" in str(clew.explain(with_rules, (X,)))
+    assert not clew.explain(REFUSED["tracer"][0], (X,)).captured
+    found = clew.verify(clew.trace(arithmetic, (X, 0.1)), arithmetic, [((X, 0.1), {}), ((X[:2].astype(int), 0.1), {})])
     assert [case.status for case in found.cases[:3]] == ["equal", "guarded", "equal"]
 
 

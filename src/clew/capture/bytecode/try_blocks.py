@@ -18,7 +18,7 @@ _ENTRANCES = (
     "clew.frameworks.torch.capture",
     "clew.frameworks.torch.transforms.bodies",
     "clew.frameworks.numpy.capture",
-    "clew.frameworks.jax.capture",
+    "clew.frameworks.jax.transforms",
 )
 """Files that run the user's program, or the functions that it hands over: what is further out is not the program."""
 

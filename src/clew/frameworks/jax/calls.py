@@ -25,6 +25,7 @@ from clew.ir.effects import pure
 
 Body = Callable[..., Any]
 _KEPT = "__clew_kept__"
+_jit = jax.jit
 
 
 def _cache(body: Body) -> dict[Any, Any]:
@@ -55,6 +56,41 @@ def jit(body: Body, *operands: Any, name: str = "", **options: Any) -> Any:
     if compiled is None:
         compiled = cache[key] = jax.jit(_named(kept(body), name), **options)
     return compiled(*operands)
+
+
+@pure
+def transformed(transform: Callable[..., Any], body: Body, values: tuple[Any, ...], options: dict[str, Any]) -> Body:
+    """``transform(body, **options)``, where the body also gets ``values`` of the program around it, first."""
+    if transform is not _jit:
+        return transform(bound(body, *values), **options)  # type: ignore[no-any-return]
+    arrays = [value for value in values if isinstance(value, jax.Array)]
+    fixed = tuple(None if isinstance(value, jax.Array) else (type(value), value) for value in values)
+    key = ("jit", repr(sorted(options.items(), key=lambda item: item[0])), fixed)
+    cache = _cache(body)
+    if key not in cache:
+        cache[key] = _jit(_taking(kept(body), fixed), **_behind_arrays(options))
+    return functools.partial(cache[key], arrays)
+
+
+def _taking(body: Body, fixed: tuple[Any, ...]) -> Body:
+    """The body with a list of arrays first; what else it gets from around it is fixed."""
+
+    def run(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        rest = iter(arrays)
+        return body(*(next(rest) if one is None else one[1] for one in fixed), *args, **kwargs)
+
+    run.__name__ = run.__qualname__ = body.__name__
+    return run
+
+
+def _behind_arrays(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of ``jax.jit`` for a function that gets one argument more, first."""
+    moved = dict(options)
+    for name in ("static_argnums", "donate_argnums"):
+        if name in moved:
+            places = moved[name] if isinstance(moved[name], (tuple, list)) else (moved[name],)
+            moved[name] = tuple(place + 1 if place >= 0 else place for place in places)
+    return moved
 
 
 def _named(body: Body, name: str) -> Body:
@@ -129,6 +165,22 @@ def custom_jvp(body: Body, rule: Body, *operands: Any, name: str) -> Any:
 
     function.defjvp(jvp)
     return function(*operands)
+
+
+@pure
+def ruled_jvp(body: Body, rule: Body, *args: Any, name: str, nondiff: tuple[int, ...] = ()) -> Any:
+    """A function with a rule of its own for forward derivatives, as ``jax.custom_jvp`` takes it."""
+    function = jax.custom_jvp(_named(body, name), nondiff_argnums=nondiff)
+    function.defjvp(_inside(name, function, rule))
+    return function(*args)
+
+
+@pure
+def ruled_vjp(body: Body, forward: Body, backward: Body, *args: Any, name: str, nondiff: tuple[int, ...] = ()) -> Any:
+    """A function with a rule of its own for gradients, as ``jax.custom_vjp`` takes it."""
+    function = jax.custom_vjp(_named(body, name), nondiff_argnums=nondiff)
+    function.defvjp(_inside(name, function, forward), _inside(name, function, backward))
+    return function(*args)
 
 
 def _no_change(value: Any) -> Any:

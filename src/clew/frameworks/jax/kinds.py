@@ -82,3 +82,15 @@ def type_of_aval(aval: Any) -> Type:
     if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
         return ObjectType(f"{type(aval).__module__}.{type(aval).__qualname__}")
     return ArrayType(aval.dtype.name, tuple(int(size) for size in aval.shape))
+
+
+@pure
+def class_kind(value: Any) -> str:
+    """The dtype, weak type and rank of an array of JAX, ``float32[:,:]``; of any other value its class."""
+    if not isinstance(value, jax.Array):
+        return type(value).__name__
+    aval = jax.typeof(value)
+    if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
+        return str(aval)
+    sizes = ",".join(":" * len(aval.shape))
+    return f"{aval.dtype.name}[{sizes}]{_WEAK if getattr(aval, 'weak_type', False) else ''}"

@@ -36,6 +36,23 @@ def qualified_name(thing: Any) -> str | None:
     return None
 
 
+def is_public(thing: Any) -> bool:
+    """Whether a public module of JAX's shows an object."""
+    _extend_index()
+    known = _index.get(id(thing))
+    return known is not None and known[1] is thing
+
+
+_jitted: dict[int, Any] = {}
+"""The public functions that are jitted, by the identity of the function inside."""
+
+
+def public_jitted(function: Any) -> Any:
+    """The public function of JAX's that is this one, jitted; None if there is none."""
+    _extend_index()
+    return _jitted.get(id(function))
+
+
 def _extend_index() -> None:
     """Take in what the homes show; a home is read again only when it has grown."""
     for home in HOMES:
@@ -47,6 +64,8 @@ def _extend_index() -> None:
         for name, thing in list(vars(place).items()):
             if not name.startswith("_") and not isinstance(thing, type(sys)) and _is_of_jax(thing):
                 _index.setdefault(id(thing), (f"{home}.{name}", thing))
+                if hasattr(thing, "_fun"):
+                    _jitted.setdefault(id(thing._fun), thing)
 
 
 def _is_of_jax(thing: Any) -> bool:

@@ -1,113 +1,529 @@
-"""The recorder of a JAX capture: which tracer belongs to which node, and which numbers became arrays.
+"""The recorder of JAX programs: each call of a public function on a traced array is made_stand_in for real, and becomes a node.
 
-Tracers stand for arrays while the program runs. Inputs of the jaxpr are the arrays among the arguments in the order in
-which they enter, then the stand-ins that JAX took. One that nobody foresaw is noted, and the run is made once more.
+NumPy inside of a program, and Python's numbers, are those of a NumPy program (the recorder derives from that one).
+What comes as a primitive, or as a function that only JAX knows, is traced by JAX and imported, with the kinds of its
+arrays guarded. While another trace of JAX is current, arrays behave as JAX's own tracers.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy
 
-from clew.capture.guards import notes
-from clew.capture.recording.inputs import Inputs
-from clew.capture.recording.recorder import Recorder
-from clew.errors import CaptureError
-from clew.frameworks.jax.kinds import type_of_aval
-from clew.frameworks.jax.layers import is_of_keras
-from clew.frameworks.jax.scalars import as_constant, host_array, number
+from clew.capture.recording.opaque_calls import OpaqueCall
+from clew.capture.recording.operators import OperatorForm
+from clew.capture.recording.recorder import Pending, Recorder, Scalar
+from clew.frameworks.jax import control, private, transforms
+from clew.frameworks.jax.array_proxy import NativeTracer, RecordingTrace, TracedJaxArray, traced_in
+from clew.frameworks.jax.importer import HANDLERS, Importer
+from clew.frameworks.jax.kinds import kind_of, type_of_aval
+from clew.frameworks.jax.staging import this_trace, whole_calls
+from clew.frameworks.numpy.array_proxy import TracedBool, TracedPython, is_traced, made_stand_in
+from clew.frameworks.numpy.opaque_calls import cannot_follow
+from clew.frameworks.numpy.ranks_and_dtypes import Reliance, is_data
+from clew.frameworks.numpy.recorder import NumpyRecorder
+from clew.ir.arguments import bodies_of
+from clew.ir.graph import Graph
 from clew.ir.node import Node
 
+assert HANDLERS and control
 
-class JaxRecorder(Recorder):
+_MOST_KEPT = 1 << 20
+_FACTS = {"dtype": Reliance.DTYPE, "ndim": Reliance.RANK, "itemsize": Reliance.DTYPE, "weak_type": Reliance.DTYPE}
+_SIZES = frozenset({"shape", "size", "nbytes"})
+_VIEWS = frozenset({"T", "mT", "real", "imag"})
+_WAITING = frozenset({"block_until_ready"})
+_VARYING = frozenset({"squeeze"})
+_NUMBERS = (bool, int, float, complex)
+_OPERANDS = (*_NUMBERS, numpy.ndarray, numpy.generic, list, tuple, str, bytes, type(None))
+
+
+class JaxRecorder(NumpyRecorder):
     """Records one run of a JAX program."""
+
+    prints_again = True
 
     def __init__(self) -> None:
         super().__init__()
-        self.tracers: list[Any] = []
-        self.pool: dict[int, Any] = {}
-        self.taken: dict[int, Any] = {}
-        self.standing: list[Any] = []
-        self._entered = 0
+        self.trace = RecordingTrace(self, private.current_trace())
+        self._kinds: set[Any] = set()
+        self.open_rules: list[tuple[Any, str]] = []
+        """The functions with derivatives of their own whose rules are being recorded, and their names."""
+        self.acts: list[tuple[Callable[..., Any], Any, Any]] = []
+        """What the program has shown or told, if the run counts: see ``acting``."""
+
+    def is_recording(self) -> bool:
+        """Whether what the program does now is recorded: it runs itself, and no transform of JAX's is in between."""
+        return self.open and not self.depth and private.current_trace() is self.trace
+
+    def hears(self) -> bool:
+        """Whether functions of NumPy's that are called right now are the program's business, and not JAX's own."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("clew."):
+            frame = frame.f_back
+        return frame is None or not _is_inside_jax(frame)
+
+    # ---- values --------------------------------------------------------------------------------------------------
 
     def is_array(self, value: Any) -> bool:
-        """True for arrays of JAX, tracers included; not for stand-ins, whose class only claims to be another."""
-        return issubclass(type(value), jax.Array) or isinstance(value, jax.core.Tracer)
+        """True for what a stand-in is made_stand_in of: arrays of JAX and what a NumPy program has."""
+        return (isinstance(value, jax.Array) and not is_traced(value)) or super().is_array(value)
+
+    def is_end(self, value: Any) -> bool:
+        """True for arrays, stand-ins and dtypes: what is in them is followed by other means."""
+        return isinstance(value, (jax.Array, private.Tracer)) or super().is_end(value)
+
+    def takes(self, value: Any) -> bool:
+        """Whether a call may be given a value that is no array: JAX's own descriptions, and what is registered."""
+        return True
+
+    def enter(self, value: Any, place: Any) -> Any:
+        """The stand-in of an array from outside, one for each array."""
+        if not isinstance(value, jax.Array):
+            return super().enter(value, place)
+        known = self.standing.get(id(value))
+        if known is not None and known[0] is value and (self.identity.of_objects or not isinstance(place, (Node, Pending))):
+            return known[1]
+        stand_in = self.result(value, place)
+        self.standing.setdefault(id(value), (value, stand_in))
+        return stand_in
+
+    def _new_constant(self, value: Any) -> str:
+        if isinstance(value, jax.Array):  # which was computed from constants, all of which are guarded
+            if isinstance(value, private.Tracer):
+                raise cannot_follow("a value of a transform of JAX outside of it")
+            return Recorder._new_constant(self, value)
+        return super()._new_constant(value)
 
     def note_type(self, node: Node, array: Any) -> None:
-        """Note the type that an array had in the example on its node."""
-        if node.value_type is None and isinstance(array, jax.Array):
-            object.__setattr__(node, "value_type", type_of_aval(jax.typeof(array)))
+        """Note dtype and shape of an array on its node."""
+        if isinstance(array, jax.Array) and not is_traced(array):
+            object.__setattr__(node, "value_type", type_of_aval(private.aval_of(array)))
+        else:
+            super().note_type(node, array)
 
     def argument(self, value: Any) -> Any:
-        """What a node holds for a value; the stand-in of a NumPy array is the array itself."""
-        if type(value).__name__ == "HostArray" and hasattr(type(value), "serial"):
-            return self.resolve(value.place)
-        return super().argument(value)
+        """What a node holds for a value; wrappers of public functions are the functions themselves."""
+        if type(value) is NativeTracer:
+            value = value.traced
+        original = getattr(value, "__clew_original__", None) if callable(value) and not is_traced(value) else None
+        return super().argument(value if original is None else original)
 
-    def next_serial(self) -> int:
-        """A number for a stand-in, the same one in each run of a program."""
-        return len(self.standing) + 1
+    def concrete(self, value: Any) -> Any:
+        """The value with arrays and numbers in the place of stand-ins."""
+        if type(value) is NativeTracer:
+            return value.traced.plain
+        if callable(value) and not is_traced(value) and not isinstance(value, type):
+            return getattr(value, "__clew_original__", value)
+        if type(value) in _PLAIN_NESTS:
+            return super().concrete(value)
+        if not is_traced(value) and not private_is_leaf(value):
+            return jax.tree_util.tree_map(self._plain_leaf, value)
+        return super().concrete(value)
 
-    def next_tracer(self, array: Any) -> Any:
-        """The tracer for the array that enters next; before the program is traced, the array itself."""
-        if not self.tracers:
-            return array
-        self._entered += 1
-        return self.tracers[self._entered - 1]
+    def _plain_leaf(self, value: Any) -> Any:
+        return value.plain if issubclass(type(value), Scalar) else value.traced.plain if type(value) is NativeTracer else value
 
-    def tracer_of(self, standing: Any) -> Any:
-        """The tracer of a stand-in that JAX takes."""
-        if not self.open:
-            raise CaptureError("a value of a capture that has ended was used in another one")
-        self.taken.setdefault(standing.serial, standing)
-        found = self.pool.get(standing.serial)
-        return as_constant(standing) if found is None else found
+    def result(self, value: Any, place: Any) -> Any:
+        """The result of a recorded call as the program shall see it."""
+        if isinstance(value, jax.Array) and not is_traced(value):
+            if type(place) is Node:
+                self.note_type(place, value)
+            return self.tracer(value, place)
+        if callable(value) and not isinstance(value, (type, numpy.dtype)):
+            return self._function(value, place)
+        if type(value) in _PLAIN_RESULTS or not isinstance(value, tuple) and private_is_leaf(value):
+            return super().result(value, place)
+        if type(value) in (tuple, list, dict) or isinstance(value, tuple):
+            return super().result(value, place)
+        return self._nest(value, place)
 
+    def tracer(self, value: Any, place: Any) -> Any:
+        """The stand-in of an array of JAX."""
+        new = made_stand_in(TracedJaxArray, value, place, self)
+        object.__setattr__(new, "_trace", self.trace)
+        return new
 
-class JaxInputs(Inputs):
-    """Arguments and state of a JAX program: arrays enter as tracers, NumPy's as stand-ins."""
+    def _nest(self, value: Any, place: Any) -> Any:
+        """A nest of a class that is registered with JAX, made_stand_in anew of its leaves."""
+        found, structure = jax.tree_util.tree_flatten(value)
+        parts = self.create(jax.tree_util.tree_leaves, (self.resolve(place),))
+        return structure.unflatten(
+            [self.result(leaf, Pending(operator.getitem, (parts, index))) for index, leaf in enumerate(found)]
+        )
 
-    recorder: JaxRecorder
+    def _function(self, function: Callable[..., Any], place: Any) -> Callable[..., Any]:
+        """A function that a call has given, as ``jax.vjp`` does: its calls are recorded."""
 
-    def __init__(self, recorder: JaxRecorder, static: frozenset[str]) -> None:
-        super().__init__(recorder, lambda value, place: number(value, place, recorder), static)
-        self.hosts: list[tuple[Any, Any]] = []
-        self.numbers: list[tuple[Any, Any]] = []
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not self.is_recording():
+                return self.natively(function, args, kwargs)
+            return self.record("call_function", operator.call, (function, *args), kwargs, called=self.resolve(place))
 
-    def enter(self, value: Any, place: Any, name: str) -> Any:
-        """The value as the program shall see it."""
-        if self.recorder.is_array(value):
-            tracer = self.recorder.next_tracer(value)
-            self.recorder.track(tracer, place)
-            self.arrays.append((value, place))
-            return tracer
-        if type(value) in (int, float, bool) and self.takes_number(value, name):
-            self.numbers.append((value, place))
-            return self.wrap_number(value, place)
-        if isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject:
-            self.hosts.append((value, place))
-            made = host_array(value, place, self.recorder)
-            self.recorder.objects[id(made)] = (made, place)  # a program that gives it back gives the array itself
-            return made
-        return super().enter(value, place, name)
+        return call
 
-    def resolve_all(self) -> None:
-        """Make the nodes of all that has entered now, before the nodes of what the program does."""
-        for _, place in (*self.arrays, *self.hosts, *self.numbers):
-            self.recorder.resolve(place)
+    def rely_on_kind(self, traced: TracedJaxArray) -> None:
+        """JAX's own code looks at the abstract value of an array: its dtype, sizes and weak type are relied on."""
+        if not self.open or self.depth and private.current_trace() is self.trace.parent:
+            return
+        node = self.resolve(traced.place)
+        if node in self._kinds:
+            return
+        self._kinds.add(node)
+        self.rely(Reliance.DTYPE)
+        self.guard(self.create(kind_of, (node,)), kind_of(traced.plain))
 
-    def constant(self, value: Any, place: Any, name: str) -> Any:
-        """A value that is the same in every call; dtypes are compared."""
-        if is_of_keras(value):
-            raise CaptureError(
-                f"the argument {name!r} holds a {type(value).__name__} of Keras",
-                why="its variables would have to be followed, which they are around a program only",
-                fixes=("let the program use it as a variable around it, and pass arrays",),
-            )
-        if isinstance(value, (numpy.dtype, complex)):
-            self.checks.append((notes.require, place, value))
+    # ---- calls ---------------------------------------------------------------------------------------------------
+
+    def natively(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call under another trace than ours, which JAX makes of tracers; numbers are relied on."""
+
+        def native(value: Any) -> Any:
+            if type(value) is TracedJaxArray:
+                return value.plain if not self.open or value._trace.parent is private.current_trace() else NativeTracer(value)
+            if isinstance(value, TracedPython) and issubclass(type(value), TracedPython):
+                self.reveal(value)
+                return value.plain
             return value
-        return super().constant(value, place, name)
+
+        return function(*_mapped(native, args), **_mapped(native, kwargs))
+
+    def can_operate(self, traced: Any, other: Any) -> bool:
+        """Whether an operator between a stand-in and this is JAX's or NumPy's business."""
+        if type(traced) is TracedJaxArray:
+            return isinstance(other, (*_OPERANDS, jax.Array)) or is_traced(other) or isinstance(other, private.Tracer)
+        if isinstance(other, (jax.Array, private.Tracer)):
+            return type(other) is TracedJaxArray or not isinstance(other, private.Tracer)
+        return super().can_operate(traced, other)
+
+    def operate(self, function: Callable[..., Any], *values: Any) -> Any:
+        """Apply an operator and record it."""
+        if self._is_of_jax(values) and not self.is_recording():
+            return self.natively(function, values, {})
+        return super().operate(function, *values)
+
+    def item(self, array: Any, key: Any) -> Any:
+        """An item of an array."""
+        if type(array) is TracedJaxArray and not self.is_recording():
+            return self.natively(operator.getitem, (array, key), {})
+        return super().item(array, key)
+
+    def method(self, array: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a method of an array."""
+        if type(array) is not TracedJaxArray:
+            return super().method(array, name, args, kwargs)
+        if not self.is_recording():
+            return self.natively(lambda one, *rest, **named: getattr(one, name)(*rest, **named), (array, *args), kwargs)
+        if name in _WAITING:
+            return array
+        return self.record("call_method", name, (array, *args), self._settled(kwargs))
+
+    def public(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a public function of JAX's."""
+        if not self.is_recording():
+            return self.natively(function, args, kwargs) if self.open else function(*args, **kwargs)
+        args = tuple([self._whole(value) for value in args])
+        given = leaves_of((args, kwargs))
+        if any(map(transforms.is_user_function, given)):
+            return transforms.with_functions(self, function, args, kwargs)
+        if any(self.follows(leaf) for leaf in given):
+            return self.record("call_function", function, args, kwargs)
+        value = self.perform(function, args, kwargs)
+        made_array = any(isinstance(leaf, jax.Array) for leaf in leaves_of(value))
+        return self.record("call_function", function, args, kwargs) if made_array else value
+
+    def acting(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A call that only shows or tells something: the graph makes it, the capture does not."""
+        if not self.is_recording():
+            raise cannot_follow(f"{function.__name__} inside of a transform of JAX that is not recorded")
+        self.create_node("call_function", function, self.argument(args), self.argument(kwargs))
+        self.acts.append((function, self.concrete(args), self.concrete(kwargs)))
+
+    def settled(self, value: Any) -> Any:
+        """A value with the numbers in it relied on."""
+
+        def plain(leaf: Any) -> Any:
+            if not issubclass(type(leaf), TracedPython):
+                return leaf
+            self.reveal(leaf)
+            return leaf.plain
+
+        return jax.tree_util.tree_map(plain, value)
+
+    def _is_of_jax(self, values: Iterable[Any]) -> bool:
+        return any(isinstance(value, (jax.Array, private.Tracer)) for value in values)
+
+    def record(
+        self,
+        op: str,
+        target: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        written: Iterable[Any] = (),
+        form: OperatorForm | None = None,
+        called: Node | None = None,
+    ) -> Any:
+        """Make a call and record it; ``called`` is the node of a function that a call has given, the first argument."""
+        given = leaves_of((args, kwargs))
+        if written or (not self._is_of_jax(given) and not _is_function_of_jax(target)):
+            return super().record(op, target, args, kwargs, written, form)
+        if not self.open:
+            return self.perform(target, args, kwargs)
+        node_args = self.argument(args) if called is None else (called, *self.argument(args[1:]))
+        node_kwargs = self.argument(kwargs) if kwargs else {}
+        value = self.perform(target, args, kwargs, (node_args, node_kwargs))
+        node = self.create_node(op, target, node_args, node_kwargs, is_result=True, form=form)
+        if not self.bodies.open and self.folding.is_constant(node) and called is None:
+            self.folding.add(node, value if _can_be_kept(value) else None)
+        self._note_reliance(target, value, node)
+        return self.result(value, node)
+
+    def _note_reliance(self, target: Any, value: Any, node: Node) -> None:
+        name = target if isinstance(target, str) else getattr(target, "__name__", "")
+        self.rely(Reliance.DTYPE)
+        if name in _VARYING and isinstance(value, jax.Array):
+            self.guard(self.create(getattr, (node, "ndim")), value.ndim)
+
+    def perform(
+        self, target: Callable[..., Any] | str, args: tuple[Any, ...], kwargs: dict[str, Any], nodes: Any = None
+    ) -> Any:
+        """Make a call on plain values, as the program would without a capture."""
+        with private.using(self.trace.parent):
+            return super().perform(target, args, kwargs, nodes)
+
+    # ---- what JAX's own code does --------------------------------------------------------------------------------
+
+    def primitive(self, trace: RecordingTrace, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """A primitive under our trace: recorded if one of its arguments is traced."""
+        ours = [traced_in(value) for value in args]
+
+        def bind(*values: Any) -> Any:
+            return primitive.bind(*values, **params)
+
+        plain = [value if one is None else one.plain for value, one in zip(args, ours, strict=True)]
+        if not self.open or self.depth or all(one is None for one in ours):
+            with private.using(trace.parent):
+                return bind(*plain)
+        return self.imported(trace, bind, args, plain, not primitive.multiple_results)
+
+    def primitive_with_rules(self, trace: RecordingTrace, primitive: Any, fun: Any, args: Sequence[Any]) -> Any:
+        """A function with rules of derivatives: only where nothing is recorded it is just called."""
+        if not self.open or self.depth or all(traced_in(value) is None for value in args):
+            with private.using(trace.parent):
+                return fun.call_wrapped(*[self.concrete(value) for value in args])
+        raise cannot_follow("a function with a derivative of its own that JAX's own code calls")
+
+    def imported(
+        self, trace: RecordingTrace, function: Callable[..., Any], args: Sequence[Any], plain: list[Any], is_single: bool
+    ) -> Any:
+        """A function of arrays traced by JAX, its equations written as nodes; the kinds of its arguments are relied on."""
+        for value in args:
+            traced = traced_in(value)
+            if traced is not None:
+                self.rely_on_kind(traced)
+        with self.paused(), private.using(trace.parent), whole_calls():
+
+            def program(*values: Any) -> Any:
+                this_trace()
+                return function(*values)
+
+            closed = jax.make_jaxpr(program)(*plain)
+            values = function(*plain)
+        operands = [self.bodies.localized(self.argument(value), self.graph) for value in args]
+        importer = Importer(self.graph, lambda value: self.bodies.localized(self.node_of(value), self.graph))
+        latest = self.graph._root._prev
+        with self.paused(), private.using(trace.parent):
+            importer_results = importer.run(closed, operands)
+        _name_originals(self.graph, latest)
+        found = [values] if is_single else list(values)
+        results = [self.result(value, node) for value, node in zip(found, importer_results, strict=True)]
+        return results[0] if is_single else results
+
+    def staged(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function of arrays that JAX traces as a whole: its equations become nodes."""
+        if not self.is_recording():
+            return self.natively(function, args, kwargs)
+        found, structure = jax.tree_util.tree_flatten((args, kwargs))
+        places = [index for index, leaf in enumerate(found) if isinstance(leaf, (jax.Array, numpy.ndarray))]
+        for index, leaf in enumerate(found):
+            if issubclass(type(leaf), TracedPython):
+                self.reveal(leaf)
+        shapes: list[Any] = []
+
+        def of_arrays(*arrays: Any) -> Any:
+            whole = [leaf.plain if issubclass(type(leaf), Scalar) else leaf for leaf in found]
+            for index, array in zip(places, arrays, strict=True):
+                whole[index] = array
+            named: Any
+            positional, named = structure.unflatten(whole)
+            out, shape = jax.tree_util.tree_flatten(function(*positional, **named))
+            shapes[:] = [shape]
+            return out
+
+        operands = [found[index] for index in places]
+        plain = [self.concrete(value) for value in operands]
+        results = self.imported(self.trace, of_arrays, operands, plain, False)
+        return shapes[0].unflatten(results)
+
+    # ---- where values leave --------------------------------------------------------------------------------------
+
+    def attribute(self, traced: Any, name: str) -> Any:
+        """An attribute of what a stand-in stands for."""
+        if type(traced) is not TracedJaxArray:
+            return super().attribute(traced, name)
+        plain = traced.plain
+        if not self.open:
+            return getattr(plain, name)
+        if name.startswith("__"):
+            raise AttributeError(f"{type(plain).__name__!r} object has no attribute {name!r}")
+        if not self.is_recording():
+            return getattr(NativeTracer(traced), name)
+        if name in _FACTS:
+            self.rely(_FACTS[name])
+            return getattr(plain, name)
+        if _is_inside_jax(sys._getframe(2)):
+            self.rely_on_kind(traced)
+        if name == "at":
+            return AtIndex(traced)
+        found = self.perform(getattr, (traced, name), {})
+        if name in _SIZES or name in _VIEWS:
+            if name in _SIZES and _is_inside_jax(sys._getframe(2)):
+                return found
+            self.rely(Reliance.RANK)
+            return self.result(found, self.create(getattr, (self.argument(traced), name), is_result=name in _VIEWS))
+        if name.startswith("_") or name in _REFUSED:
+            raise cannot_follow(f"reading {name} of an array of JAX")
+        if callable(found):
+            return functools.partial(self._method_of, traced, name)
+        self.rely(Reliance.DTYPE)
+        self.guard(self.create(getattr, (self.argument(traced), name)), found)
+        return found
+
+    def _method_of(self, traced: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        return self.method(traced, name, args, kwargs)
+
+    def check_used(self) -> None:
+        """A stand-in is used: not inside a call that stays whole."""
+        if self.open and self.depth:
+            raise cannot_follow("a value of the program inside a function that stays one call")
+
+    def escape(self, traced: Any, dtype: Any) -> Any:
+        """C code, or code that is not recorded, wants the data."""
+        if type(traced) is TracedJaxArray and self.open:
+            raise cannot_follow("an array whose data leave JAX's functions")
+        return numpy.asarray(traced.plain, dtype) if type(traced) is TracedJaxArray else super().escape(traced, dtype)
+
+    def reveal(self, traced: Any) -> None:
+        """The program relies on what a number is."""
+        if type(traced) is not TracedJaxArray or not self.open:
+            super().reveal(traced)
+        elif traced.plain.ndim or isinstance(traced.plain, private.Tracer):
+            raise cannot_follow("an array that is turned into text or bytes")
+        else:
+            self.rely(Reliance.DTYPE)
+            node = self.create_node("call_method", "item", (self.argument(traced),), {})
+            self.guard(node, traced.plain.item())
+
+    def asked(self, traced: Any) -> bool:
+        """Python asks whether a value is true: only that is relied on."""
+        if type(traced) is not TracedJaxArray:
+            return super().asked(traced)
+        if not self.open:
+            return bool(traced.plain)
+        if not self.is_recording():
+            return bool(NativeTracer(traced))
+        answer = self.perform(bool, (traced,), {})
+        asks_data = self.options.dynamic or is_data(self.resolve(traced.place), self)
+        return self.truth(traced.place, answer, asks_data, True)
+
+    def forced(self, function: Callable[..., Any], traced: Any) -> Any:
+        """Python wants a plain number: the capture relies on it from now on."""
+        if type(traced) is TracedJaxArray and self.open and not self.is_recording():
+            return self.natively(function, (traced,), {})
+        return super().forced(function, traced)
+
+
+_REFUSED = frozenset("delete unsafe_buffer_pointer is_deleted copy_to_host_async addressable_data traceback".split())
+_PLAIN_NESTS = frozenset({tuple, list, dict, slice, *_NUMBERS, str, bytes, type(None)})
+_PLAIN_RESULTS = frozenset({*_NUMBERS, str, bytes, type(None)})
+
+
+class AtIndex:
+    """``x.at`` and ``x.at[key]``: what is done there gives a new array."""
+
+    def __init__(self, array: TracedJaxArray) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> Any:
+        return AtPlace(self._array, key)
+
+
+class AtPlace:
+    """``x.at[key]``."""
+
+    def __init__(self, array: TracedJaxArray, key: Any) -> None:
+        self._array, self._key = array, key
+
+    def __getattr__(self, name: str) -> Any:
+        return functools.partial(self._update, name)
+
+    def _update(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        recorder = self._array.recorder
+        return recorder.record("call_function", at_update, (self._array, self._key, name, *args), kwargs)
+
+
+def at_update(array: Any, key: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """``array.at[key].set(value)``, or another method of this name."""
+    return getattr(array.at[key], name)(*args, **kwargs)
+
+
+def _name_originals(graph: Graph, after: Node) -> None:
+    """Let nodes that were written behind a node call the functions for which wrappers stand during a capture."""
+    node = after._next
+    while node is not graph._root:
+        original = getattr(node.target, "__clew_original__", None)
+        if original is not None:
+            node.target = original
+        for body in bodies_of(node):
+            _name_originals(body, body._root)
+        node = node._next
+
+
+def leaves_of(nest: Any) -> list[Any]:
+    """The leaves of a nest, those of classes that are registered with JAX included."""
+    return jax.tree_util.tree_leaves(nest)
+
+
+def private_is_leaf(value: Any) -> bool:
+    """Whether a value is no nest for JAX."""
+    return bool(jax.tree_util.all_leaves([value]))
+
+
+def _mapped(function: Callable[[Any], Any], nest: Any) -> Any:
+    if isinstance(nest, slice):
+        return slice(*(function(part) for part in (nest.start, nest.stop, nest.step)))
+    return jax.tree_util.tree_map(
+        lambda leaf: _mapped(function, leaf) if isinstance(leaf, slice) else function(leaf), nest
+    )
+
+
+def _is_function_of_jax(target: Any) -> bool:
+    module = str(getattr(target, "__module__", None) or type(target).__module__)
+    return module.partition(".")[0] in ("jax", "jaxlib") or target in (operator.call,)
+
+
+def _is_inside_jax(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "jax"
+
+
+def _can_be_kept(value: Any) -> bool:
+    return isinstance(value, jax.Array) and not isinstance(value, private.Tracer) and value.size <= _MOST_KEPT

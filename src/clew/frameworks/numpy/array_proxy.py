@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _BINARY = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
 _COMPARING = "lt le gt ge eq ne".split()
 _UNARY = "neg abs pos invert".split()
+SLOTS = ("__weakref__", "place", "plain", "recorder", "reliance")
+"""What a stand-in holds."""
 _PYTHON = {bool: "TracedBool", int: "TracedInt", float: "TracedFloat", complex: "TracedComplex"}
 
 
@@ -58,9 +60,11 @@ def _class_of(traced: Any) -> Any:
 class Traced(Scalar):
     """What all stand-ins have in common; ``reliance`` is what it depends on whether it stands for an array."""
 
-    __slots__ = ("__weakref__", "place", "plain", "recorder", "reliance")
+    __slots__ = ()
     recorder: NumpyRecorder
     reliance: Reliance
+    has_items = False
+    """Whether it stands for an array, which has a length."""
     __class__ = property(_class_of)  # type: ignore[assignment]
     __array_priority__ = 1e6
 
@@ -99,8 +103,9 @@ class Traced(Scalar):
 
     def _shown(self, function: Callable[[Any], str]) -> str:
         """Python wants the text: what is only shown to people needs no guard."""
-        if self.recorder.running and not is_only_shown(user_frame(3), self.recorder.paths is None):
-            self.recorder.reveal(self)
+        recorder = self.recorder
+        if recorder.running and (recorder.prints_again or not is_only_shown(user_frame(3), recorder.paths is None)):
+            recorder.reveal(self)
         return function(self.plain)
 
     def __copy__(self) -> Any:
@@ -188,7 +193,7 @@ setattr(Traced, "__rdivmod__", _reflected_divmod)  # noqa: B010
 class Indexed(Traced):
     """A stand-in that can be indexed and walked: of an array, or of a number of NumPy's."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
 
     def __getitem__(self, key: Any) -> Any:
         return self.recorder.item(self, key)
@@ -207,6 +212,7 @@ class TracedArray(Indexed):
     """Stands for an array."""
 
     __slots__ = ()
+    has_items = True
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.recorder.set_item(self, key, value)
@@ -231,7 +237,7 @@ for _name in _BINARY:
 class Items:
     """Walks along the first axis of an array; its length is relied on as soon as the walk begins."""
 
-    def __init__(self, array: TracedArray) -> None:
+    def __init__(self, array: Any) -> None:
         if array.plain.ndim == 0:
             raise TypeError("iteration over a 0-d array")
         self._array, self._place, self._count = array, 0, -1
@@ -268,14 +274,14 @@ class TracedGeneric(_Hashed, Indexed):
 class TracedPython(_Hashed, Traced):
     """Stands for a number of Python's."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
     __hash__ = _Hashed.__hash__
 
 
 class TracedList(Traced):
     """Stands in a call for a list that a loop of the graph has filled, of whatever length it will be."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
     __class__ = property(lambda self: TracedList)  # type: ignore[assignment]  # no list, which would be walked
 
 

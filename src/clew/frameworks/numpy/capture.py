@@ -61,6 +61,8 @@ class Run(ExampleRun):
     inputs: NumpyInputs
     updates = Reliance.NOTHING
     """What it depends on which values the program writes to, and of which it makes others."""
+    recorder_class: type[NumpyRecorder] = NumpyRecorder
+    guards_class: type[EntryGuards] = EntryGuards
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class Run(ExampleRun):
         answers: tuple[bool, ...] = (),
     ) -> None:
         super().__init__(fn, settings, findings, paths, first)
-        recorder = self.recorder = NumpyRecorder()
+        recorder = self.recorder = self.recorder_class()
         self._connect(recorder, answers)
         self.inputs = NumpyInputs(recorder, settings.static)
         self.inputs.plain_kinds += (bool, int, float) if findings.has_plain_numbers else ()
@@ -219,6 +221,7 @@ class Run(ExampleRun):
                 self.findings.progress.rewrites.install(patches)
                 call_sites.install(patches, _current_recorder, functions)
                 self._install_reads(patches)
+                self._install_more(patches, functions)
                 hearing = replacements.hearing(NumpyListener(self.recorder), self.surroundings)
                 with hearing, self.reads.watching(), self._watch_errors():
                     yield
@@ -227,6 +230,9 @@ class Run(ExampleRun):
             handle_call.reset(wrapped)
             current.reset(state)
             current_regions.reset(regions)
+
+    def _install_more(self, patches: Patches, functions: list[Any]) -> None:
+        """What a run of another framework's programs replaces besides."""
 
     def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function that the user has wrapped, or that cannot be followed: one node, whatever is inside."""
@@ -248,7 +254,7 @@ class Run(ExampleRun):
         watches = self.settings.guards != "none"
         if not watches:
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
-        entry = EntryGuards(self.recorder, self.inputs, self.surroundings, self.state, reads, watches)
+        entry = self.guards_class(self.recorder, self.inputs, self.surroundings, self.state, reads, watches)
         entry.write(self.after_inputs, self._owners(), self._reliance(runs))
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         drop_implied(graph, None)
@@ -272,7 +278,7 @@ def is_running() -> bool:
 def _current_recorder() -> NumpyRecorder | None:
     """The recorder of the capture that is recording right now, in this context."""
     run = _running.get()
-    return None if run is None or run.recorder.depth else run.recorder
+    return None if run is None or run.recorder.depth or not run.recorder.hears() else run.recorder
 
 
 REFUSED = {
@@ -289,15 +295,21 @@ def capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Opt
     A run that finds state that it changes is undone, and the capture started over with that state among its inputs.
     """
     options.refuse("NumPy", REFUSED)
+    return capture_by(Run, Findings(), fn, args, kwargs, options)
+
+
+def capture_by(
+    run_class: type[Run], findings: Findings, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+) -> Captured:
+    """Run ``fn`` until nothing new is found out, each time by a run of this class."""
     if is_running():
         raise CaptureError("a capture was started inside another one", fixes=("capture before the program runs",))
-    findings = Findings()
 
     def explore() -> Captured:
         asked = options._replace(control_flow=findings.control_flow)
 
         def new_run(paths: Paths | None, first: Any, answers: tuple[bool, ...]) -> Run:
-            return Run(fn, asked, findings, paths, first, answers)
+            return run_class(fn, asked, findings, paths, first, answers)
 
         return explore_paths(new_run, findings, args, kwargs)
 

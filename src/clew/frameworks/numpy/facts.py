@@ -15,7 +15,7 @@ import numpy
 
 from clew.capture.recording.list_proxies import TupleProxy
 from clew.capture.recording.recorder import Pending
-from clew.frameworks.numpy.array_proxy import Traced, TracedInt, made_stand_in
+from clew.frameworks.numpy.array_proxy import SLOTS, Traced, TracedInt, made_stand_in
 
 if TYPE_CHECKING:
     from clew.frameworks.numpy.recorder import NumpyRecorder
@@ -98,7 +98,7 @@ def shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder) -> Any:
 class TracedSizes(Traced):
     """Stands in a call for a shape, of whatever length."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
     __class__ = property(lambda self: TracedSizes)  # type: ignore[assignment]  # no tuple, which would be walked
 
 
@@ -110,7 +110,7 @@ def whole_shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder) -> 
 class TracedDtype(Traced):
     """Stands for a dtype."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
 
     def __hash__(self) -> int:
         self.recorder.reveal(self)

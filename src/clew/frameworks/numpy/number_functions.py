@@ -63,7 +63,7 @@ def _converting(kind: type, own: type | None) -> Callable[..., Any]:
 
 
 def _length(value: Any) -> Any:
-    if isinstance(value, TracedArray) and is_traced(value):
+    if is_traced(value) and value.has_items:
         return value.recorder.operate(len, value)
     if type(value) is ListProxy and value.is_whole and not value.recorder.depth:
         return value.length()

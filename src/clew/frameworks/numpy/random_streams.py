@@ -18,7 +18,7 @@ import numpy
 
 from clew.capture.patches import Patches
 from clew.capture.python.draws import SHARED
-from clew.frameworks.numpy.array_proxy import Reliance, Traced, made_stand_in, relying
+from clew.frameworks.numpy.array_proxy import SLOTS, Reliance, Traced, made_stand_in, relying
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.types import ObjectType
 
@@ -84,7 +84,7 @@ class Streams:
 class TracedStream(Traced):
     """Stands for a generator of random numbers; its methods are recorded."""
 
-    __slots__ = ()
+    __slots__ = SLOTS
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.plain, name)
@@ -175,6 +175,12 @@ class _Maker:
 
     def __instancecheck__(self, value: Any) -> bool:
         return isinstance(value, self._original)
+
+    def __or__(self, other: Any) -> Any:
+        """In annotations of modules that are imported while the program runs."""
+        return self._original | getattr(other, "_original", other)
+
+    __ror__ = __or__
 
 
 def make_stream(recorder: NumpyRecorder, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -103,6 +103,8 @@ class NumpyRecorder(ExampleRecorder):
 
     traces_facts = True
     """Whether shapes, ranks and dtypes are values of the graph; else they are plain, and guarded by others."""
+    prints_again = False
+    """Whether the graph prints what the program prints, so that texts for people count too."""
     reliance = Reliance.NOTHING
     """What of numbers, ranks and dtypes the program may have seen."""
     takes_by_arrays = False
@@ -146,6 +148,10 @@ class NumpyRecorder(ExampleRecorder):
     def looks_into(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a function of another package is run and recorded like the program's own."""
         return False
+
+    def hears(self) -> bool:
+        """Whether functions of NumPy's that are called right now are the program's business."""
+        return True
 
     def enter(self, value: Any, place: Any) -> Any:
         """The stand-in of an array from outside, one for each array."""

@@ -1,0 +1,142 @@
+"""Tracers of JAX that hold real arrays: what the program calls on them is recorded, and JAX takes them as its own.
+
+A tracer holds an array of the example (inside of a transform of JAX, the tracer that JAX has put there) and its node.
+Operators, methods and facts go to the recorder. JAX's own code, where no public name is in between, takes it for a
+tracer of the ``RecordingTrace``, which records primitives; what it reads of the abstract value is guarded.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from clew.frameworks.jax import private
+from clew.frameworks.numpy.array_proxy import Items, Traced
+
+if TYPE_CHECKING:
+    from clew.frameworks.jax.recorder import JaxRecorder
+
+
+class RecordingTrace(private.Trace):  # type: ignore[misc]
+    """The trace that is current while the program runs; ``parent`` computes."""
+
+    __slots__ = ("parent", "recorder")
+
+    def __init__(self, recorder: JaxRecorder, parent: Any) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.parent = parent
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: Any, /) -> Any:
+        """A primitive that no public function stands before."""
+        return self.recorder.primitive(self, primitive, tracers, params)
+
+    def process_custom_jvp_call(self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: Any) -> Any:
+        """A function with a rule of derivatives that was reached by JAX's own code."""
+        del jvp, symbolic_zeros
+        return self.recorder.primitive_with_rules(self, primitive, fun, tracers)
+
+    def process_custom_vjp_call(
+        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, *, out_trees: Any, symbolic_zeros: Any
+    ) -> Any:
+        """The same with rules for gradients."""
+        del fwd, bwd, out_trees, symbolic_zeros
+        return self.recorder.primitive_with_rules(self, primitive, fun, tracers)
+
+
+class TracedJaxArray(Traced, private.Tracer):  # type: ignore[misc]
+    """Stands for an array of JAX."""
+
+    __slots__ = ("place", "plain", "recorder", "reliance")
+    recorder: JaxRecorder
+    has_items = True
+    dimension_as_value = None
+    __jax_array__ = None
+
+    @property
+    def aval(self) -> Any:  # type: ignore[override]
+        """The abstract value, which JAX's own code reads: what it says is relied on."""
+        self.recorder.rely_on_kind(self)
+        return private.aval_of(self.plain)
+
+    def _is_traced_array(self) -> bool:
+        return True
+
+    def to_concrete_value(self) -> Any:
+        """The value, if JAX's own code wants it and it is a single number: then it is relied on."""
+        if self.plain.ndim or not self.recorder.open:
+            return None
+        self.recorder.reveal(self)
+        return self.plain
+
+    def full_lower(self) -> Any:
+        return self
+
+    def get_referent(self) -> Any:
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.recorder.item(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        operator.setitem(self.plain, key, value)  # which raises the error that the program would get
+
+    def __len__(self) -> int:
+        return int(self.recorder.forced(len, self))
+
+    def __iter__(self) -> Iterator[Any]:
+        return Items(self)
+
+    def __hash__(self) -> int:
+        return hash(self.plain)  # which raises the error that the program would get
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(self[::-1])
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.recorder.escape(self, None)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.recorder.escape(self, dtype)
+
+
+def _read(name: str) -> property:
+    return property(lambda self: self.recorder.attribute(self, name))
+
+
+_OWN = frozenset({*vars(TracedJaxArray), "recorder", "has_items", "plain", "place", "relied_on"})
+for _name in dir(private.Tracer):
+    if not _name.startswith("_") and _name not in _OWN:
+        setattr(TracedJaxArray, _name, _read(_name))
+
+
+class NativeTracer(private.Tracer):  # type: ignore[misc]
+    """The same value as JAX's own code takes it, with JAX's own operators; for code that runs under another trace."""
+
+    __slots__ = ("traced",)
+
+    def __init__(self, traced: TracedJaxArray) -> None:
+        self._trace = traced._trace
+        self.traced = traced
+
+    @property
+    def aval(self) -> Any:  # type: ignore[override]
+        """The abstract value; what it says is relied on."""
+        return self.traced.aval
+
+    def to_concrete_value(self) -> Any:
+        """The value of a single number, which is relied on."""
+        return self.traced.to_concrete_value()
+
+
+def traced_in(value: Any) -> Any:
+    """The stand-in that a tracer of ours is; None for all other values."""
+    kind = type(value)
+    return value if kind is TracedJaxArray else value.traced if kind is NativeTracer else None

@@ -1,0 +1,200 @@
+"""Public functions of JAX, and jitted ones, led to the recorder for the time of a capture.
+
+``jax.numpy.sin`` in a program is replaced in ``jax.numpy`` and where the program has imported it by name, so that the
+node is what the user wrote. Functions that were kept elsewhere, in tables or partials, are met where all jitted calls
+go through; what is not jitted comes to the trace as primitives.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any, TypeAlias
+
+import jax
+import jax.experimental
+import numpy
+
+from clew.capture.patches import Patches
+from clew.capture.python import imported_names
+from clew.capture.python.imported_names import noted
+from clew.frameworks.jax import names, private, transforms
+from clew.frameworks.jax.recorder import JaxRecorder
+from clew.ir.source import is_hidden
+
+Current: TypeAlias = Callable[[], "JaxRecorder | None"]
+
+_PLACES = (
+    "jax.numpy", "jax.lax", "jax.nn", "jax.random", "jax.numpy.linalg", "jax.numpy.fft", "jax.lax.linalg",
+    "jax.scipy.special", "jax.scipy.linalg", "jax.scipy.signal", "jax.scipy.stats", "jax.scipy.fft",
+    "jax.scipy.ndimage", "jax.scipy.integrate", "jax.scipy.interpolate", "jax.scipy.spatial.transform", "jax.image",
+    "jax.ops",
+)  # fmt: skip
+_OF_JAX = frozenset("device_put device_get vjp jvp linearize linear_transpose".split())
+_CALLING_BACK = ((jax, "pure_callback"), (jax.experimental, "io_callback"))
+_TELLING = ((jax.debug, "print"), (jax.debug, "callback"))
+_PLAIN = frozenset(
+    "issubdtype promote_types iscomplexobj isrealobj isscalar finfo iinfo dtype result_type canonicalize_dtype "
+    "set_printoptions get_printoptions printoptions isdtype can_cast iterable ndim shape size "
+    "save load savez fromfile key_impl default_prng_impl composite vectorize frompyfunc".split()
+)
+"""Functions of dtypes and settings, which run as they are, and transforms."""
+
+
+def install(patches: Patches, current: Current, surroundings: Any) -> None:
+    """Let these functions report to the recorder that ``current`` names, if it is recording."""
+    names.qualified_name(jax.numpy.sin)  # so that all names are known before they are replaced
+    for home in _PLACES:
+        module = sys.modules.get(home)
+        for name, value in list(vars(module).items()) if isinstance(module, ModuleType) else ():
+            if is_recorded(name, value):
+                patches.in_dict(vars(module), name, noted(functools.partial(_recording, current=current)))
+    for name in _OF_JAX:
+        patches.in_dict(vars(jax), name, noted(functools.partial(_recording, current=current)))
+    transforms.install(patches, current)
+    for place, name in _CALLING_BACK:
+        patches.in_dict(vars(place), name, noted(functools.partial(_calling_back, current=current)))
+    for place, name in _TELLING:
+        patches.in_dict(vars(place), name, noted(functools.partial(_telling, current=current)))
+    patches.in_dict(vars(builtins), "print", functools.partial(_printing, current=current))
+    for kind in (jax.custom_jvp, jax.custom_vjp, jax.numpy.ufunc, private.ScalarMaker):
+        patches.on_class(kind, "__call__", functools.partial(_calling, current=current))
+    patches.in_dict(private.JIT_MODULE, private.INFER, functools.partial(_inferring, current=current))
+    patches.in_dict(private.JIT_MODULE, private.RUN, _running)
+    functions = surroundings.functions
+    spaces = {id(one.__globals__): one.__globals__ for one in functions}
+    cells = [cell for one in functions for cell in one.__closure__ or ()]
+    imported_names.replace_in(patches, spaces.values(), cells)
+    imported_names.replace_in_defaults(patches, functions)
+
+
+def is_recorded(name: str, value: Any) -> bool:
+    """Whether a public name is that of a function that computes something."""
+    if name.startswith("_") or name in _PLAIN or isinstance(value, (type, ModuleType)) or not callable(value):
+        return False
+    home = str(getattr(value, "__module__", None) or type(value).__module__)
+    return home.partition(".")[0] in ("jax", "jaxlib") and not isinstance(value, numpy.dtype)
+
+
+@functools.cache
+def _recording(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.open or recorder.depth:
+            return original(*args, **kwargs)
+        return recorder.public(original, args, kwargs)
+
+    functools.update_wrapper(call, original)
+    call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _calling_back(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function that calls a function of the program's with arrays of NumPy: one call, whatever is inside."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.is_recording():
+            return original(*args, **kwargs)
+        return recorder.whole(original, args, kwargs, "it calls back into Python")
+
+    call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _telling(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """A function that only prints, or calls back and gives nothing."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.open or recorder.depth:
+            return original(*args, **kwargs)
+        return recorder.acting(original, args, kwargs)
+
+    call.__clew_original__ = original  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _printing(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def show(*args: Any, **kwargs: Any) -> None:
+        recorder = current()
+        is_program = recorder is not None and recorder.running and not is_hidden(sys._getframe(1).f_code)
+        if recorder is None or not is_program or recorder.depth or not recorder.open or kwargs.get("file") is not None:
+            original(*args, **kwargs)
+            return
+        recorder.acting(original, args, kwargs)
+
+    return show
+
+
+@functools.cache
+def _calling(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """The call of an object of JAX's that is a function: public ones by name, the user's are traced by JAX."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.is_recording():
+            return original(self, *args, **kwargs)
+        if names.is_public(self) or isinstance(self, (jax.numpy.ufunc, type)):
+            return recorder.public(self, args, kwargs)
+        return transforms.ruled(recorder, self, args, kwargs)
+
+    return call
+
+
+# ---- jitted functions, wherever they were kept -----------------------------------------------------------------------
+
+
+class _Met:
+    """A jitted call that the recorder makes."""
+
+    def __init__(self, recorder: JaxRecorder, info: Any) -> None:
+        self.recorder = recorder
+        self.info = info
+
+
+@functools.cache
+def _inferring(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def infer(fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.is_recording():
+            return original(fun, info, args, kwargs)
+        return _Met(recorder, info), None
+
+    return infer
+
+
+@functools.cache
+def _running(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run(p: Any, args_flat: Any, fun: Any, args: Any, kwargs: Any) -> Any:
+        if type(p) is not _Met:
+            return original(p, args_flat, fun, args, kwargs)
+        outs = jitted(p.recorder, fun, p.info, args, kwargs)
+        return outs, None, None, None, SimpleNamespace(effects=(), consts=()), None, None, None
+
+    return run
+
+
+def jitted(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
+    """A call of a jitted function: one of a public function by its name, or traced by JAX."""
+    known = names.public_jitted(fun)
+    if known is not None:
+        return recorder.public(known, args, kwargs)
+    options = private.options_in(info)
+    if transforms.is_user_function(fun) and not private.is_special(info) and not _is_of_jax(fun):
+        return transforms.apply(recorder, transforms.ORIGINAL_JIT, fun, options, args, kwargs)
+    return recorder.staged(transforms.ORIGINAL_JIT(fun, **options), args, kwargs)
+
+
+def _is_of_jax(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).partition(".")[0] == "jax"
+
+

@@ -1,0 +1,344 @@
+"""Functions of JAX that take functions: jit, grad, vmap, scan, cond and their like become one call with captured bodies.
+
+The transform is run for real, once. A function that it is handed is recorded, when JAX calls it on its own tracers,
+into a graph of its own; values of the program around it that it uses are passed to the body explicitly. The call in the
+graph hands the body to the same transform. A body that changes Python's state is refused: how often JAX runs it depends
+on its caches.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy
+
+from clew.capture.patches import Patches
+from clew.capture.python.imported_names import noted
+from clew.capture.recording.outputs import Outputs
+from clew.capture.recording.recorder import Pending
+from clew.frameworks.jax import calls, names, private
+from clew.frameworks.jax.array_proxy import RecordingTrace
+from clew.frameworks.numpy.array_proxy import is_traced
+from clew.frameworks.numpy.opaque_calls import cannot_follow
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.frameworks.jax.recorder import JaxRecorder
+
+Current: TypeAlias = "Callable[[], JaxRecorder | None]"
+TRANSFORMS = {
+    jax: "grad value_and_grad vmap jit jacfwd jacrev jacobian hessian checkpoint remat",
+    jax.lax: "composite",
+    jnp: "vectorize frompyfunc",
+}
+"""Functions that make a function of another one."""
+ORIGINAL_JIT = jax.jit
+
+
+def install(patches: Patches, current: Current) -> None:
+    """Let the transforms report to the capture that ``current`` names, if one is recording."""
+    for home, text in TRANSFORMS.items():
+        for name in text.split():
+            patches.in_dict(vars(home), name, noted(functools.partial(_transforming, current=current)))
+
+
+@functools.cache
+def _transforming(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def transform(*args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        if recorder is None or not recorder.is_recording():
+            return original(*args, **kwargs)
+        given = inspect.signature(original).bind_partial(*args, **kwargs).arguments
+        given |= given.pop("kwargs", {})
+        name = next(iter(inspect.signature(original).parameters))
+        if name not in given:
+            return functools.partial(transform, *args, **kwargs)
+        function = given.pop(name)
+        return Transformed(recorder, original, function, given)
+
+    transform.__clew_original__ = original  # type: ignore[attr-defined]
+    return transform
+
+
+class Transformed:
+    """What a transform has made of a function; a call of it is recorded."""
+
+    def __init__(
+        self, recorder: JaxRecorder, transform: Callable[..., Any], function: Any, options: dict[str, Any]
+    ) -> None:
+        self._recorder, self._transform, self._function, self._options = recorder, transform, function, options
+        self._plain: Any = None
+        if callable(function):
+            functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        recorder = self._recorder
+        if not recorder.is_recording():
+            return recorder.natively(self._original(), args, kwargs)
+        return apply(recorder, self._transform, self._function, self._options, args, kwargs)
+
+    def _original(self) -> Any:
+        if self._plain is None:
+            self._plain = self._transform(self._function, **self._recorder.concrete(self._options))
+        return self._plain
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._original(), name)
+
+
+def apply(
+    recorder: JaxRecorder,
+    transform: Callable[..., Any],
+    function: Any,
+    options: dict[str, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Call what a transform makes of a function, and record that."""
+    settled = recorder.settled(options)
+    plain = {name: recorder.concrete(value) for name, value in settled.items()}
+    if transform is ORIGINAL_JIT:
+        args, kwargs = _with_static_numbers(recorder, plain, function, args, kwargs)
+    body = body_of(recorder, function)
+    node_args, node_kwargs = recorder.argument(args), recorder.argument(kwargs)
+    during = {name: value for name, value in plain.items() if not name.startswith("donate")}
+    value = recorder.perform(transform(body, **during), args, kwargs, None)
+    made = recorder.create(calls.transformed, (transform, *_parts(body), recorder.argument(settled)))
+    node = recorder.create_node("call_function", operator.call, (made, *node_args), node_kwargs, is_result=True)
+    return recorder.result(value, node)
+
+
+def _parts(body: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The body and the values from around it that a call of the graph gets."""
+    return body.ended() if isinstance(body, RecordedBody) else (body, ())
+
+
+def _with_static_numbers(
+    recorder: JaxRecorder, options: dict[str, Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments that are static decide how a function is traced: numbers among them are relied on."""
+    places, named = options.get("static_argnums") or (), options.get("static_argnames") or ()
+    places = {places} if isinstance(places, int) else set(places)
+    named = {named} if isinstance(named, str) else set(named)
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    named |= {parameters[place] for place in places if -len(parameters) <= place < len(parameters)}
+    places = {place % len(args) for place in places if -len(args) <= place < len(args)}
+    places |= {parameters.index(name) for name in named if name in parameters}
+    args = tuple(recorder.settled(value) if place in places else value for place, value in enumerate(args))
+    return args, {name: recorder.settled(value) if name in named else value for name, value in kwargs.items()}
+
+
+def is_user_function(value: Any) -> bool:
+    """Whether a value is a function that JAX would be handed, and none of JAX's own."""
+    if not callable(value) or isinstance(value, type) or is_traced(value) or isinstance(value, private.Tracer):
+        return False
+    if isinstance(value, jax.tree_util.Partial):
+        return False
+    return not hasattr(value, "__clew_original__") and not names.is_public(value)
+
+
+def body_of(recorder: JaxRecorder, function: Any) -> Any:
+    """A function as it is handed to JAX: the program's own are recorded."""
+    if is_user_function(function):
+        return RecordedBody(recorder, function)
+    return recorder.concrete(function)
+
+
+class RecordedBody:
+    """A function that records itself into a graph whenever JAX calls it; each run must come out the same."""
+
+    def __init__(self, recorder: JaxRecorder, function: Callable[..., Any]) -> None:
+        self.recorder = recorder
+        self.function = function
+        self.graph: Graph | None = None
+        self.values: list[Node] = []
+        self.finished = False
+        if hasattr(function, "__name__"):
+            self.__name__ = self.__qualname__ = function.__name__
+        else:
+            self.__name__ = self.__qualname__ = "body"
+        try:
+            self.__signature__ = inspect.signature(function)
+        except (TypeError, ValueError):
+            pass
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._record(args, kwargs)
+
+    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        recorder = self.recorder
+        if self.finished:
+            raise cannot_follow(f"{self.__name__}, which JAX calls again after the call that it was handed to,")
+        changed = _changed(recorder)
+        before = recorder.depth, recorder.trace
+        recorder.depth, recorder.trace = 0, RecordingTrace(recorder, private.current_trace())
+        body = recorder.bodies.begin()
+        try:
+            with private.using(recorder.trace):
+                given = [self._entered(value, body.graph, place) for place, value in enumerate(args)]
+                named = {name: self._enter(value, body.graph.placeholder(name)) for name, value in kwargs.items()}
+                result = self.function(*given, **named)
+                outputs = Outputs(recorder)
+                outputs.look_at(result)
+                body.graph.output(recorder.bodies.localized(outputs.of(result), body.graph))
+        finally:
+            recorder.bodies.end()
+            recorder.depth, recorder.trace = before
+        if _changed(recorder) != changed:
+            raise cannot_follow(f"{self.__name__}, which JAX runs as often as its caches say and which changes state,")
+        self._keep(body.graph, list(body.free))
+        return recorder.concrete(result)
+
+    def _entered(self, value: Any, graph: Graph, place: int) -> Any:
+        return self._enter(value, graph.placeholder(_name_of(self.function, place)))
+
+    def _enter(self, value: Any, place: Any) -> Any:
+        """What JAX hands to the function as the function shall see it."""
+        if isinstance(value, (jax.Array, private.Tracer)) and not is_traced(value):
+            if type(place) is Node:
+                self.recorder.note_type(place, value)
+            return self.recorder.tracer(value, place)
+        if type(value) in (bool, int, float, complex):
+            return self.recorder.result(value, place)
+        if type(value) is dict:
+            return {key: self._enter(item, Pending(operator.getitem, (place, key))) for key, item in value.items()}
+        if isinstance(value, (list, tuple)) and (type(value) in (list, tuple) or hasattr(value, "_fields")):
+            items = [self._enter(item, Pending(operator.getitem, (place, i))) for i, item in enumerate(value)]
+            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        if jax.tree_util.all_leaves([value]):
+            return value
+        found, structure = jax.tree_util.tree_flatten(value)
+        parts = Pending(jax.tree_util.tree_leaves, (place,))
+        items = [self._enter(item, Pending(operator.getitem, (parts, i))) for i, item in enumerate(found)]
+        return structure.unflatten(items)
+
+    def _keep(self, graph: Graph, values: list[Node]) -> None:
+        graph.eliminate_dead_code()
+        if self.graph is not None and (str(graph) != str(self.graph) or values != self.values):
+            raise cannot_follow(f"{self.__name__}, which JAX runs several times and which goes another way each time,")
+        self.graph, self.values = graph, values
+
+    def ended(self) -> tuple[Graph, tuple[Node, ...]]:
+        """The body and the nodes that it needs from around it, when the call that it was handed to is over."""
+        if self.graph is None:
+            raise cannot_follow(f"{self.__name__}, which JAX was handed and did not run,")
+        self.finished = True
+        return self.graph, tuple(self.values)
+
+
+def _changed(recorder: JaxRecorder) -> Any:
+    """The places of the program's state that it has changed by now."""
+    return {slot.key for slot in recorder.state.changed()}
+
+
+def _name_of(function: Any, place: int) -> str:
+    """The name of a function's parameter, for people; the namespace of the graph makes it unique."""
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    found = [name for name in code.co_varnames[: code.co_argcount] if name != "self"] if code is not None else []
+    return found[place] if place < len(found) else f"arg{place}"
+
+
+# ---- functions with derivatives of their own ---------------------------------------------------------------------
+
+
+def ruled(recorder: JaxRecorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of a function with rules of derivatives: the function and its rules are recorded as bodies."""
+    name = str(getattr(function, "__name__", "function"))
+    if function.symbolic_zeros if isinstance(function, jax.custom_jvp) else getattr(function, "optimize_remat", False):
+        return recorder.staged(function, args, kwargs)
+    args = tuple(inspect.signature(function.fun).bind(*args, **kwargs).args)
+    nondiff = tuple(sorted(function.nondiff_argnums))
+    args = tuple(recorder.settled(value) if place in nondiff else value for place, value in enumerate(args))
+    node_args = recorder.argument(args)
+    value = recorder.perform(function, args, {}, None)
+    if any(function is one for one, _ in recorder.open_rules):
+        label = next(label for one, label in recorder.open_rules if one is function)
+        return recorder.result(value, recorder.create(calls.again, (label, *node_args), is_result=True))
+    label = name if all(name != taken for _, taken in recorder.open_rules) else f"{name}_{len(recorder.open_rules)}"
+    bodies = _rules_recorded(recorder, function, label, recorder.concrete(args), nondiff)
+    parts = [recorder.create(calls.bound, (graph, *values)) for graph, values in (body.ended() for body in bodies)]
+    told = {"name": label} | ({"nondiff": nondiff} if nondiff else {})
+    target = calls.ruled_jvp if isinstance(function, jax.custom_jvp) else calls.ruled_vjp
+    node = recorder.create_node("call_function", target, (*parts, *node_args), told, is_result=True)
+    return recorder.result(value, node)
+
+
+def _rules_recorded(
+    recorder: JaxRecorder, function: Any, label: str, args: tuple[Any, ...], nondiff: tuple[int, ...]
+) -> list[RecordedBody]:
+    """The bodies of a function and of its rules, each run once on the example."""
+    fixed = [args[place] for place in nondiff]
+    moving = tuple(value for place, value in enumerate(args) if place not in nondiff)
+    body = RecordedBody(recorder, function.fun)
+    recorder.perform(body, args, {}, None)
+    recorder.open_rules.append((function, label))
+    try:
+        if isinstance(function, jax.custom_jvp):
+            if function.jvp is None:
+                raise cannot_follow(f"{label}, which has no rule of derivatives yet,")
+            rule = RecordedBody(recorder, function.jvp)
+            recorder.perform(lambda: rule(*fixed, moving, _ones(moving)), (), {}, None)
+            return [body, rule]
+        if function.fwd is None:
+            raise cannot_follow(f"{label}, which has no rule of derivatives yet,")
+        ahead, back = RecordedBody(recorder, function.fwd), RecordedBody(recorder, function.bwd)
+        results, residuals = recorder.perform(ahead, args, {}, None)
+        recorder.perform(lambda: back(*fixed, residuals, _ones(results)), (), {}, None)
+        return [body, ahead, back]
+    finally:
+        recorder.open_rules.pop()
+
+
+def _ones(nest: Any) -> Any:
+    """Tangents for the values of a nest."""
+
+    def one(value: Any) -> Any:
+        kind = jax.dtypes.result_type(value)
+        if not jnp.issubdtype(kind, jnp.inexact):
+            return numpy.zeros(jnp.shape(value), jax.dtypes.float0)
+        return jax.lax.full(jnp.shape(value), 1, kind)
+
+    return jax.tree_util.tree_map(one, nest)
+
+
+def with_functions(
+    recorder: JaxRecorder, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A call of a function of JAX's that is given functions of the program: these are recorded as bodies."""
+    bodies: list[RecordedBody] = []
+
+    def swapped(leaf: Any) -> Any:
+        if not is_user_function(leaf):
+            return leaf
+        bodies.append(RecordedBody(recorder, leaf))
+        return bodies[-1]
+
+    run_args, run_kwargs = jax.tree_util.tree_map(swapped, (args, kwargs), is_leaf=_is_none)
+    value = recorder.perform(target, run_args, run_kwargs, None)
+
+    def written(leaf: Any) -> Any:
+        if not isinstance(leaf, RecordedBody):
+            return recorder.argument(leaf)
+        graph, values = leaf.ended()
+        return recorder.create(calls.bound, (graph, *values))
+
+    node_args, node_kwargs = jax.tree_util.tree_map(written, (run_args, run_kwargs), is_leaf=_is_none)
+    node = recorder.create_node("call_function", target, node_args, node_kwargs, is_result=True)
+    return recorder.result(value, node)
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
