@@ -10,16 +10,12 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy
 
-from clew.capture.recording.opaque_calls import OpaqueCall
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.frameworks.jax import control, private, transforms
@@ -27,7 +23,7 @@ from clew.frameworks.jax.array_proxy import NativeTracer, RecordingTrace, Traced
 from clew.frameworks.jax.importer import HANDLERS, Importer
 from clew.frameworks.jax.kinds import kind_of, type_of_aval
 from clew.frameworks.jax.staging import this_trace, whole_calls
-from clew.frameworks.numpy.array_proxy import TracedBool, TracedPython, is_traced, made_stand_in
+from clew.frameworks.numpy.array_proxy import TracedPython, is_traced, made_stand_in
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.numpy.ranks_and_dtypes import Reliance, is_data
 from clew.frameworks.numpy.recorder import NumpyRecorder
