@@ -1,7 +1,8 @@
-# Everything runs in a virtual environment of its own; Python 3.11 or newer and a package registry are all it needs.
+# Everything runs in a virtual environment of its own; Python 3.11, 3.12 or 3.13 and a package registry are all it needs.
 #   make demo    capture a real model, print its table and its code, check that it computes the same
 #   make check   lint, types, and the quick tests: for every change
 #   make test    lint, types, all tests
+#   make test-python PYTHON=python3.13   what depends on bytecode, on another Python, in an environment of its own
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
@@ -10,7 +11,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo check test lint types bench clean check-python
+.PHONY: help venv demo check test test-python lint types bench clean check-python
 
 # The rules of the house, the graph, its code and torch.fx's tests, and a sample of captures.
 QUICK := tests/architecture tests/ir tests/codegen tests/fx tests/capture/recording/test_example.py \
@@ -21,6 +22,7 @@ help:
 	@echo "make demo    capture a model of examples/, print its table and code, check that it computes the same"
 	@echo "make check   lint, types and the quick tests: for every change"
 	@echo "make test    lint, types and all tests"
+	@echo "make test-python PYTHON=python3.13   what depends on bytecode, on another Python"
 	@echo "make lint    ruff alone"
 	@echo "make types   mypy alone"
 	@echo "make bench   the benchmarks"
@@ -28,8 +30,8 @@ help:
 	@echo "make clean   remove the virtual environment and all caches"
 
 check-python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "Clew needs Python 3.11 or newer, and '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)."; \
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
+	  echo "Clew needs Python 3.11, 3.12 or 3.13, and '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)."; \
 	  echo "Name another one: make PYTHON=/path/to/python3.11 ..."; exit 1; } >&2
 
 venv: $(STAMP)
@@ -56,9 +58,24 @@ check: lint types
 test: lint types
 	$(RUN) -m pytest -n $(WORKERS)
 
+# Another Python has an environment of its own, and may have another torch: make test-python TORCH=2.15.0 ...
+test-python: check-python
+	$(MAKE) --no-print-directory on-python VENV=.venv-$(notdir $(PYTHON))$(if $(TORCH),-torch-$(TORCH))
+
+.PHONY: on-python
+on-python: check-python
+	test -e $(STAMP) || $(PYTHON) -m venv $(VENV)
+	sed '$(if $(TORCH),s/^torch==.*/torch==$(TORCH)/)' constraints.txt > $(VENV)/constraints.txt
+	test -e $(STAMP) || $(RUN) -m pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt \
+	  -e '.[torch,jax,wrappers,bench,dev]' tensorflow-cpu
+	@touch $(STAMP)
+	$(RUN) -m tests.footguns
+	$(RUN) -m tests.control_flow
+	$(RUN) -m pytest -n $(WORKERS) -q tests/capture tests/codegen tests/ir tests/fx tests/frameworks/torch tests/frameworks/numpy
+
 bench: $(STAMP)
 	$(RUN) -m benchmarks
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -49,6 +49,20 @@ def windows(grid: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat(found), torch.tensor(ends, dtype=torch.int32)
 
 
+def blocks_of(lengths: list[int], x: Tensor) -> Tensor:
+    ends = torch.tensor(lengths).cumsum(-1)
+    starts = torch.tensor([0] + lengths[:-1]).cumsum(-1)
+    mask = x.new_zeros(int(ends[-1]), int(ends[-1]))
+    for start, end in zip(starts, ends, strict=True):
+        mask[start:end, start:end] = 1
+    return mask
+
+
+def blocks(x: Tensor, sizes: Tensor) -> Tensor:
+    parts = x.split(sizes.tolist())
+    return blocks_of([part.shape[0] * part.shape[1] for part in parts], x)
+
+
 def rows_by_their_parts(grid: Tensor) -> Tensor:
     found = []
     for row in grid.tolist():
@@ -114,7 +128,7 @@ def _joined(rows: list[Tensor], factor: list[Tensor]) -> Tensor:
 
 OPEN = [
     *((program, GRIDS) for program in (places, windows, rows_by_their_parts)),
-    *((program, PARTS) for program in (pairs_of_parts, parts_in_a_loop)),
+    *((program, PARTS) for program in (pairs_of_parts, parts_in_a_loop, blocks)),
     *((program, ROWS) for program in (padded_rows, tuples_of_rows, steps, repeated, handed_to_functions)),
 ]
 
@@ -178,6 +192,9 @@ def test_guards_alone_unroll() -> None:
     [
         ("out = []\nfor x in xs: out.append(x)\ny = torch.cat(out)", {"out"}),
         ("out = []\nfor x in xs: out.append(x)\nreturn out", set()),
+        ("out = []\nfor x in xs: out.append(x)\ny = torch.tensor([0] + out[:-1])", {"out"}),
+        ("out = []\nfor x in xs: out.append(x)\nreturn out + [0]", set()),
+        ("out = []\nfor x in xs: out.append(x)\ny = torch.tensor(out + ys)", set()),
         ("if (out := get()): return out\nout = []\nfor x in xs: out.append(x)\ny = torch.cat(out)", {"out"}),
         ("out = []\nfor x in xs: out.append(x)\nout = torch.cat(out)\nreturn out", {"out"}),
         ("out = []\nfor x in xs: out.append(x)\nif y:\n  out = torch.cat(out)\nreturn out", set()),

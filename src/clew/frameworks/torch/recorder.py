@@ -459,7 +459,7 @@ class TorchRecorder(ExampleRecorder):
         if sizes is None:
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
         elif sizes and self.sizes.example(sizes[0]) != 1 and is_only_repeated(node):
-            self.sizes.unranked[node] = sizes.pop(0), len(sizes) + 1
+            self.sizes.unranked[node] = sizes.pop(0), 1 + sum(self.sizes.example(size) != 1 for size in sizes)
         for size in sizes or ():
             self._guard_equal(size, 1)
 

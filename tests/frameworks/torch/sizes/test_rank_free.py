@@ -18,6 +18,11 @@ def for_each_head(x: Tensor) -> Tensor:
     return x.squeeze().repeat(1, 4, 1).reshape(batch * 4, length)
 
 
+def with_dimensions_of_one(x: Tensor) -> Tensor:
+    batch, length = x.shape
+    return x[:, None, None, :].squeeze().repeat(1, 4, 1).reshape(batch * 4, length)
+
+
 def measured_after(x: Tensor) -> tuple[Tensor, Any]:
     x = x * x.shape[0]
     repeated = x.squeeze().repeat(1, 4, 1)
@@ -34,7 +39,7 @@ def called_at_once(x: Tensor) -> Tensor:
     return (x * x.shape[0]).squeeze().tanh()
 
 
-@pytest.mark.parametrize("program", [for_each_head, measured_after])
+@pytest.mark.parametrize("program", [for_each_head, with_dimensions_of_one, measured_after])
 def test_a_batch_of_one_runs(program: Callable[[Tensor], Any]) -> None:
     captured = clew.trace(program, (torch.randn(2, 5),))
     for sizes in ((1, 5), (3, 5), (2, 7)):
