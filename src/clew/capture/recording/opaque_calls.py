@@ -86,7 +86,7 @@ class OpaqueCall:
     def _add(self, target: Any, owners: Iterable[Any] = ()) -> None:
         """A function runs in the call: that itself, or one that it is given."""
         held = () if isinstance(target, FunctionType) else getattr(target, "__dict__", {}).values()
-        for inner in [one for one in held if isinstance(one, FunctionType)]:  # those that an object calls for its caller
+        for inner in [one for one in held if isinstance(one, FunctionType)]:  # an object calls these
             self._add(inner)
         known, ours = self.recorder.call_variables, self.variables
         if target not in known:
