@@ -30,6 +30,7 @@ from clew.capture.state.containers import (
     ITEM,
     MEMBER,
     SIMPLE,
+    TEXTS,
     UNSET,
     VALUE,
     Contents,
@@ -225,6 +226,8 @@ class Inputs:
             return self._twin(value, twin, place)
         if type(value) is random.Random:
             return self._stream(value, place)
+        if isinstance(value, TEXTS):  # what is read and written of them has no node
+            raise _cannot_follow(name, value)
         if follows(value) and not self.recorder.is_end(value):
             return self._container(value, place, name)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):

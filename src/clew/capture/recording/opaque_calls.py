@@ -86,6 +86,9 @@ class OpaqueCall:
 
     def _add(self, target: Any, owners: Iterable[Any] = ()) -> None:
         """A function runs in the call: that itself, or one that it is given."""
+        held = () if isinstance(target, FunctionType) else getattr(target, "__dict__", {}).values()
+        for inner in [one for one in held if isinstance(one, FunctionType)]:  # an object calls these
+            self._add(inner)
         known, ours = self.recorder.call_variables, self.variables
         if target not in known:
             known[target] = variables_of_call(target, self.recorder.surroundings.program, owners, ours.ends)
@@ -192,28 +195,30 @@ def variables_of_call(
     named = {name for function in rest.functions for name in attribute_names(function.__code__)}
     attributes = [(vars(function), name) for function in functions for name in vars(function)]
     attributes += [(vars(owner), name) for owner in owners for name in sorted(named & vars(owner).keys())]
-    shared = [(holder, name) for key, (holder, name) in inner.items() if key in outer and _may_change(holder, name)]
+    held = {id(value) for _, _, value in outer.values()}
+    common = {key for key, (_, _, value) in inner.items() if key in outer or (follows(value) and id(value) in held)}
+    shared = [(holder, name) for key, (holder, name, _) in inner.items() if key in common and _may_change(holder, name)]
     shared += [one for one in attributes if one[1] != "__wrapped__" and _may_change(*one)]
-    own = frozenset(key for key in inner if key not in outer)
+    own = frozenset(key for key in inner if key not in common)
     return CallVariables(tuple(Variable(holder, name) for holder, name in shared), own, ends)
 
 
 def state_behind(target: Any, given: tuple[Any, ...], ends: tuple[type, ...]) -> CallSnapshot:
     """All that a call of ``target`` with these arguments may change, as it is now."""
     around = _around(ReachableFunctions(), [one for one in functions_in(target) if not is_installed(one.__code__)], ())
-    found = tuple(Variable(*one) for one in around.values() if _may_change(*one))
+    found = tuple(Variable(*one) for *one, _ in around.values() if _may_change(*one))
     return CallSnapshot(CallVariables(found, frozenset(), ends), given)
 
 
 def _around(
     reach: ReachableFunctions, functions: Iterable[FunctionType], kinds: Iterable[type]
-) -> dict[Key, tuple[Any, str]]:
+) -> dict[Key, tuple[Any, str, Any]]:
     for kind in kinds:
         reach.add_own_class(kind)
     for function in functions:
         reach.add(function)
     found = [one for function in reach.functions for one in variables(function)]
-    return {(id(holder), name): (holder, name) for holder, name, _ in found}
+    return {(id(holder), name): (holder, name, value) for holder, name, value in found}
 
 
 def _may_change(holder: Any, name: str) -> bool:

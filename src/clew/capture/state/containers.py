@@ -44,7 +44,7 @@ _FOREIGN = frozenset(
     "optree typing ast dis io contextlib contextvars pathlib os sys concurrent asyncio multiprocessing loguru".split()
 )
 _AMBIENT = (contextvars.ContextVar, threading.local)
-_TEXTS = (io.StringIO, io.BytesIO)
+TEXTS = (io.StringIO, io.BytesIO)
 _WEAK = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
 FILES = (io.TextIOWrapper, io.BufferedIOBase, io.RawIOBase)
 ACTING: set[Any] = set()
@@ -144,7 +144,7 @@ def is_flat(value: Any) -> bool:
 @functools.lru_cache(maxsize=4096)
 def may_be_flat(kind: Any) -> bool:
     """Whether values of a class are flat, arrays of NumPy if they hold no objects."""
-    return issubclass(kind, (bytearray, array.array, *_WEAK, *_TEXTS)) or (
+    return issubclass(kind, (bytearray, array.array, *_WEAK, *TEXTS)) or (
         kind.__module__ == "numpy" and kind.__name__ == "ndarray"
     )
 
@@ -154,7 +154,7 @@ def _flat_contents(value: Any) -> Any:
         return tuple(value.items())
     if isinstance(value, weakref.WeakSet):
         return tuple(value)
-    if isinstance(value, _TEXTS):
+    if isinstance(value, TEXTS):
         return None if value.closed else (value.getvalue(), value.tell())
     return bytes(value) if isinstance(value, bytearray) else value.tobytes()
 
@@ -163,7 +163,7 @@ def _refill_flat(value: Any, held: Any) -> None:
     if isinstance(value, _WEAK):
         value.clear()
         value.update(held)
-    elif isinstance(value, _TEXTS):
+    elif isinstance(value, TEXTS):
         _refill_text(value, held)
     elif isinstance(value, bytearray):
         value[:] = held

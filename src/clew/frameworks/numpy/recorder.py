@@ -346,6 +346,8 @@ class NumpyRecorder(ExampleRecorder):
                 args, kwargs = with_named_out(function, args, kwargs)
                 return self.ufunc(function, "__call__", args, kwargs)
             return self.call(function, args, kwargs)
+        if _functions_in((args, kwargs)) and function is not numpy.frompyfunc:  # which may act, so they run once
+            return self.call(function, args, kwargs)
         with self.paused():
             value = function(*args, **kwargs)
         made = any(type(leaf) is numpy.ndarray for leaf in leaves(value))
@@ -420,7 +422,7 @@ class NumpyRecorder(ExampleRecorder):
 
     def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpaqueCall | None:
         """What guards the state behind functions of the user's that NumPy will call; None if there is none."""
-        functions = [one for one in (*args, *kwargs.values()) if type(one) in (FunctionType, MethodType)]
+        functions = _functions_in((args, kwargs))
         if not functions:
             return None
         border = OpaqueCall(self, target, _ENDS)
@@ -592,3 +594,8 @@ def can_be_kept(value: Any) -> bool:
     if type(value) is numpy.ndarray:
         return not value.dtype.hasobject and value.size <= _MOST_KEPT
     return isinstance(value, numpy.generic)
+
+
+def _functions_in(values: Any) -> list[Any]:
+    """The functions of the user's among arguments, in lists and tuples too."""
+    return [one for one in leaves(values) if type(one) in (FunctionType, MethodType)]
