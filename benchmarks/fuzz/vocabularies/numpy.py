@@ -40,7 +40,6 @@ np.zeros_like({M})
 np.full_like({M}, {g})
 np.ones({m}.shape) + {M}
 np.zeros({m}.shape, {m}.dtype) + {M}
-np.empty_like({M}) * 0 + {M}
 np.arange({m}.shape[1]) + {M}
 np.array([[{g}]]) + {M}
 np.float32({F}) * {M}
