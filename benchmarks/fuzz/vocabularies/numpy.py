@@ -165,7 +165,7 @@ I new = {M}.argmax()
   np.random.shuffle({m})
 M new = {M} * WEIGHT
   WEIGHT[...] = {F}
-  WEIGHT *= 1.5
+  WEIGHT[:] += 1
 """
 FORMS = {
     "float32": "{matrix}.astype(np.float32)",
