@@ -40,7 +40,6 @@ np.zeros_like({M})
 np.full_like({M}, {g})
 np.ones({m}.shape) + {M}
 np.zeros({m}.shape, {m}.dtype) + {M}
-np.empty_like({M}) * 0 + {M}
 np.arange({m}.shape[1]) + {M}
 np.array([[{g}]]) + {M}
 np.float32({F}) * {M}
@@ -166,7 +165,7 @@ I new = {M}.argmax()
   np.random.shuffle({m})
 M new = {M} * WEIGHT
   WEIGHT[...] = {F}
-  WEIGHT *= 1.5
+  WEIGHT[:] += 1
 """
 FORMS = {
     "float32": "{matrix}.astype(np.float32)",

@@ -18,7 +18,7 @@ from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.types import ScalarType
+from clew.ir.types import ArrayType, ScalarType
 
 
 def same_argument(one: Any, other: Any) -> bool:
@@ -91,8 +91,11 @@ TOLD = 2
 
 
 def is_fact(node: Node) -> bool:
-    """Whether a node reads a fact about a value, or an item of it."""
-    return node.op == "call_function" and (node.target is getattr or node.target is operator.getitem)
+    """Whether a node reads a fact about a value, or an item of it; an item of an array may be a copy, or not be there."""
+    if node.op != "call_function" or (node.target is not getattr and node.target is not operator.getitem):
+        return False
+    owner = node.args[0]
+    return node.target is getattr or not (isinstance(owner, Node) and isinstance(owner.value_type, ArrayType))
 
 
 def is_check(node: Node) -> bool:

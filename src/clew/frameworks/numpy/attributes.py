@@ -97,7 +97,7 @@ def attribute(recorder: NumpyRecorder, traced: Any, name: str) -> Any:
         return functools.partial(_call_method, traced, name)
     place = recorder.create(getattr, (recorder.argument(traced), name), is_result=name in _VIEWS)
     if name == "shape" and recorder.traces_facts:
-        return facts.shape(found, place, recorder)
+        return facts.shape(found, place, recorder, plain if recorder.is_given(plain) else None)
     if name == "strides" and recorder.traces_facts:
         recorder.guard(recorder.create(getattr, (recorder.argument(traced), "ndim")), plain.ndim)
     return relying(recorder.result(found, place), traced.reliance if name in _VIEWS else Reliance.NOTHING)

@@ -255,7 +255,11 @@ class Run(ExampleRun):
         if not watches:
             graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
         entry = self.guards_class(self.recorder, self.inputs, self.surroundings, self.state, reads, watches)
-        entry.write(self.after_inputs, self._owners(), self._reliance(runs))
+        least_ranks: dict[int, int] = {}
+        for run in runs:
+            for array, rank in run.recorder.least_ranks.items():
+                least_ranks[array] = max(rank, least_ranks.get(array, 0))
+        entry.write(self.after_inputs, self._owners(), self._reliance(runs), least_ranks)
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         drop_implied(graph, None)
         drop_unused(graph, self.settings.keeps_unused)
@@ -266,6 +270,8 @@ class Run(ExampleRun):
         if any(run.raised for run in runs) or any(map(may_catch_class, self.surroundings.ran(executed))):
             return Reliance.DTYPE
         found = max(max(run.recorder.reliance, run.updates) for run in runs)
+        if len(runs) > 1 and any(run.recorder.sizes_of_results for run in runs):  # such a size may be asked for earlier
+            found = max(found, Reliance.RANK)
         takes = any(run.recorder.takes_by_arrays for run in runs)  # a mask gives another rank than numbers do
         return Reliance.DTYPE if found is Reliance.RANK and takes else found
 

@@ -21,6 +21,7 @@ from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.array_proxy import Reliance, relying, stand_in
 from clew.frameworks.numpy.ranks_and_dtypes import (
     has_an_axis,
+    has_axes,
     holds_numbers,
     is_number,
     is_number_or_array,
@@ -31,7 +32,9 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node
 
 
-def array_guards(graph: Graph, value: Any, node: Node, reliance: Reliance = Reliance.DTYPE) -> None:
+def array_guards(
+    graph: Graph, value: Any, node: Node, reliance: Reliance = Reliance.DTYPE, least_rank: int = 0
+) -> None:
     """An array, number or generator of NumPy's that comes in must be of the class that it was; an array of the rank and
     dtype, too, if the program relies on them: else it must have an axis, and hold numbers, if that one did."""
     name = expression_of(node)
@@ -51,7 +54,9 @@ def array_guards(graph: Graph, value: Any, node: Node, reliance: Reliance = Reli
     else:
         require(graph.call_function(getattr, (node, "dtype")), value.dtype, f"{name}.dtype == {value.dtype}")
     if is_free and reliance < Reliance.RANK:
-        require(graph.call_function(has_an_axis, (node,)), True, f"{name}.ndim > 0")
+        least = max(least_rank, 1)
+        found = graph.call_function(has_an_axis, (node,)) if least == 1 else graph.call_function(has_axes, (node, least))
+        require(found, True, f"{name}.ndim > {least - 1}")
     else:
         require(graph.call_function(getattr, (node, "ndim")), value.ndim, f"{name}.ndim == {value.ndim}")
 
@@ -70,6 +75,8 @@ def number_guards(graph: Graph, value: Any, node: Node, reliance: Reliance) -> N
 
 class NumpyInputs(Inputs):
     """What enters a capture; of a number it is guarded at the end what the program relies on."""
+
+    recorder: NumpyRecorder
 
     def __init__(self, recorder: NumpyRecorder, static: frozenset[str]) -> None:
         def number(value: Any, place: Any) -> Any:
@@ -92,6 +99,7 @@ class NumpyInputs(Inputs):
     def resolve_arrays(self) -> None:
         """Make the nodes of all arrays and numbers now: what holds them may be changed before they are used."""
         super().resolve_arrays()
+        self.recorder.given = [value for value, _ in self.arrays if may_be_another(value)]
         for _, place in self.numbers:
             self.recorder.resolve(place)
 
@@ -101,13 +109,13 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
 
     inputs: NumpyInputs
 
-    def write(self, after: Node, owners: list[Any], reliance: Reliance) -> None:
+    def write(self, after: Node, owners: list[Any], reliance: Reliance, least_ranks: dict[int, int]) -> None:
         """Put the guards behind the node ``after``; ``owners`` are the objects behind the program, ``reliance`` is what
-        it has seen of ranks and dtypes."""
+        it has seen of ranks and dtypes, ``least_ranks`` how many axes arrays must have, by their identity."""
         ran = self.surroundings.ran(self.recorder.code.executed.values())
         with self.graph.inserting_before(after._next):
             for value, place in self.inputs.arrays:
-                array_guards(self.graph, value, self.recorder.resolve(place), reliance)
+                array_guards(self.graph, value, self.recorder.resolve(place), reliance, least_ranks.get(id(value), 0))
             for value, place in self.inputs.numbers:
                 number_guards(self.graph, value, self.recorder.resolve(place), reliance)
             self.recorder.outside_reads.write(self.graph)

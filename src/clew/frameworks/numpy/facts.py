@@ -26,6 +26,9 @@ _PARTS = frozenset("kind char num name str type itemsize".split())
 class TracedShape(TupleProxy):
     """The shape of an array, or a part of one, of whatever length."""
 
+    array: Any = None
+    """The array, if it is one of the arguments: how many sizes there must be is checked before the program runs."""
+
     def fix_length(self) -> tuple[Any, ...]:
         """Rely on the rank from now on."""
         if self.is_whole:
@@ -36,13 +39,25 @@ class TracedShape(TupleProxy):
             self.fixed = tuple.__getitem__(self, slice(None))
         return self.plain
 
+    def _reach(self, place: int) -> None:
+        """Rely on there being so many sizes: nobody may use this one, and then the graph would not ask for it."""
+        recorder, node = self.recorder, self.recorder.resolve(self.place)
+        is_shape, least = node.target is getattr and node.args[1] == "shape", place if place >= 0 else -place - 1
+        if self.array is not None:
+            recorder.least_ranks[id(self.array)] = max(least + 1, recorder.least_ranks.get(id(self.array), 0))
+        else:
+            rank = recorder.create(getattr, (node.args[0], "ndim")) if is_shape else recorder.create(len, (node,))
+            recorder.guard(recorder.create(operator.gt, (rank, least)), True)
+            recorder.sizes_of_results = True
+
     def __getitem__(self, key: Any) -> Any:
         if not self.is_whole:
             return self.plain[key]
         if type(key) is int and -tuple.__len__(self) <= key < tuple.__len__(self):
+            self._reach(key)
             node = self.recorder.create(operator.getitem, (self.recorder.resolve(self.place), key))
             return self.recorder.result(self.recorder.concrete(tuple.__getitem__(self, key)), node)
-        if type(key) is TracedInt:
+        if type(key) is TracedInt and not self.recorder.bodies.open:
             size = tuple.__getitem__(self, key.plain)
             node = self.recorder.create(operator.getitem, self.recorder.argument((self, key)))
             return self.recorder.result(self.recorder.concrete(size), node)
@@ -86,12 +101,12 @@ class TracedShape(TupleProxy):
     __hash__ = TupleProxy.__hash__
 
 
-def shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder) -> Any:
-    """The stand-in of a shape."""
+def shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder, array: Any = None) -> Any:
+    """The stand-in of a shape; of an ``array`` among the arguments, if it is given."""
     made = TracedShape(
         recorder.result(size, Pending(operator.getitem, (place, index))) for index, size in enumerate(plain)
     )
-    made.place, made.recorder, made.fixed = place, recorder, None
+    made.place, made.recorder, made.fixed, made.array = place, recorder, None, array
     return made
 
 

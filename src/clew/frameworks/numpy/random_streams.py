@@ -18,7 +18,7 @@ import numpy
 
 from clew.capture.patches import Patches
 from clew.capture.python.draws import SHARED
-from clew.frameworks.numpy.array_proxy import SLOTS, Reliance, Traced, made_stand_in, relying
+from clew.frameworks.numpy.array_proxy import SLOTS, Reliance, Traced, is_traced, made_stand_in, relying
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.ir.types import ObjectType
 
@@ -150,7 +150,7 @@ def _drawing(original: Callable[..., Any], current: Current) -> Callable[..., An
     def draw(*args: Any, **kwargs: Any) -> Any:
         recorder = current()
         if recorder is None:
-            return original(*args, **kwargs)
+            return original(*(value.plain if is_traced(value) else value for value in args), **kwargs)
         with recorder.streams.followed():
             return recorder.call(original, args, kwargs)
 

@@ -17,7 +17,15 @@ import numpy
 
 from clew.capture.bytecode.try_blocks import handlers_of
 from clew.capture.recording.recorder import Pending, Scalar
-from clew.frameworks.numpy.array_proxy import Reliance, Traced, TracedArray, TracedInt, TracedList, TracedPython
+from clew.frameworks.numpy.array_proxy import (
+    Reliance,
+    Traced,
+    TracedArray,
+    TracedGeneric,
+    TracedInt,
+    TracedList,
+    TracedPython,
+)
 from clew.ir.arguments import bodies_of, leaves
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -65,7 +73,7 @@ def gives_several(target: Any, value: Any) -> bool:
     if not isinstance(value, (list, tuple)) or hasattr(value, "_fields"):
         return False
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    return name not in _FIXED_NUMBERS and not isinstance(target, numpy.ufunc)
+    return name not in _FIXED_NUMBERS and name != "tolist" and not isinstance(target, numpy.ufunc)
 
 
 _FIXED_NUMBERS = frozenset("unique histogram qr svd slogdet eig eigh lstsq modf frexp divmod linspace".split())
@@ -140,6 +148,7 @@ def guard_kind(recorder: NumpyRecorder, value: Any, place: Any) -> None:
     elif type(value) is list:
         if recorder.traces_facts:
             recorder.guard(recorder.create(type, (recorder.resolve(place),)), list)
+            recorder.guard(recorder.create(len, (recorder.resolve(place),)), len(value))
         for index, item in enumerate(value):
             guard_kind(recorder, item, Pending(operator.getitem, (place, index)))
     elif isinstance(value, (numpy.ndarray, numpy.generic, bool, int, float, complex)) or value is None:
@@ -168,6 +177,7 @@ _BY_RANK = frozenset(
     "sort median norm inv det solve diff trace diagonal diag roll pad broadcast_to atleast_1d atleast_2d".split()
 )
 """Of these, ranks decide what they give."""
+_STREAMS = (numpy.random.Generator, numpy.random.RandomState)
 _STRETCHES = (slice, type(None), type(...))
 _KINDS = "biufc"
 
@@ -182,6 +192,12 @@ def holds_numbers(value: Any) -> bool:
 def has_an_axis(value: Any) -> bool:
     """Whether an array is more than a single number."""
     return bool(value.ndim > 0)
+
+
+@pure
+def has_axes(value: Any, count: int) -> bool:
+    """Whether an array has so many axes, or more."""
+    return bool(value.ndim >= count)
 
 
 @pure
@@ -249,6 +265,8 @@ def _own_reliance(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return Reliance.NOTHING
     if target is operator.getitem:
         return _reliance_of_key(args[1])
+    if isinstance(target, str) and isinstance(args[0].plain, _STREAMS):  # of a size that may be a shape
+        return Reliance.RANK if any(issubclass(type(leaf), Traced) for leaf in leaves((args[1:], kwargs))) else Reliance.NOTHING
     if isinstance(target, numpy.ufunc):
         return Reliance.NOTHING if target.signature is None else Reliance.RANK
     is_method, name = isinstance(target, str), target if isinstance(target, str) else getattr(target, "__name__", "")
@@ -268,6 +286,16 @@ def _is_of_arrays(value: Any) -> bool:
     return issubclass(type(value), Traced) and not issubclass(type(value), TracedPython)
 
 
+def _is_position(value: Any) -> bool:
+    """Whether a value is a whole number, and no truth, whatever the dtypes of arrays are."""
+    node = getattr(value.place, "node", value.place) if type(value) is TracedGeneric else None
+    name = getattr(node, "target", "")
+    return (name if isinstance(name, str) else getattr(name, "__name__", "")) in _POSITIONS
+
+
+_POSITIONS = frozenset({"argmax", "argmin", "count_nonzero", "nanargmax", "nanargmin"})
+
+
 def _reliance_of_key(key: Any) -> Reliance:
     """Items at a stretch are an array in any case, and those that another array names; single ones are by rank."""
     if type(key) is TracedArray:
@@ -275,7 +303,7 @@ def _reliance_of_key(key: Any) -> Reliance:
     parts = key if type(key) is tuple else (key,)
     if all(type(part) in _STRETCHES for part in parts):
         return Reliance.NOTHING
-    is_plain = all(type(part) in _STRETCHES or type(part) is int or type(part) is TracedInt for part in parts)
+    is_plain = all(type(part) in _STRETCHES or type(part) in (int, TracedInt) or _is_position(part) for part in parts)
     return Reliance.RANK if is_plain else Reliance.DTYPE
 
 

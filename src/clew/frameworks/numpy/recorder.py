@@ -107,6 +107,8 @@ class NumpyRecorder(ExampleRecorder):
     """Whether the graph prints what the program prints, so that texts for people count too."""
     reliance = Reliance.NOTHING
     """What of numbers, ranks and dtypes the program may have seen."""
+    sizes_of_results = False
+    """Whether the program asks for sizes of arrays that are none of the arguments."""
     takes_by_arrays = False
     """Whether the program takes items by arrays: masks, or numbers."""
 
@@ -118,6 +120,10 @@ class NumpyRecorder(ExampleRecorder):
         self._thread = threading.get_ident()
         self.own_reliance: dict[Node, Reliance | None] = {}
         """What it depends on whether a call gives an array, besides its arguments; None where it gives a number."""
+        self.given: list[Any] = []
+        """The arrays among the arguments."""
+        self.least_ranks: dict[int, int] = {}
+        """By the identity of such an array, how many axes it must have."""
         self.updated: list[Node] = []
         """Values that rounds of loops, or sides of branches, update in place."""
         self.listed: list[Any] = []
@@ -243,6 +249,10 @@ class NumpyRecorder(ExampleRecorder):
     def rely(self, reliance: Reliance) -> None:
         """The program may have seen what depends on this."""
         self.reliance = max(self.reliance, reliance)
+
+    def is_given(self, array: Any) -> bool:
+        """Whether an array is one of the arguments, with an axis in each call."""
+        return any(array is one for one in self.given)
 
     def rely_on_memory(self, traced: Any) -> None:
         """The program updates a value: an array is written to, of a number another one is made."""
@@ -373,6 +383,9 @@ class NumpyRecorder(ExampleRecorder):
         args, kwargs = self.whole_arguments(args, kwargs)
         args, kwargs = with_named_out(getattr(numpy.ndarray, name, None), args, kwargs, is_method=True)
         args, kwargs = self._settled(args), self._settled(kwargs)
+        if name == "tolist" and self.traces_facts and self.open:  # of which classes and depth, they decide
+            for fact in ("ndim", "dtype"):
+                self.guard(self.create(getattr, (self.argument(array), fact)), getattr(array.plain, fact))
         place = WRITING_METHODS.get(name)
         written = (array,) if place is not None and place(kwargs) else ()
         return self.record("call_method", name, (array, *args), kwargs, written)
@@ -555,6 +568,8 @@ class NumpyRecorder(ExampleRecorder):
         if not self.open:
             return bool(traced.plain)
         self.check_used()
+        if not isinstance(traced, TracedArray):
+            self.rely_on_memory(traced)  # an array may have no truth, even if nothing comes of it
         answer = self.perform(bool, (traced,), {})
         asks_data = self.options.dynamic or is_data(self.resolve(traced.place), self)
         return self.truth(traced.place, answer, asks_data, not isinstance(traced, TracedArray))

@@ -188,6 +188,8 @@ class NumpySupport(Support):
 
     def truth(self, value: Any) -> bool:
         """The truth of an array or number in the example; where there is none, the error is the program's."""
+        if is_traced(value) and not isinstance(value, TracedArray):
+            self.recorder.rely_on_memory(value)
         return bool(self.recorder.perform(bool, (value,), {}))
 
     @contextmanager
