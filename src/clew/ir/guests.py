@@ -147,7 +147,7 @@ class Presented:
 
     @__class__.setter
     def __class__(self, kind: type) -> None:
-        object.__class__.__set__(self, kind)  # type: ignore[attr-defined]
+        vars(object)["__class__"].__set__(self, kind)
 
 
 _wakers: dict[str, Callable[[], Guest]] = {}
