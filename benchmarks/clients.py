@@ -436,7 +436,10 @@ def main() -> None:
 
         with tempfile.TemporaryDirectory() as folder:
             wanted = [name for name in CLIENTS if (options.only or "") in name]
-            rows = [compare(name, Path(folder)) for name in wanted]
+            rows = []
+            for name in wanted:
+                rows.append(compare(name, Path(folder)))
+                print(name, rows[-1]["torch"], rows[-1]["clew"], flush=True)
         text = table(rows, ("client", "cases that pass on torch.fx", "the same over Clew"))
     print(text)
     for row in rows:

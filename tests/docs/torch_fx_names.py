@@ -16,23 +16,10 @@ import textwrap
 import types
 from collections.abc import Iterator
 
-MODULES = (
-    "torch.fx",
-    "torch.fx._symbolic_trace",
-    "torch.fx.annotate",
-    "torch.fx.graph",
-    "torch.fx.graph_module",
-    "torch.fx.immutable_collections",
-    "torch.fx.interpreter",
-    "torch.fx.node",
-    "torch.fx.operator_schemas",
-    "torch.fx.passes.shape_prop",
-    "torch.fx.passes.utils.matcher_utils",
-    "torch.fx.proxy",
-    "torch.fx.subgraph_rewriter",
-    "torch.fx.tensor_type",
-    "torch.fx.traceback",
-)
+import torch.fx
+
+MODULES = ("torch.fx", *sorted(entry.name for entry in pkgutil.iter_modules(torch.fx.__path__, "torch.fx.")))
+"""The modules right under torch.fx; ``all_modules`` has those below them too."""
 
 CLASSES = {
     "Graph": "torch.fx.graph",
@@ -58,6 +45,11 @@ CLASSES = {
     "TensorMetadata": "torch.fx.passes.shape_prop",
     "ArgsKwargsPair": "torch.fx.operator_schemas",
 }
+
+
+def all_modules() -> list[str]:
+    """All modules of torch.fx, its tests left aside, in order."""
+    return sorted({"torch.fx", *(name for name in _walk(torch.fx.__path__, "torch.fx") if ".tests" not in name)})
 
 
 _NO_API = (logging.Logger, types.NoneType)
