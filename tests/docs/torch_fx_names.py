@@ -15,6 +15,7 @@ import pkgutil
 import textwrap
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch.fx
 
@@ -65,7 +66,7 @@ def module_names(module_name: str) -> set[str]:
     """The public names that a module defines."""
     module = importlib.import_module(module_name)
     found = set(getattr(module, "__all__", ()))
-    for statement in ast.parse(inspect.getsource(module)).body:
+    for statement in ast.parse(Path(str(module.__file__)).read_text()).body:
         found.update(_bound_by(statement))
     return {name for name in found if _is_public(name) and not isinstance(getattr(module, name, None), _NO_API)}
 
