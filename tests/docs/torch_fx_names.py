@@ -15,24 +15,12 @@ import pkgutil
 import textwrap
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
-MODULES = (
-    "torch.fx",
-    "torch.fx._symbolic_trace",
-    "torch.fx.annotate",
-    "torch.fx.graph",
-    "torch.fx.graph_module",
-    "torch.fx.immutable_collections",
-    "torch.fx.interpreter",
-    "torch.fx.node",
-    "torch.fx.operator_schemas",
-    "torch.fx.passes.shape_prop",
-    "torch.fx.passes.utils.matcher_utils",
-    "torch.fx.proxy",
-    "torch.fx.subgraph_rewriter",
-    "torch.fx.tensor_type",
-    "torch.fx.traceback",
-)
+import torch.fx
+
+MODULES = ("torch.fx", *sorted(entry.name for entry in pkgutil.iter_modules(torch.fx.__path__, "torch.fx.")))
+"""The modules right under torch.fx; ``all_modules`` has those below them too."""
 
 CLASSES = {
     "Graph": "torch.fx.graph",
@@ -60,6 +48,11 @@ CLASSES = {
 }
 
 
+def all_modules() -> list[str]:
+    """All modules of torch.fx, its tests left aside, in order."""
+    return sorted({"torch.fx", *(name for name in _walk(torch.fx.__path__, "torch.fx") if ".tests" not in name)})
+
+
 _NO_API = (logging.Logger, types.NoneType)
 """Values that are no part of an API: loggers, and names that are declared or set only at times."""
 
@@ -73,7 +66,7 @@ def module_names(module_name: str) -> set[str]:
     """The public names that a module defines."""
     module = importlib.import_module(module_name)
     found = set(getattr(module, "__all__", ()))
-    for statement in ast.parse(inspect.getsource(module)).body:
+    for statement in ast.parse(Path(str(module.__file__)).read_text()).body:
         found.update(_bound_by(statement))
     return {name for name in found if _is_public(name) and not isinstance(getattr(module, name, None), _NO_API)}
 

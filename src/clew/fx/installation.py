@@ -83,7 +83,7 @@ def _new_module(cls: type, *args: Any, **kwargs: Any) -> Any:
     return _their_new(cls, *args, **kwargs) if graph is None else GraphModule(*args, **kwargs)  # type: ignore[arg-type]
 
 
-_their_map_arg, _their_map_aggregate = torch_node.map_arg, torch_node.map_aggregate
+_their_map_arg, _their_map_aggregate = torch._C._fx_map_arg, torch._C._fx_map_aggregate
 
 
 def _map_arg(a: Any, fn: Callable[[Any], Any]) -> Any:

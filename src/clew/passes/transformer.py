@@ -11,8 +11,10 @@ from typing import Any
 
 from clew.capture.symbolic import GraphAppendingTracer, Proxy, Tracer
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard, guard
 from clew.ir.interpreter import Interpreter, last_uses
 from clew.runtime.module import GraphModule
+from clew.runtime.torch_captured import CapturedModule
 
 
 class _TransformerTracer(Tracer):
@@ -77,15 +79,25 @@ class Transformer(Interpreter):
     def run_node(self, n: Any) -> Any:
         """The proxy of a node; the new node takes over its source, types and notes."""
         before = self.new_graph._root._prev
-        result = super().run_node(n)
+        if n.target is guard:
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            result = self.tracer.create_proxy("call_function", guard, args, kwargs)
+        else:
+            result = super().run_node(n)
         if isinstance(result, Proxy) and n.op != "output" and result.node._prev is before:
             _take_notes(n, result.node)
         return result
 
+    def _check(self, guards: tuple[Guard, ...]) -> None:
+        """What the old graph assumes, the new one assumes."""
+        given = {node: self.env[node].node for node in self.graph.find_nodes(op="placeholder") if node in self.env}
+        self.new_graph.guards = [one.mapped(lambda leaf: given.get(leaf, leaf)) for one in guards]
+
     def transform(self) -> GraphModule:
         """The new module."""
         self._finish(super().run(enable_io_processing=False))
-        return GraphModule(self.module, self.new_graph, type(self.module).__name__)
+        kind = CapturedModule if isinstance(self.module, CapturedModule) else GraphModule
+        return kind(self.module, self.new_graph, type(self.module).__name__)
 
     def _finish(self, result: Any) -> None:
         """Let the new graph return what the old one does."""

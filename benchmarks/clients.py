@@ -1,0 +1,453 @@
+"""Clients of torch.fx, unchanged, over Clew's classes: ``python -m benchmarks.clients``.
+
+Each client runs twice, each time in a process of its own: as it is installed, and with ``clew.fx`` wherever its source
+says ``torch.fx``, swapped while it is imported (``clew.fx.install``); nothing of it is stored. A case counts if the
+results are the same, and the graphs have the same targets. ``--captures`` feeds captures of Hugging Face's models, which
+torch.fx cannot trace, to tools instead. ``--write`` puts the tables into ``docs/from_torch_fx.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import importlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "from_torch_fx.md"
+Case = tuple[str, Callable[[], Any]]
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+class Unit(nn.Module):
+    def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.norm = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: Any) -> Any:
+        return self.relu(self.norm(self.conv(x)))
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
+        super().__init__()
+        self.first, self.second = Unit(inputs, outputs, stride), nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm, self.relu = nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)
+        self.short = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
+
+    def forward(self, x: Any) -> Any:
+        out = self.norm(self.second(self.first(x)))
+        out += self.short(x)
+        return self.relu(out)
+
+
+class Squeeze(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.down, self.up, self.gate = nn.Conv2d(width, 2, 1), nn.Conv2d(2, width, 1), nn.Hardsigmoid()
+
+    def forward(self, x: Any) -> Any:
+        return x * self.gate(self.up(torch.relu(self.down(x.mean([2, 3], keepdim=True)))))
+
+
+class Joined(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = Unit(3, 4), Unit(3, 4)
+
+    def forward(self, x: Any) -> Any:
+        return torch.cat([self.left(x), self.right(x)], 1)
+
+
+class Functional(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.rand(5, 4)), nn.Parameter(torch.rand(5))
+
+    def forward(self, x: Any) -> Any:
+        return nn.functional.relu(nn.functional.linear(x, self.weight, self.bias)) * 2 + 1
+
+
+def head(width: int) -> list[nn.Module]:
+    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 4)]
+
+
+def models() -> dict[str, tuple[nn.Module, torch.Tensor]]:
+    """Fourteen small models with an example each."""
+    torch.manual_seed(0)
+    image, row = torch.rand(2, 3, 8, 8), torch.rand(3, 4)
+    sequence = {
+        "perceptron": (nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), row),
+        "deep perceptron": (nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.ReLU()) for _ in range(4))), row),
+        "functional": (Functional(), row),
+        "normalised": (nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.GELU(), nn.Linear(4, 4)), row),
+        "dropout": (nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.ReLU()), row),
+        "unit": (nn.Sequential(Unit(3, 8), *head(8)), image),
+        "residual": (nn.Sequential(Residual(3, 8), *head(8)), image),
+        "two residuals": (nn.Sequential(Residual(3, 8), Residual(8, 8, 2), *head(8)), image),
+        "squeeze": (nn.Sequential(Unit(3, 8), Squeeze(8), *head(8)), image),
+        "joined": (nn.Sequential(Joined(), *head(8)), image),
+        "transposed": (nn.Sequential(nn.ConvTranspose2d(3, 4, 2), nn.ReLU(), *head(4)), image),
+        "pooled": (nn.Sequential(Unit(3, 8), nn.MaxPool2d(2), nn.AvgPool2d(2), *head(8)), image),
+        "hard swish": (nn.Sequential(nn.Conv2d(3, 8, 3), nn.Hardswish(), *head(8)), image),
+        "grouped": (nn.Sequential(nn.Conv2d(3, 6, 3, groups=3), nn.ReLU6(), *head(6)), image),
+    }
+    return {name: (model.eval(), example) for name, (model, example) in sequence.items()}
+
+
+def targets(module: Any) -> list[str]:
+    return [node.target if isinstance(node.target, str) else node.target.__name__ for node in module.graph.nodes]
+
+
+# ---- clients ---------------------------------------------------------------------------------------------------------
+
+
+def quantization(fx: Any) -> Iterator[Case]:
+    quantize_fx = importlib.import_module("torch.ao.quantization.quantize_fx")
+    mapping = importlib.import_module("torch.ao.quantization.qconfig_mapping")
+    torch.backends.quantized.engine = next(one for one in torch.backends.quantized.supported_engines if one != "none")
+
+    def run(model: nn.Module, x: Any, kind: str) -> Any:
+        engine, model = torch.backends.quantized.engine, copy.deepcopy(model)
+        if kind == "fuse":
+            result = quantize_fx.fuse_fx(model)
+        elif kind == "training":
+            prepared = quantize_fx.prepare_qat_fx(model.train(), mapping.get_default_qat_qconfig_mapping(engine), (x,))
+            prepared(x)
+            result = quantize_fx.convert_fx(prepared.eval())
+        else:
+            prepared = quantize_fx.prepare_fx(model, mapping.get_default_qconfig_mapping(engine), (x,))
+            prepared(x)
+            convert = quantize_fx.convert_fx if kind == "after" else quantize_fx.convert_to_reference_fx
+            result = convert(prepared)
+        return result(x), targets(result)
+
+    for name, (model, x) in list(models().items())[:10]:
+        for kind in ("after", "reference", "training", "fuse"):
+            yield f"{kind}: {name}", lambda model=model, x=x, kind=kind: run(model, x, kind)
+
+
+def feature_extraction(fx: Any) -> Iterator[Case]:
+    extraction = importlib.import_module("torchvision.models.feature_extraction")
+    for name, (model, x) in models().items():
+        def run(model: nn.Module = model, x: Any = x) -> Any:
+            train, evaluated = extraction.get_graph_node_names(model)
+            wanted = evaluated[len(evaluated) // 2]
+            extractor = extraction.create_feature_extractor(model, {wanted: "middle", evaluated[-1]: "last"})
+            again = copy.deepcopy(extractor).eval()
+            return train, evaluated, again(x)["middle"], again(x)["last"]
+
+        yield name, run
+
+
+def einsum(fx: Any) -> Iterator[Case]:
+    client = importlib.import_module("opt_einsum_fx")
+    x, y, z = torch.rand(3, 4), torch.rand(4, 5), torch.rand(5, 6)
+
+    def program(x: Any, y: Any, z: Any) -> Any:
+        return torch.einsum("ij,jk,kl->il", x, y, z) * 2
+
+    for name in ("optimize_einsums_full", "fuse_scalars", "fuse_einsums"):
+        def run(name: str = name) -> Any:
+            if name == "optimize_einsums_full":
+                return client.optimize_einsums_full(program, (x, y, z))(x, y, z)
+            graph = getattr(client, name)(fx.symbolic_trace(program).graph)
+            return fx.GraphModule(nn.Module(), graph)(x, y, z)
+
+        yield name, run
+
+
+def composer(fx: Any) -> Iterator[Case]:
+    utils = importlib.import_module("composer.utils.fx_utils")
+    for name in ("residual", "two residuals"):
+        model, x = models()[name]
+
+        def detected(model: nn.Module = model) -> Any:
+            return len(utils.detect_residual_pattern(fx.symbolic_trace(model)))
+
+        def stochastic(model: nn.Module = model, x: Any = x) -> Any:
+            replaced, count = utils.apply_stochastic_residual(fx.symbolic_trace(model), 0.2)
+            return count, replaced.eval()(x).shape
+
+        yield f"patterns: {name}", detected
+        yield f"stochastic residual: {name}", stochastic
+
+
+def geometric(fx: Any) -> Iterator[Case]:
+    client = importlib.import_module("torch_geometric.fx")
+
+    class Doubled(client.Transformer):
+        def call_function(self, node: Any, target: Any, name: str) -> None:
+            node.kwargs = dict(node.kwargs)
+
+    for name, (model, x) in list(models().items())[:4]:
+        yield name, lambda model=model, x=x: Doubled(copy.deepcopy(model)).transform()(x)
+
+
+def optimum(fx: Any) -> Iterator[Case]:
+    client = importlib.import_module("optimum.fx.optimization")
+    for name, (model, x) in list(models().items())[:6]:
+        for kind in ("FuseBatchNorm2dInConv2d", "ChangeTrueDivToMulByInverse", "FuseBiasInLinear"):
+            def run(model: nn.Module = model, x: Any = x, kind: str = kind) -> Any:
+                traced = fx.symbolic_trace(copy.deepcopy(model))
+                return getattr(client, kind)()(traced)(x)
+
+            yield f"{kind}: {name}", run
+
+
+def own_passes(fx: Any) -> Iterator[Case]:
+    load = lambda name: importlib.import_module(f"{fx.__name__}.{name}")
+    for name, (model, x) in models().items():
+        traced = lambda model=model: fx.symbolic_trace(copy.deepcopy(model))
+
+        def split(traced: Any = traced, x: Any = x) -> Any:
+            module, half = traced(), len(traced().graph.nodes) // 2
+            places = {node.name: int(place > half) for place, node in enumerate(module.graph.nodes)}
+            return load("passes.split_module").split_module(module, module, lambda node: places[node.name])(x)
+
+        def shapes(traced: Any = traced, x: Any = x) -> Any:
+            module = traced()
+            load("passes.shape_prop").ShapeProp(module).propagate(x)
+            return [tuple(node.meta["tensor_meta"].shape) for node in module.graph.nodes]
+
+        yield f"split_module: {name}", split
+        yield f"ShapeProp: {name}", shapes
+        yield f"fuse: {name}", lambda model=model, x=x: load("experimental.optimization").fuse(model)(x)
+        yield f"NormalizeArgs: {name}", lambda t=traced, x=x: load("experimental.normalize").NormalizeArgs(t()).transform()(x)
+        yield f"const_fold: {name}", lambda t=traced, x=x: load("experimental.const_fold").split_const_subgraphs(t())(x)
+
+
+CLIENTS: dict[str, tuple[Callable[[Any], Iterator[Case]], tuple[str, ...]]] = {
+    "torch.ao.quantization.quantize_fx": (quantization, ("torch.ao.quantization", "torch.ao.ns")),
+    "torchvision.models.feature_extraction": (feature_extraction, ("torchvision.models.feature_extraction",)),
+    "opt_einsum_fx": (einsum, ("opt_einsum_fx",)),
+    "composer": (composer, ("composer.utils.fx_utils", "composer.algorithms.stochastic_depth")),
+    "torch_geometric.fx": (geometric, ("torch_geometric.fx",)),
+    "optimum.fx": (optimum, ("optimum.fx",)),
+    "torch.fx's own passes": (own_passes, ()),
+}
+
+# ---- running ---------------------------------------------------------------------------------------------------------
+
+
+def results(client: str, side: str) -> dict[str, Any]:
+    """What each case of a client gives on one side: a value, or the text of an error."""
+    cases, packages = CLIENTS[client]
+    fx = importlib.import_module(f"{side}.fx")
+    found: dict[str, Any] = {}
+    with fx.install(*packages) if side == "clew" and packages else contextlib.nullcontext():
+        for name, run in cases(fx):
+            torch.manual_seed(0)
+            try:
+                found[name] = ("value", run())
+            except Exception as error:
+                found[name] = ("error", f"{type(error).__name__}: {error}"[:300])
+    return found
+
+
+def run_apart(client: str, side: str, file: Path) -> dict[str, Any] | str:
+    """The same, in a process of its own; the error that kept the client from starting, if one did."""
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.clients", "--worker", client, side, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "it ended without a word"
+    loaded: dict[str, Any] = torch.load(file, weights_only=False)
+    return loaded
+
+
+def same(left: Any, right: Any) -> bool:
+    if isinstance(left, torch.Tensor):
+        return isinstance(right, torch.Tensor) and left.shape == right.shape and torch.allclose(left, right, atol=1e-5)
+    if isinstance(left, (list, tuple)):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right)
+
+
+def compare(client: str, folder: Path) -> dict[str, Any]:
+    """How many cases torch.fx passes, how many of these Clew passes alike, and what is wrong with the others."""
+    sides = {side: run_apart(client, side, folder / f"{side}.pt") for side in ("torch", "clew")}
+    broken = next((text for text in sides.values() if isinstance(text, str)), None)
+    if broken is not None:
+        return {"client": client, "torch": 0, "clew": 0, "wrong": {"start": broken}}
+    theirs, ours = sides["torch"], sides["clew"]
+    passed = {name: value for name, (kind, value) in theirs.items() if kind == "value"}
+    wrong = {
+        name: ours[name][1] if ours[name][0] == "error" else "another result"
+        for name, value in passed.items()
+        if ours[name][0] == "error" or not same(value, ours[name][1])
+    }
+    return {"client": client, "torch": len(passed), "clew": len(passed) - len(wrong), "wrong": wrong}
+
+
+# ---- captures that torch.fx cannot make ------------------------------------------------------------------------------
+
+
+def captures() -> dict[str, tuple[nn.Module, dict[str, torch.Tensor]]]:
+    """Twelve models of Hugging Face, small, with an example each."""
+    transformers = importlib.import_module("transformers")
+    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    seq2seq = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+               "decoder_attention_heads": 2, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}  # fmt: skip
+    words = {"input_ids": torch.arange(1, 9).reshape(1, 8)}
+    both = {**words, "decoder_input_ids": torch.arange(1, 5).reshape(1, 4)}
+    image = {"pixel_values": torch.rand(1, 3, 32, 32)}
+    grouped = {**small, "num_key_value_heads": 2, "vocab_size": 100}
+    t5 = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "vocab_size": 100}
+    given: dict[str, tuple[str, dict[str, Any], dict[str, torch.Tensor]]] = {
+        "bert": ("Bert", {**small, "vocab_size": 100}, words),
+        "roberta": ("Roberta", {**small, "vocab_size": 100}, words),
+        "distilbert": ("DistilBert", {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64, "vocab_size": 100}, words),
+        "gpt2": ("GPT2", {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 100}, words),
+        "llama": ("Llama", grouped, words),
+        "mistral": ("Mistral", grouped, words),
+        "qwen2": ("Qwen2", grouped, words),
+        "t5": ("T5", t5, both),
+        "bart": ("Bart", {**seq2seq, "vocab_size": 100}, both),
+        "vit": ("ViT", {**small, "image_size": 32, "patch_size": 8}, image),
+        "clip": ("CLIPVision", {**small, "image_size": 32, "patch_size": 8}, image),
+        "whisper": ("Whisper", {**seq2seq, "vocab_size": 100, "num_mel_bins": 8, "max_source_positions": 16,
+                                "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1},
+                    {"input_features": torch.rand(1, 8, 32), "decoder_input_ids": both["decoder_input_ids"]}),
+    }  # fmt: skip
+    torch.manual_seed(0)
+    made = {}
+    for name, (kind, options, example) in given.items():
+        config = getattr(transformers, f"{kind}Config")(**options)
+        made[name] = (getattr(transformers, f"{kind}Model")(config).eval(), example)
+    return made
+
+
+def first(value: Any) -> torch.Tensor:
+    """The first tensor of a result."""
+    while not isinstance(value, torch.Tensor):
+        value = next(iter(value.values() if isinstance(value, dict) else value))
+    return value
+
+
+def tools() -> dict[str, Callable[[Any, dict[str, torch.Tensor]], Any]]:
+    """Clients that take a captured module and an example, and give a result to compare."""
+    clew = importlib.import_module("clew")
+    fx = importlib.import_module("clew.fx")
+
+    def shapes(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        return fx.ShapeProp(module).propagate(**example)
+
+    def split(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        half = len(module.graph.nodes) // 2
+        places = {node: int(place > half) for place, node in enumerate(module.graph.nodes)}
+        return fx.passes.split_module.split_module(module, module, places.__getitem__)(**example)
+
+    def normalized(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        return fx.experimental.normalize.NormalizeArgs(module).transform()(**example)
+
+    def converted(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        return clew.to_fx(module)(**example)
+
+    def there_and_back(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        return clew.from_fx(clew.to_fx(module))(**example)
+
+    def interpreted_by_torch(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        with fx.install():
+            names = [node.target for node in module.graph.nodes if node.op == "placeholder"]
+            return torch.fx.Interpreter(module).run(*(example[name] for name in names if name in example))
+
+    def quantized(module: Any, example: dict[str, torch.Tensor]) -> Any:
+        quantize_fx = importlib.import_module("torch.ao.quantization.quantize_fx")
+        mapping = importlib.import_module("torch.ao.quantization.qconfig_mapping")
+        with warnings.catch_warnings():
+            prepared = quantize_fx.prepare_fx(clew.to_fx(module), mapping.QConfigMapping(), tuple(example.values()))
+            return prepared(**example)
+
+    return {"ShapeProp": shapes, "split_module": split, "NormalizeArgs": normalized, "to_fx": converted,
+            "to_fx and from_fx": there_and_back, "torch.fx.Interpreter, installed": interpreted_by_torch,
+            "prepare_fx of to_fx": quantized}  # fmt: skip
+
+
+def feed_captures() -> list[dict[str, Any]]:
+    """For each tool, with how many of the captured models it works."""
+    clew = importlib.import_module("clew")
+    captured = {}
+    for name, (model, example) in captures().items():
+        with torch.no_grad():
+            captured[name] = (clew.trace(model, kwargs=example), example, first(model(**example)))
+    rows = []
+    for tool, run in tools().items():
+        wrong = {}
+        for name, (module, example, expected) in captured.items():
+            try:
+                with torch.no_grad():
+                    result = first(run(module, example))
+                if not torch.allclose(result, expected, atol=1e-4):
+                    wrong[name] = "another result"
+            except Exception as error:
+                wrong[name] = f"{type(error).__name__}: {error}"[:200]
+        rows.append({"client": tool, "torch": len(captured), "clew": len(captured) - len(wrong), "wrong": wrong})
+    return rows
+
+
+# ---- the tables ------------------------------------------------------------------------------------------------------
+
+
+def table(rows: list[dict[str, Any]], head: tuple[str, str, str]) -> str:
+    lines = [f"| {' | '.join(head)} |", "|---|---:|---:|"]
+    return "\n".join([*lines, *(f"| {row['client']} | {row['torch']} | {row['clew']} |" for row in rows)])
+
+
+def write(name: str, text: str) -> None:
+    """Put a table between its marks in the document."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    document = DOCUMENT.read_text()
+    if begin not in document:
+        raise SystemExit(f"{DOCUMENT} has no place for {name}: {begin}")
+    DOCUMENT.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", document))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", help="a part of the name of the clients to run")
+    parser.add_argument("--captures", action="store_true", help="feed captures to tools instead")
+    parser.add_argument("--write", action="store_true", help="put the table into the document")
+    parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        client, side, file = options.worker
+        torch.save(results(client, side), file)
+        return
+    if options.captures:
+        rows = feed_captures()
+        text = table(rows, ("tool", "captured models", "it works with"))
+    else:
+
+
+        with tempfile.TemporaryDirectory() as folder:
+            wanted = [name for name in CLIENTS if (options.only or "") in name]
+            rows = []
+            for name in wanted:
+                rows.append(compare(name, Path(folder)))
+                print(name, rows[-1]["torch"], rows[-1]["clew"], flush=True)
+        text = table(rows, ("client", "cases that pass on torch.fx", "the same over Clew"))
+    print(text)
+    for row in rows:
+        for name, reason in row["wrong"].items():
+            print(json.dumps([row["client"], name, reason]))
+    if options.write:
+        write("captures" if options.captures else "clients", text)
+
+
+if __name__ == "__main__":
+    main()
