@@ -17,7 +17,7 @@ from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.passes.match import Accept, InternalMatch, Miss, SubgraphMatcher, is_convex
 from clew.passes.replace import Program, graph_of, predicate_on
-from clew.passes.spellings import any_of, forms_of
+from clew.ir.spellings import any_of, forms_of
 
 
 @dataclass(frozen=True)
