@@ -28,6 +28,7 @@ from clew.ir.guards import Guard, guard
 from clew.ir.interpreter import Interpreter
 from clew.ir.node import Node, Opcode
 from clew.ir.source import SourceLine
+from clew.ir.spellings import any_of
 from clew.ir.text import parse, text_and_objects, to_text
 from clew.ir.types import ArrayType, Type, parse_type, type_of
 from clew.runtime.function import GraphFunction
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from clew.passes.match import SubgraphMatcher
     from clew.passes.replace import Match, replace_pattern, replace_pattern_with_filters
     from clew.passes.shape_prop import ShapeProp
-    from clew.passes.spellings import any_of
     from clew.passes.transformer import Transformer
     from clew.runtime.module import GraphModule
     from clew.tools.explain import explain
@@ -60,7 +60,6 @@ _LATE = {
     "replace_pattern": "clew.passes.replace",
     "replace_pattern_with_filters": "clew.passes.replace",
     "SubgraphMatcher": "clew.passes.match",
-    "any_of": "clew.passes.spellings",
     "common_subexpressions": "clew.passes.common_subexpressions",
     "from_fx": "clew.io.torch_fx",
     "to_fx": "clew.io.torch_fx",

@@ -47,6 +47,7 @@ IDEAS = {
     "capture.python.random_numbers": "one of Python's doors to the world outside, as each has its file",
     "codegen.control_flow": "statements with blocks, beside those without in codegen.statements",
     "codegen.layout": "what is decided before the first line is written",
+    "tools.explain_match": "a tool of its own: why a pattern is found or not",
     "config": "every option and environment variable, to be found in one place",
     "frameworks.jax.control": "equations with bodies",
     "frameworks.jax.matching": "an algorithm: whether a call is the same as an equation",

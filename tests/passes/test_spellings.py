@@ -14,7 +14,7 @@ from torch import nn
 
 import clew
 from clew.errors import PatternError
-from clew.passes.spellings import SIGNATURES, SPELLINGS, forms_of
+from clew.ir.spellings import SIGNATURES, SPELLINGS, forms_of
 
 SOFTMAX, RELU, FLATTEN, GELU = nn.Softmax(-1), nn.ReLU(), nn.Flatten(), nn.GELU()
 

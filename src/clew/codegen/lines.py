@@ -164,7 +164,9 @@ def module_path(node: Node) -> str | None:
     stack = (node._meta or {}).get("nn_module_stack")
     if not stack:
         return None
-    path = next(reversed(stack.values()))[0]
+    *around, (path, _) = stack.values()
+    if node.op == "call_module" and path == node.target:  # which is the leaf itself
+        path = around[-1][0] if around else ""
     return _NUMBER.sub(r"[\1]", path) if isinstance(path, str) else None
 
 

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clew.errors import CodegenError, ErasedNode, ForeignNode, OutputCount, StillUsed
+from clew.ir.addressing import find
 from clew.ir.arguments import FLAT, Body, map_aggregate, map_arg, nested_graphs, with_bodies
 from clew.ir.effects import is_impure, resolve
 from clew.ir.format import table
@@ -169,6 +170,20 @@ class Graph(Body, Presented):
     @property
     def _find_nodes_lookup_table(self) -> NodeList:
         return NodeList(self)
+
+    def find(
+        self,
+        *,
+        module: str | None = None,
+        op: Any = None,
+        kind: type | None = None,
+        line: str | int | None = None,
+        name: str | None = None,
+    ) -> list[Node]:
+        """All nodes, also of nested graphs, that meet each condition given: inside of a module whose path is like
+        ``module`` (``layer3.*``) or whose class is ``kind``; doing ``op``, a function however it is spelled, a class of
+        modules or the name of an operation; of a source line (``model.py:12``); of a name, or variable, of the user."""
+        return find(self, module, op, kind, line, name)
 
     def _number_nodes(self) -> None:
         """Let every node know its place; done anew only when the order has changed since."""

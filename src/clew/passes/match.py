@@ -20,8 +20,8 @@ from clew.errors import DeadPattern, EmptyPattern
 from clew.ir.arguments import references
 from clew.ir.graph import Graph
 from clew.ir.node import Node
+from clew.ir.spellings import Form, any_of, forms_of
 from clew.passes.pattern_equality import pairings, same_operation, same_value, shared_operation, unfold
-from clew.passes.spellings import Form, any_of, forms_of
 
 
 @dataclass

@@ -21,7 +21,7 @@ from clew.ir.effects import resolve
 from clew.ir.equality import same_number
 from clew.ir.guests import guest_of, present
 from clew.ir.node import Node
-from clew.passes.spellings import Form, may_swap
+from clew.ir.spellings import Form, may_swap
 
 Pair = tuple[Any, Any, bool]
 """A value of the pattern, one of the graph, and whether a list may stand for a tuple."""

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 from clew.capture.current_capture import LOCK
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import ClewError
+from clew.ir.addressing import node_of
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, Guards, evaluate
+from clew.ir.node import Node
 from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.direct import Body, direct_call
@@ -75,6 +77,10 @@ class HoldsGraph:
     def guards(self) -> Guards:
         """The assumptions: those checked before the program runs, then those on values that it computes."""
         return self._graph.guards
+
+    def node_of(self, path: str, call: int = 1) -> Node:
+        """The node of the value that the module at ``path`` returned: in its first call, or in another one."""
+        return node_of(self._graph, path, call)
 
     def check(self, /, *args: Any, **kwargs: Any) -> Guard | None:
         """The first guard that does not hold for a call with these arguments, of those that are checked before the

@@ -15,9 +15,9 @@ from clew.ir.arguments import nested_graphs
 from clew.ir.format import format_target
 from clew.ir.graph import Graph
 from clew.ir.node import Node
+from clew.ir.spellings import any_of, forms_of
 from clew.passes.match import Accept, InternalMatch, Miss, SubgraphMatcher, is_convex
 from clew.passes.replace import Program, graph_of, predicate_on
-from clew.passes.spellings import any_of, forms_of
 
 
 @dataclass(frozen=True)

@@ -265,11 +265,12 @@ class Pending:
 class ModuleStack:
     """The modules whose calls the program is in, the innermost last; nodes that are made inside note them."""
 
-    __slots__ = ("_calls", "_noted", "gate", "open")
+    __slots__ = ("_calls", "_noted", "gate", "leaf", "open")
 
     def __init__(self) -> None:
         self.open: dict[str, tuple[str, Any]] = {}
         self.gate: Gate | None = None  # the frames that wait for these calls
+        self.leaf: type | None = None  # the class of the module that stays one node and is called now
         self._calls: dict[str, int] = {}
         self._noted: dict[str, tuple[str, Any]] | None = None  # a copy that all nodes made now share
 
@@ -277,10 +278,17 @@ class ModuleStack:
         """Note on a node the modules inside of which the program is."""
         if self._noted is None:
             self._noted = dict(self.open)
+        stack = self._with_leaf(node) if node.op == "call_module" else self._noted
         if node._meta is None:
-            set_meta(node, {"nn_module_stack": self._noted})
+            set_meta(node, {"nn_module_stack": stack})
         else:
-            node._meta["nn_module_stack"] = self._noted
+            node._meta["nn_module_stack"] = stack
+
+    def _with_leaf(self, node: Node) -> dict[str, tuple[str, Any]]:
+        """The modules around a call of a module that stays one node, and that one, as it is in symbolic captures."""
+        path = str(node.target)
+        calls = self._calls[path] = self._calls.get(path, -1) + 1
+        return {**self.open, f"{path}@{calls}" if calls else path: (path, self.leaf)}
 
     def enter(self, key: str, path: str, kind: type, frame: FrameType) -> str:
         """What is recorded from now on is inside of a module, called by a frame that waits; the key to leave it."""

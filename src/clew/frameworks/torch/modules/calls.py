@@ -92,6 +92,7 @@ class ModuleCalls:
         if self._must_enter(module):
             self.entered[path] = module
             return self._enter_module(original, module, path, args, kwargs)
+        self.recorder.module_stack.leaf = type(module)
         effect, call = module_effect(module), partial(original, module)
         writes = effect not in (Effect.NONE, Effect.RANDOM)
         if not writes and not kwargs and not self.islands:

@@ -315,6 +315,20 @@ def forms_of(node: Node) -> tuple[Form, ...]:
     return _module_forms(node) if node.op == "call_module" else ()
 
 
+def operations_of(function: Any) -> set[tuple[str, str]]:
+    """The operations that a function does, by framework and canonical name."""
+    name = getattr(function, "__name__", "")
+    if getattr(function, "__module__", "") == "_operator" or function is abs:
+        return {(guest.package, OPERATORS[name]) for guest in present() if name in OPERATORS}
+    guest = guest_of(function)
+    if guest is None:
+        return set()
+    if guest.package != "torch":
+        return {(guest.package, ARRAY_NAMES.get(name, name))}
+    full = _qualified(function)
+    return {("torch", _spellings()[full][0] if full in _spellings() else name)}
+
+
 def _function_forms(node: Node) -> tuple[Form, ...]:
     function = node.target
     name = getattr(function, "__name__", "")
