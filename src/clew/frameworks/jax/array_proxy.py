@@ -28,11 +28,17 @@ class RecordingTrace(private.Trace):  # type: ignore[misc]
         self.recorder = recorder
         self.parent = parent
 
+    def stage_value(self, val: Any) -> Any:
+        """A value that JAX's own code makes a value of this trace: it is one as it is."""
+        return val
+
     def process_primitive(self, primitive: Any, tracers: Any, params: Any, /) -> Any:
         """A primitive that no public function stands before."""
         return self.recorder.primitive(self, primitive, tracers, params)
 
-    def process_custom_jvp_call(self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: Any) -> Any:
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: Any
+    ) -> Any:
         """A function with a rule of derivatives that was reached by JAX's own code."""
         del jvp, symbolic_zeros
         return self.recorder.primitive_with_rules(self, primitive, fun, tracers)

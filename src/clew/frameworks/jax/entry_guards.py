@@ -58,7 +58,7 @@ class EntryGuards(entry_guards.EntryGuards):
                 self._require(kind, class_kind(value), f"{expression_of(node)} is {class_kind(value)}")
             if self.recorder.identity.of_objects:
                 self._objects_of_jax(of_jax)
-        self.inputs.arrays[:] = [(value, place) for value, place in self.inputs.arrays if not isinstance(value, jax.Array)]
+        self.inputs.arrays[:] = [one for one in self.inputs.arrays if not isinstance(one[0], jax.Array)]
         super().write(after, owners, reliance)
 
     def _objects_of_jax(self, arrays: list[tuple[Any, Any]]) -> None:

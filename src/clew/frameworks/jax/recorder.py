@@ -10,16 +10,12 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy
 
-from clew.capture.recording.opaque_calls import OpaqueCall
 from clew.capture.recording.operators import OperatorForm
 from clew.capture.recording.recorder import Pending, Recorder, Scalar
 from clew.frameworks.jax import control, private, transforms
@@ -27,7 +23,7 @@ from clew.frameworks.jax.array_proxy import NativeTracer, RecordingTrace, Traced
 from clew.frameworks.jax.importer import HANDLERS, Importer
 from clew.frameworks.jax.kinds import kind_of, type_of_aval
 from clew.frameworks.jax.staging import this_trace, whole_calls
-from clew.frameworks.numpy.array_proxy import TracedBool, TracedPython, is_traced, made
+from clew.frameworks.numpy.array_proxy import TracedPython, is_traced, made
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.numpy.ranks_and_dtypes import Reliance, is_data
 from clew.frameworks.numpy.recorder import NumpyRecorder
@@ -91,7 +87,8 @@ class JaxRecorder(NumpyRecorder):
         if not isinstance(value, jax.Array):
             return super().enter(value, place)
         known = self.standing.get(id(value))
-        if known is not None and known[0] is value and (self.identity.of_objects or not isinstance(place, (Node, Pending))):
+        is_shared = self.identity.of_objects or not isinstance(place, (Node, Pending))
+        if known is not None and known[0] is value and is_shared:
             return known[1]
         stand_in = self.result(value, place)
         self.standing.setdefault(id(value), (value, stand_in))
@@ -126,12 +123,14 @@ class JaxRecorder(NumpyRecorder):
             return getattr(value, "__clew_original__", value)
         if type(value) in _PLAIN_NESTS:
             return super().concrete(value)
-        if not is_traced(value) and not private_is_leaf(value):
+        if not is_traced(value) and not is_leaf_of_jax(value):
             return jax.tree_util.tree_map(self._plain_leaf, value)
         return super().concrete(value)
 
     def _plain_leaf(self, value: Any) -> Any:
-        return value.plain if issubclass(type(value), Scalar) else value.traced.plain if type(value) is NativeTracer else value
+        if type(value) is NativeTracer:
+            return value.traced.plain
+        return value.plain if issubclass(type(value), Scalar) else value
 
     def result(self, value: Any, place: Any) -> Any:
         """The result of a recorded call as the program shall see it."""
@@ -141,7 +140,7 @@ class JaxRecorder(NumpyRecorder):
             return self.tracer(value, place)
         if callable(value) and not isinstance(value, (type, numpy.dtype)):
             return self._function(value, place)
-        if type(value) in _PLAIN_RESULTS or not isinstance(value, tuple) and private_is_leaf(value):
+        if type(value) in _PLAIN_RESULTS or (not isinstance(value, tuple) and is_leaf_of_jax(value)):
             return super().result(value, place)
         if type(value) in (tuple, list, dict) or isinstance(value, tuple):
             return super().result(value, place)
@@ -173,7 +172,7 @@ class JaxRecorder(NumpyRecorder):
 
     def rely_on_kind(self, traced: TracedJaxArray) -> None:
         """JAX's own code looks at the abstract value of an array: its dtype, sizes and weak type are relied on."""
-        if not self.open or self.depth and private.current_trace() is self.trace.parent:
+        if not self.open or (self.depth and private.current_trace() is self.trace.parent):
             return
         node = self.resolve(traced.place)
         if node in self._kinds:
@@ -189,7 +188,8 @@ class JaxRecorder(NumpyRecorder):
 
         def native(value: Any) -> Any:
             if type(value) is TracedJaxArray:
-                return value.plain if not self.open or value._trace.parent is private.current_trace() else NativeTracer(value)
+                is_plain = not self.open or value._trace.parent is private.current_trace()
+                return value.plain if is_plain else NativeTracer(value)
             if isinstance(value, TracedPython) and issubclass(type(value), TracedPython):
                 self.reveal(value)
                 return value.plain
@@ -323,9 +323,14 @@ class JaxRecorder(NumpyRecorder):
         raise cannot_follow("a function with a derivative of its own that JAX's own code calls")
 
     def imported(
-        self, trace: RecordingTrace, function: Callable[..., Any], args: Sequence[Any], plain: list[Any], is_single: bool
+        self,
+        trace: RecordingTrace,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        plain: list[Any],
+        is_single: bool,
     ) -> Any:
-        """A function of arrays traced by JAX, its equations written as nodes; the kinds of its arguments are relied on."""
+        """A function of arrays traced by JAX, its equations as nodes; the kinds of its arguments are relied on."""
         for value in args:
             traced = traced_in(value)
             if traced is not None:
@@ -342,10 +347,10 @@ class JaxRecorder(NumpyRecorder):
         importer = Importer(self.graph, lambda value: self.bodies.localized(self.node_of(value), self.graph))
         latest = self.graph._root._prev
         with self.paused(), private.using(trace.parent):
-            importer_results = importer.run(closed, operands)
+            nodes = importer.run(closed, operands)
         _name_originals(self.graph, latest)
         found = [values] if is_single else list(values)
-        results = [self.result(value, node) for value, node in zip(found, importer_results, strict=True)]
+        results = [self.result(value, node) for value, node in zip(found, nodes, strict=True)]
         return results[0] if is_single else results
 
     def staged(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -354,7 +359,7 @@ class JaxRecorder(NumpyRecorder):
             return self.natively(function, args, kwargs)
         found, structure = jax.tree_util.tree_flatten((args, kwargs))
         places = [index for index, leaf in enumerate(found) if isinstance(leaf, (jax.Array, numpy.ndarray))]
-        for index, leaf in enumerate(found):
+        for leaf in found:
             if issubclass(type(leaf), TracedPython):
                 self.reveal(leaf)
         shapes: list[Any] = []
@@ -383,7 +388,7 @@ class JaxRecorder(NumpyRecorder):
         plain = traced.plain
         if not self.open:
             return getattr(plain, name)
-        if name.startswith("__"):
+        if name.startswith("__") or not hasattr(type(plain), name):
             raise AttributeError(f"{type(plain).__name__!r} object has no attribute {name!r}")
         if not self.is_recording():
             return getattr(NativeTracer(traced), name)
@@ -503,7 +508,7 @@ def leaves_of(nest: Any) -> list[Any]:
     return jax.tree_util.tree_leaves(nest)
 
 
-def private_is_leaf(value: Any) -> bool:
+def is_leaf_of_jax(value: Any) -> bool:
     """Whether a value is no nest for JAX."""
     return bool(jax.tree_util.all_leaves([value]))
 
