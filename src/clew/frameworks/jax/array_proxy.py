@@ -94,7 +94,7 @@ class TracedJaxArray(Traced, private.Tracer):  # type: ignore[misc]
     def __iter__(self) -> Iterator[Any]:
         return Items(self)
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(self.plain)  # which raises the error that the program would get
 
     def __reversed__(self) -> Iterator[Any]:
@@ -109,7 +109,7 @@ class TracedJaxArray(Traced, private.Tracer):  # type: ignore[misc]
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         return self.recorder.escape(self, None)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:  # type: ignore[override]
         return self.recorder.escape(self, dtype)
 
 

@@ -156,9 +156,8 @@ class JaxRecorder(NumpyRecorder):
         """A nest of a class that is registered with JAX, made anew of its leaves."""
         found, structure = jax.tree_util.tree_flatten(value)
         parts = self.create(jax.tree_util.tree_leaves, (self.resolve(place),))
-        return structure.unflatten(
-            [self.result(leaf, Pending(operator.getitem, (parts, index))) for index, leaf in enumerate(found)]
-        )
+        items = [self.result(leaf, Pending(operator.getitem, (parts, index))) for index, leaf in enumerate(found)]
+        return jax.tree_util.tree_unflatten(structure, items)
 
     def _function(self, function: Callable[..., Any], place: Any) -> Callable[..., Any]:
         """A function that a call has given, as ``jax.vjp`` does: its calls are recorded."""
@@ -215,6 +214,7 @@ class JaxRecorder(NumpyRecorder):
         """An item of an array."""
         if type(array) is TracedJaxArray and not self.is_recording():
             return self.natively(operator.getitem, (array, key), {})
+        self.takes_by_arrays = self.takes_by_arrays or any(type(leaf) is TracedJaxArray for leaf in leaves_of(key))
         return super().item(array, key)
 
     def method(self, array: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -289,7 +289,7 @@ class JaxRecorder(NumpyRecorder):
 
     def _note_reliance(self, target: Any, value: Any, node: Node) -> None:
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
-        self.rely(Reliance.DTYPE)
+        self.rely(_reliance_of(value))
         if name in _VARYING and isinstance(value, jax.Array):
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
 
@@ -369,7 +369,7 @@ class JaxRecorder(NumpyRecorder):
             for index, array in zip(places, arrays, strict=True):
                 whole[index] = array
             named: Any
-            positional, named = structure.unflatten(whole)
+            positional, named = jax.tree_util.tree_unflatten(structure, whole)
             out, shape = jax.tree_util.tree_flatten(function(*positional, **named))
             shapes[:] = [shape]
             return out
@@ -377,7 +377,7 @@ class JaxRecorder(NumpyRecorder):
         operands = [found[index] for index in places]
         plain = [self.concrete(value) for value in operands]
         results = self.imported(self.trace, of_arrays, operands, plain, False)
-        return shapes[0].unflatten(results)
+        return jax.tree_util.tree_unflatten(shapes[0], results)
 
     # ---- where values leave --------------------------------------------------------------------------------------
 
@@ -403,7 +403,7 @@ class JaxRecorder(NumpyRecorder):
         if name in _SIZES or name in _VIEWS:
             if name in _SIZES and _is_inside_jax(sys._getframe(2)):
                 return found
-            self.rely(Reliance.RANK)
+            self.rely(Reliance.RANK if name in _SIZES else Reliance.NOTHING)
             return self.result(found, self.create(getattr, (self.argument(traced), name), is_result=name in _VIEWS))
         if name.startswith("_") or name in _REFUSED:
             raise cannot_follow(f"reading {name} of an array of JAX")
@@ -501,6 +501,14 @@ def _name_originals(graph: Graph, after: Node) -> None:
         for body in bodies_of(node):
             _name_originals(body, body._root)
         node = node._next
+
+
+def _reliance_of(value: Any) -> Reliance:
+    """What the program could see of a result depends on: of an array of JAX nothing, of several how many they are."""
+    if isinstance(value, jax.Array) or value is None:
+        return Reliance.NOTHING
+    is_nest = isinstance(value, (tuple, list)) and all(isinstance(item, jax.Array) for item in value)
+    return Reliance.RANK if is_nest else Reliance.DTYPE
 
 
 def leaves_of(nest: Any) -> list[Any]:

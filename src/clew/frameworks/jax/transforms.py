@@ -222,7 +222,7 @@ class RecordedBody:
         found, structure = jax.tree_util.tree_flatten(value)
         parts = Pending(jax.tree_util.tree_leaves, (place,))
         items = [self._enter(item, Pending(operator.getitem, (parts, i))) for i, item in enumerate(found)]
-        return structure.unflatten(items)
+        return jax.tree_util.tree_unflatten(structure, items)
 
     def _keep(self, graph: Graph, values: list[Node]) -> None:
         graph.eliminate_dead_code()
