@@ -15,6 +15,7 @@ import jax
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
 from clew.frameworks.jax.kinds import array_kind, class_kind, ranked_kind
+from clew.frameworks.jax.layers import is_of_keras
 from clew.frameworks.numpy import entry_guards
 from clew.frameworks.numpy.ranks_and_dtypes import Reliance
 from clew.ir.effects import pure
@@ -58,6 +59,8 @@ class EntryGuards(entry_guards.EntryGuards):
             self._require(found, settings(), f"the settings of JAX that somebody has set are {settings()}")
             for value, place in of_jax:
                 node = self.recorder.resolve(place)
+                if _is_of_keras_variable(node):
+                    continue
                 asked = _KINDS[reliance]
                 kind = self.graph.call_function(asked, (node,))
                 self._require(kind, asked(value), f"{expression_of(node)} is {asked(value)}")
@@ -78,3 +81,8 @@ class EntryGuards(entry_guards.EntryGuards):
         if len(homes) > 1:
             different = self.graph.call_function(notes.are_distinct, tuple(homes.values()))
             self._require(different, True, "the arrays among the arguments are different objects")
+
+
+def _is_of_keras_variable(node: Node) -> bool:
+    """Whether a node reads the value of a variable of Keras, which keeps its dtype and shape."""
+    return node.target is notes.read_variable and is_of_keras(node.args[0].holder)  # type: ignore[union-attr]
