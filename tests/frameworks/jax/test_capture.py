@@ -196,7 +196,18 @@ def test_numbers_of_64_bits() -> None:
 )
 def test_arrays_are_guarded_by_name(other: Any, told: str) -> None:
     with pytest.raises(GuardError, match=rf"x is float32\[:\].*{told}"):
-        clew.trace(scaled, (X,))(other)
+        clew.trace(by_dtype, (X,))(other)
+
+
+def by_dtype(x):
+    return x * 2 if x.dtype == jnp.float32 else x
+
+
+@pytest.mark.parametrize("other", [jnp.ones((2, 2)), jnp.ones(3, jnp.int32), jnp.asarray(2.0)])
+def test_ranks_and_dtypes_are_free_where_nobody_asks(other: Any) -> None:
+    assert_same(scaled(other), clew.trace(scaled, (X,))(other))
+    with pytest.raises(GuardError, match="x is an array of JAX"):
+        clew.trace(scaled, (X,))(numpy.ones(3))
 
 
 def test_sizes_are_general() -> None:
@@ -206,7 +217,7 @@ def test_sizes_are_general() -> None:
 
 
 def test_weak_types_are_guarded() -> None:
-    graph = clew.trace(lambda x: x * 2, (jnp.asarray(1.0),))
+    graph = clew.trace(lambda x: x * 2 if x.weak_type else x, (jnp.asarray(1.0),))
     with pytest.raises(GuardError, match="weak"):
         graph(jnp.float32(1.0))
 
@@ -390,8 +401,8 @@ def test_jit_on_top_of_a_capture() -> None:
     compiled = clew.trace_graph(with_rules, args=(X,), to="jax", return_backend_traced_fn=True)
     assert_same(jax.jit(with_rules)(X), compiled(X))
     assert_same(jax.jit(with_rules)(X[:2]), compiled(X[:2]))
-    with pytest.raises(GuardError, match=r"x is float32\[:\]"):
-        compiled(X.astype(int))
+    with pytest.raises(GuardError, match="x is an array of JAX"):
+        compiled(1)
 
 
 def test_to_jaxpr_gives_the_jaxpr_back() -> None:
@@ -407,9 +418,9 @@ def test_from_jaxpr() -> None:
     assert "custom_jvp" in function.code
 
 
-def test_a_lazy_graph_captures_again_for_other_ranks() -> None:
+def test_a_lazy_graph_captures_again_for_other_types() -> None:
     lazy = clew.trace(arithmetic)
-    for x, rate in ((X, 0.1), (X[:2], 0.2), (jnp.ones((2, 2)), 0.1)):
+    for x, rate in ((X, 0.1), (jnp.ones((2, 2), int), 0.2), (X, 1)):
         assert_same(arithmetic(x, rate), lazy(x, rate))
     assert len(lazy.captures) == 2
 
@@ -444,9 +455,9 @@ def test_interpreter_agrees() -> None:
 
 
 def test_explain_and_verify() -> None:
-    assert "x is float32[:]" in str(clew.explain(with_rules, (X,)))
+    assert "x is an array of JAX" in str(clew.explain(with_rules, (X,)))
     assert not clew.explain(REFUSED["tracer"][0], (X,)).captured
-    found = clew.verify(clew.trace(arithmetic, (X, 0.1)), arithmetic, [((X, 0.1), {}), ((X[:2].astype(int), 0.1), {})])
+    found = clew.verify(clew.trace(arithmetic, (X, 0.1)), arithmetic, [((X, 0.1), {}), ((X[:2], 1), {})])
     assert [case.status for case in found.cases[:3]] == ["equal", "guarded", "equal"]
 
 

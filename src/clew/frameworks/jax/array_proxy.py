@@ -28,11 +28,17 @@ class RecordingTrace(private.Trace):  # type: ignore[misc]
         self.recorder = recorder
         self.parent = parent
 
+    def stage_value(self, val: Any) -> Any:
+        """A value that JAX's own code makes a value of this trace: it is one as it is."""
+        return val
+
     def process_primitive(self, primitive: Any, tracers: Any, params: Any, /) -> Any:
         """A primitive that no public function stands before."""
         return self.recorder.primitive(self, primitive, tracers, params)
 
-    def process_custom_jvp_call(self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: Any) -> Any:
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: Any
+    ) -> Any:
         """A function with a rule of derivatives that was reached by JAX's own code."""
         del jvp, symbolic_zeros
         return self.recorder.primitive_with_rules(self, primitive, fun, tracers)
@@ -88,7 +94,7 @@ class TracedJaxArray(Traced, private.Tracer):  # type: ignore[misc]
     def __iter__(self) -> Iterator[Any]:
         return Items(self)
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(self.plain)  # which raises the error that the program would get
 
     def __reversed__(self) -> Iterator[Any]:
@@ -103,7 +109,7 @@ class TracedJaxArray(Traced, private.Tracer):  # type: ignore[misc]
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         return self.recorder.escape(self, None)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:  # type: ignore[override]
         return self.recorder.escape(self, dtype)
 
 

@@ -15,8 +15,10 @@ from clew.capture.captured import Captured
 from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.recording.run import Findings
+from clew.capture.state.reachable import behind
 from clew.frameworks.jax import private, public_calls
 from clew.frameworks.jax.entry_guards import EntryGuards
+from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.programs import check_names, rules_of
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.frameworks.numpy import capture as of_numpy
@@ -39,6 +41,34 @@ class Run(of_numpy.Run):
     recorder: JaxRecorder
     recorder_class = JaxRecorder
     guards_class = EntryGuards
+
+    def __init__(self, fn: Any, settings: Options, findings: Findings, *rest: Any) -> None:
+        super().__init__(fn, settings, findings, *rest)
+        values = [*behind(fn), *(value for _, value in self.surroundings.values())]
+        self.layers = Layers(values, self.recorder.is_end)
+        self.layers.check_built()
+        findings.lifted |= {slot.key: slot for slot in self.layers.slots() if slot.key not in findings.lifted}
+
+    def _owners(self, more: tuple[Any, ...] = (), beside: tuple[type, ...] = ()) -> list[Any]:
+        """Objects whose attributes the program may change; those of Keras are watched by themselves."""
+        return [owner for owner in super()._owners(more, beside) if not is_of_keras(owner)]
+
+    def _watch_state(self) -> None:
+        """Remember everything that the program can change besides its arguments."""
+        super()._watch_state()
+        self.layers.watch(self.state)
+
+    def _check(self) -> None:
+        """Raise if the run did something that no node of the graph does again."""
+        super()._check()
+        self.layers.check_losses()
+
+    def finish(self, runs: list[Any]) -> None:
+        """Complete the graph with what all runs relied on."""
+        super().finish(runs)
+        graph = self.recorder.bodies.outermost
+        with graph.inserting_before(self.after_inputs._next):
+            self.layers.guard(graph, self.recorder.is_end)
 
     def _look_around(self, programs: list[Any], functions: list[FunctionType]) -> None:
         """Rules of derivatives of the functions around are functions around too."""

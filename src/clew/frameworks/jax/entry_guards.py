@@ -1,6 +1,7 @@
 """The guards at the entrance of a captured JAX program: checked before the graph does anything.
 
-Arrays must be of the dtype, weak type and rank that they were; sizes are free unless the program relied on them. The
+Arrays must be of the dtype, weak type and rank that they were, as far as the program could see them; sizes are free
+unless it relied on them. The
 settings of JAX that change what is computed must be what they were; the rest is as for a NumPy program.
 """
 
@@ -13,7 +14,8 @@ import jax
 
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
-from clew.frameworks.jax.kinds import class_kind
+from clew.frameworks.jax.kinds import array_kind, class_kind, ranked_kind
+from clew.frameworks.jax.layers import is_of_keras
 from clew.frameworks.numpy import entry_guards
 from clew.frameworks.numpy.ranks_and_dtypes import Reliance
 from clew.ir.effects import pure
@@ -33,6 +35,9 @@ SETTINGS = {
     "jax_numpy_index_dtype": "None",
 }
 """The settings that change what a program computes, and what each is if nobody sets it."""
+
+_KINDS = {Reliance.NOTHING: array_kind, Reliance.RANK: ranked_kind, Reliance.DTYPE: class_kind}
+"""What is guarded of an array, by what the program could see of it."""
 
 
 @pure
@@ -54,11 +59,14 @@ class EntryGuards(entry_guards.EntryGuards):
             self._require(found, settings(), f"the settings of JAX that somebody has set are {settings()}")
             for value, place in of_jax:
                 node = self.recorder.resolve(place)
-                kind = self.graph.call_function(class_kind, (node,))
-                self._require(kind, class_kind(value), f"{expression_of(node)} is {class_kind(value)}")
+                if _is_of_keras_variable(node):
+                    continue
+                asked = _KINDS[reliance]
+                kind = self.graph.call_function(asked, (node,))
+                self._require(kind, asked(value), f"{expression_of(node)} is {asked(value)}")
             if self.recorder.identity.of_objects:
                 self._objects_of_jax(of_jax)
-        self.inputs.arrays[:] = [(value, place) for value, place in self.inputs.arrays if not isinstance(value, jax.Array)]
+        self.inputs.arrays[:] = [one for one in self.inputs.arrays if not isinstance(one[0], jax.Array)]
         super().write(after, owners, reliance)
 
     def _objects_of_jax(self, arrays: list[tuple[Any, Any]]) -> None:
@@ -73,3 +81,8 @@ class EntryGuards(entry_guards.EntryGuards):
         if len(homes) > 1:
             different = self.graph.call_function(notes.are_distinct, tuple(homes.values()))
             self._require(different, True, "the arrays among the arguments are different objects")
+
+
+def _is_of_keras_variable(node: Node) -> bool:
+    """Whether a node reads the value of a variable of Keras, which keeps its dtype and shape."""
+    return node.target is notes.read_variable and is_of_keras(node.args[0].holder)  # type: ignore[union-attr]

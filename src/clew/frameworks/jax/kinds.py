@@ -94,3 +94,18 @@ def class_kind(value: Any) -> str:
         return str(aval)
     sizes = ",".join(":" * len(aval.shape))
     return f"{aval.dtype.name}[{sizes}]{_WEAK if getattr(aval, 'weak_type', False) else ''}"
+
+
+@pure
+def array_kind(value: Any) -> str:
+    """Whether a value is an array of numbers of JAX or of random keys; of any other value its class."""
+    if not isinstance(value, jax.Array):
+        return type(value).__name__
+    return "an array of keys" if jnp.issubdtype(value.dtype, jax.dtypes.extended) else "an array of JAX"
+
+
+@pure
+def ranked_kind(value: Any) -> str:
+    """The same with the number of axes."""
+    axes = f" with {value.ndim} axes" if isinstance(value, jax.Array) else ""
+    return f"{array_kind(value)}{axes}"

@@ -164,7 +164,7 @@ class _Met:
 @functools.cache
 def _inferring(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
     def infer(fun: Any, info: Any, args: Any, kwargs: Any) -> Any:
-        recorder = current()
+        recorder = current() if sys._getframe(1).f_code.co_name == private.CALLER else None
         if recorder is None or not recorder.is_recording():
             return original(fun, info, args, kwargs)
         return _Met(recorder, info), None

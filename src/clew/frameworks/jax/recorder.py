@@ -87,7 +87,8 @@ class JaxRecorder(NumpyRecorder):
         if not isinstance(value, jax.Array):
             return super().enter(value, place)
         known = self.standing.get(id(value))
-        if known is not None and known[0] is value and (self.identity.of_objects or not isinstance(place, (Node, Pending))):
+        is_shared = self.identity.of_objects or not isinstance(place, (Node, Pending))
+        if known is not None and known[0] is value and is_shared:
             return known[1]
         stand_in = self.result(value, place)
         self.standing.setdefault(id(value), (value, stand_in))
@@ -122,12 +123,14 @@ class JaxRecorder(NumpyRecorder):
             return getattr(value, "__clew_original__", value)
         if type(value) in _PLAIN_NESTS:
             return super().concrete(value)
-        if not is_traced(value) and not private_is_leaf(value):
+        if not is_traced(value) and not is_leaf_of_jax(value):
             return jax.tree_util.tree_map(self._plain_leaf, value)
         return super().concrete(value)
 
     def _plain_leaf(self, value: Any) -> Any:
-        return value.plain if issubclass(type(value), Scalar) else value.traced.plain if type(value) is NativeTracer else value
+        if type(value) is NativeTracer:
+            return value.traced.plain
+        return value.plain if issubclass(type(value), Scalar) else value
 
     def result(self, value: Any, place: Any) -> Any:
         """The result of a recorded call as the program shall see it."""
@@ -137,7 +140,7 @@ class JaxRecorder(NumpyRecorder):
             return self.tracer(value, place)
         if callable(value) and not isinstance(value, (type, numpy.dtype)):
             return self._function(value, place)
-        if type(value) in _PLAIN_RESULTS or not isinstance(value, tuple) and private_is_leaf(value):
+        if type(value) in _PLAIN_RESULTS or (not isinstance(value, tuple) and is_leaf_of_jax(value)):
             return super().result(value, place)
         if type(value) in (tuple, list, dict) or isinstance(value, tuple):
             return super().result(value, place)
@@ -150,12 +153,11 @@ class JaxRecorder(NumpyRecorder):
         return new
 
     def _nest(self, value: Any, place: Any) -> Any:
-        """A nest of a class that is registered with JAX, made_stand_in anew of its leaves."""
+        """A nest of a class that is registered with JAX, made anew of its leaves."""
         found, structure = jax.tree_util.tree_flatten(value)
         parts = self.create(jax.tree_util.tree_leaves, (self.resolve(place),))
-        return structure.unflatten(
-            [self.result(leaf, Pending(operator.getitem, (parts, index))) for index, leaf in enumerate(found)]
-        )
+        items = [self.result(leaf, Pending(operator.getitem, (parts, index))) for index, leaf in enumerate(found)]
+        return jax.tree_util.tree_unflatten(structure, items)
 
     def _function(self, function: Callable[..., Any], place: Any) -> Callable[..., Any]:
         """A function that a call has given, as ``jax.vjp`` does: its calls are recorded."""
@@ -169,7 +171,7 @@ class JaxRecorder(NumpyRecorder):
 
     def rely_on_kind(self, traced: TracedJaxArray) -> None:
         """JAX's own code looks at the abstract value of an array: its dtype, sizes and weak type are relied on."""
-        if not self.open or self.depth and private.current_trace() is self.trace.parent:
+        if not self.open or (self.depth and private.current_trace() is self.trace.parent):
             return
         node = self.resolve(traced.place)
         if node in self._kinds:
@@ -185,7 +187,8 @@ class JaxRecorder(NumpyRecorder):
 
         def native(value: Any) -> Any:
             if type(value) is TracedJaxArray:
-                return value.plain if not self.open or value._trace.parent is private.current_trace() else NativeTracer(value)
+                is_plain = not self.open or value._trace.parent is private.current_trace()
+                return value.plain if is_plain else NativeTracer(value)
             if isinstance(value, TracedPython) and issubclass(type(value), TracedPython):
                 self.reveal(value)
                 return value.plain
@@ -211,6 +214,7 @@ class JaxRecorder(NumpyRecorder):
         """An item of an array."""
         if type(array) is TracedJaxArray and not self.is_recording():
             return self.natively(operator.getitem, (array, key), {})
+        self.takes_by_arrays = self.takes_by_arrays or any(type(leaf) is TracedJaxArray for leaf in leaves_of(key))
         return super().item(array, key)
 
     def method(self, array: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -285,7 +289,7 @@ class JaxRecorder(NumpyRecorder):
 
     def _note_reliance(self, target: Any, value: Any, node: Node) -> None:
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
-        self.rely(Reliance.DTYPE)
+        self.rely(_reliance_of(value))
         if name in _VARYING and isinstance(value, jax.Array):
             self.guard(self.create(getattr, (node, "ndim")), value.ndim)
 
@@ -319,9 +323,14 @@ class JaxRecorder(NumpyRecorder):
         raise cannot_follow("a function with a derivative of its own that JAX's own code calls")
 
     def imported(
-        self, trace: RecordingTrace, function: Callable[..., Any], args: Sequence[Any], plain: list[Any], is_single: bool
+        self,
+        trace: RecordingTrace,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        plain: list[Any],
+        is_single: bool,
     ) -> Any:
-        """A function of arrays traced by JAX, its equations written as nodes; the kinds of its arguments are relied on."""
+        """A function of arrays traced by JAX, its equations as nodes; the kinds of its arguments are relied on."""
         for value in args:
             traced = traced_in(value)
             if traced is not None:
@@ -338,10 +347,10 @@ class JaxRecorder(NumpyRecorder):
         importer = Importer(self.graph, lambda value: self.bodies.localized(self.node_of(value), self.graph))
         latest = self.graph._root._prev
         with self.paused(), private.using(trace.parent):
-            importer_results = importer.run(closed, operands)
+            nodes = importer.run(closed, operands)
         _name_originals(self.graph, latest)
         found = [values] if is_single else list(values)
-        results = [self.result(value, node) for value, node in zip(found, importer_results, strict=True)]
+        results = [self.result(value, node) for value, node in zip(found, nodes, strict=True)]
         return results[0] if is_single else results
 
     def staged(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -350,7 +359,7 @@ class JaxRecorder(NumpyRecorder):
             return self.natively(function, args, kwargs)
         found, structure = jax.tree_util.tree_flatten((args, kwargs))
         places = [index for index, leaf in enumerate(found) if isinstance(leaf, (jax.Array, numpy.ndarray))]
-        for index, leaf in enumerate(found):
+        for leaf in found:
             if issubclass(type(leaf), TracedPython):
                 self.reveal(leaf)
         shapes: list[Any] = []
@@ -360,7 +369,7 @@ class JaxRecorder(NumpyRecorder):
             for index, array in zip(places, arrays, strict=True):
                 whole[index] = array
             named: Any
-            positional, named = structure.unflatten(whole)
+            positional, named = jax.tree_util.tree_unflatten(structure, whole)
             out, shape = jax.tree_util.tree_flatten(function(*positional, **named))
             shapes[:] = [shape]
             return out
@@ -368,7 +377,7 @@ class JaxRecorder(NumpyRecorder):
         operands = [found[index] for index in places]
         plain = [self.concrete(value) for value in operands]
         results = self.imported(self.trace, of_arrays, operands, plain, False)
-        return shapes[0].unflatten(results)
+        return jax.tree_util.tree_unflatten(shapes[0], results)
 
     # ---- where values leave --------------------------------------------------------------------------------------
 
@@ -379,7 +388,7 @@ class JaxRecorder(NumpyRecorder):
         plain = traced.plain
         if not self.open:
             return getattr(plain, name)
-        if name.startswith("__"):
+        if name.startswith("__") or not hasattr(type(plain), name):
             raise AttributeError(f"{type(plain).__name__!r} object has no attribute {name!r}")
         if not self.is_recording():
             return getattr(NativeTracer(traced), name)
@@ -394,7 +403,7 @@ class JaxRecorder(NumpyRecorder):
         if name in _SIZES or name in _VIEWS:
             if name in _SIZES and _is_inside_jax(sys._getframe(2)):
                 return found
-            self.rely(Reliance.RANK)
+            self.rely(Reliance.RANK if name in _SIZES else Reliance.NOTHING)
             return self.result(found, self.create(getattr, (self.argument(traced), name), is_result=name in _VIEWS))
         if name.startswith("_") or name in _REFUSED:
             raise cannot_follow(f"reading {name} of an array of JAX")
@@ -494,12 +503,20 @@ def _name_originals(graph: Graph, after: Node) -> None:
         node = node._next
 
 
+def _reliance_of(value: Any) -> Reliance:
+    """What the program could see of a result depends on: of an array of JAX nothing, of several how many they are."""
+    if isinstance(value, jax.Array) or value is None:
+        return Reliance.NOTHING
+    is_nest = isinstance(value, (tuple, list)) and all(isinstance(item, jax.Array) for item in value)
+    return Reliance.RANK if is_nest else Reliance.DTYPE
+
+
 def leaves_of(nest: Any) -> list[Any]:
     """The leaves of a nest, those of classes that are registered with JAX included."""
     return jax.tree_util.tree_leaves(nest)
 
 
-def private_is_leaf(value: Any) -> bool:
+def is_leaf_of_jax(value: Any) -> bool:
     """Whether a value is no nest for JAX."""
     return bool(jax.tree_util.all_leaves([value]))
 

@@ -1,4 +1,4 @@
-"""Functions of JAX that take functions: jit, grad, vmap, scan, cond and their like become one call with captured bodies.
+"""Functions of JAX that take functions: jit, grad, vmap, scan and their like become one call with captured bodies.
 
 The transform is run for real, once. A function that it is handed is recorded, when JAX calls it on its own tracers,
 into a graph of its own; values of the program around it that it uses are passed to the body explicitly. The call in the
@@ -8,6 +8,7 @@ on its caches.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -170,10 +171,8 @@ class RecordedBody:
             self.__name__ = self.__qualname__ = function.__name__
         else:
             self.__name__ = self.__qualname__ = "body"
-        try:
+        with contextlib.suppress(TypeError, ValueError):
             self.__signature__ = inspect.signature(function)
-        except (TypeError, ValueError):
-            pass
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._record(args, kwargs)
@@ -223,7 +222,7 @@ class RecordedBody:
         found, structure = jax.tree_util.tree_flatten(value)
         parts = Pending(jax.tree_util.tree_leaves, (place,))
         items = [self._enter(item, Pending(operator.getitem, (parts, i))) for i, item in enumerate(found)]
-        return structure.unflatten(items)
+        return jax.tree_util.tree_unflatten(structure, items)
 
     def _keep(self, graph: Graph, values: list[Node]) -> None:
         graph.eliminate_dead_code()
