@@ -2,8 +2,8 @@
 
 In ``i += 1`` under ``while tf.reduce_sum(x) < 1`` the variable is a number of Python for a program that runs eagerly.
 Here it is a ``Traced`` value, which the branch or loop carries as the operation that computes it. A variable that is a
-number at first and a tensor later, or a number on one side of a branch only, is carried as whatever it is when the graph
-runs: the code that Clew writes is Python's. A side that raises an error of the program's raises it in the graph.
+number at first and a tensor later, or a number on one side of a branch only, is carried as whatever it is when the
+graph runs: the code that Clew writes is Python's. A side that raises an error of the program's raises it in the graph.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy
 import tensorflow as tf
 from tensorflow.python.autograph.impl import api as autograph_api
-from tensorflow.python.autograph.operators import conditional_expressions, control_flow, exceptions, logical, py_builtins
+from tensorflow.python.autograph.operators import (
+    conditional_expressions,
+    control_flow,
+    exceptions,
+    logical,
+    py_builtins,
+)
 from tensorflow.python.ops import cond, cond_v2
 
 from clew.capture.control_flow.raising import is_raised
@@ -56,7 +62,17 @@ def install(patches: Patches, current: Current) -> None:
     for (module, name), make in _OPERATORS.items():
         for names in (generated, vars(module)):
             if name in names:
-                patches.in_dict(names, name, lambda original, make=make: make(original, current))
+                patches.in_dict(names, name, _Making(make, current))
+
+
+class _Making:
+    """Makes what stands for a function, for the tracing that ``current`` gives."""
+
+    def __init__(self, make: Callable[[Any, Current], Any], current: Current) -> None:
+        self.make, self.current = make, current
+
+    def __call__(self, original: Any) -> Any:
+        return self.make(original, self.current)
 
 
 def truth(tracing: Tracing, value: Any) -> Any:
@@ -242,7 +258,7 @@ class _Loop:
         self.internal = {place for place, name in enumerate(names) if name == _INTERNAL}
 
     def get(self) -> Any:
-        """The variables as TensorFlow shall carry them; attributes of objects are as before, until the loop is known."""
+        """The variables as TensorFlow shall carry them; attributes of objects are as before until the loop is known."""
         found = tuple(self._carried(place, value) for place, value in enumerate(self.get_state()))
         self.set_state(self.before)
         return found
@@ -536,15 +552,16 @@ def _calls(original: Any, current: Current) -> Any:
 
     def _call_unconverted(f: Any, args: Any, kwargs: Any, *rest: Any, **options: Any) -> Any:
         tracing = current()
+        if tracing is None:
+            return original(f, args, kwargs, *rest, **options)
         values = [*args, *(kwargs or {}).values()]
-        if tracing is not None and is_of_numpy(f) and any(map(is_symbolic, values)):
+        if is_of_numpy(f) and any(map(is_symbolic, values)):
             return _of_numpy(tracing, f, f, *args, **(kwargs or {}))
-        if tracing is not None and f is tf.ensure_shape:
-            for one in values:
-                if isinstance(one, TracedShape):
-                    raise tracing.needs_known_shape(one)
-        is_given = tracing is not None and has_traced(values)
-        if not is_given or not str(getattr(f, "__module__", "")).startswith("tensorflow."):
+        shapes = [one for one in values if isinstance(one, TracedShape)]
+        if f is tf.ensure_shape and shapes:
+            tf.debugging.assert_equal(tf.shape(values[0]), tf.shape(shapes[0].tensor))
+            return tf.ensure_shape(values[0], tf.TensorShape(shapes[0]._dims))
+        if not has_traced(values) or not str(getattr(f, "__module__", "")).startswith("tensorflow."):
             return original(f, args, kwargs, *rest, **options)
         wanted = len(tracing.wanted)
         try:
@@ -615,7 +632,8 @@ def _length(tracing: Tracing, function: Any, found: Any, *args: Any) -> Any:
     (value,) = args
     if type(value) is StateListProxy:
         more = list.__len__(value) - list.__len__(value.original)
-        return tracing.lengths[id(value)][1] + more
+        length = tracing.lengths[id(value)][1]
+        return length.apply(operator.add, (length, more)) if more else length
     if isinstance(value, TracedShape):
         return value.rank
     if isinstance(value, Traced):
@@ -707,7 +725,8 @@ _OPERATORS: dict[tuple[Any, str], Callable[[Any, Current], Any]] = {
 }
 """What stands for functions of AutoGraph and of TensorFlow's branches."""
 _BUILTINS: dict[Any, Callable[..., Any]] = {
-    int: _converted, float: _converted, bool: _converted, len: _length, range: _range, type: _kind, enumerate: _enumerated, zip: _zipped, sorted: _of_tensors,
+    int: _converted, float: _converted, bool: _converted, len: _length, range: _range, type: _kind,
+    enumerate: _enumerated, zip: _zipped, sorted: _of_tensors,
     any: _of_tensors, all: _of_tensors, isinstance: _asked,
     **dict.fromkeys((function for function in vars(math).values() if callable(function)), _of_math),
     **dict.fromkeys((abs, min, max, sum, round, pow, divmod), _on_numbers),

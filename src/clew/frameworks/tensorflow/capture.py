@@ -189,7 +189,8 @@ def _joined(slot: Slot, first: Graph, later: Graph) -> Graph | None:
 @contextmanager
 def _tracking_kept(owners: Iterable[Any]) -> Iterator[None]:
     """What modules note of the variables in their attributes is as it was afterwards."""
-    kept = [(vars_of(one), {name: copy.copy(vars_of(one)[name]) for name in _TRACKING & vars_of(one).keys()}) for one in owners]
+    holders = [vars_of(one) for one in owners if not is_layer(one)]
+    kept = [(held, {name: copy.copy(held[name]) for name in _TRACKING & held.keys()}) for held in holders]
     try:
         yield
     finally:
@@ -270,15 +271,14 @@ class _Capture:
     def build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A layer makes its variables when it is first called: it is traced once for that."""
         tracing = Tracing("build", builds=True)
+        stored = [(part, name, vars(part)[name]) for part in self.parts for name in _set_by_call(part)]
         with self._refusing(tracing), self._running(tracing):
             given_args, given_kwargs = tf.nest.map_structure(_placeholder, (args, kwargs))
-            stored = {(id(part), name): vars(part)[name] for part in self.parts for name in _set_by_call(part)}
             try:
                 tracing.call(self.fn, given_args, given_kwargs, is_converted=not is_layer(self.fn))
             finally:
-                for part in self.parts:
-                    for name in _set_by_call(part):
-                        object.__setattr__(part, name, stored[id(part), name])
+                for part, name, value in stored:
+                    object.__setattr__(part, name, value)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], opaque: str) -> tuple[Any, Root]:
         """Trace the program and import what it has done."""
@@ -343,7 +343,9 @@ class _Capture:
     def _watch(self) -> None:
         for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():
             if is_part(owner) or not is_hidden_object(owner):
-                skipped = {name for name, value in vars(owner).items() if not self._counts(value)} | _TRACKING
+                is_foreign = is_layer(owner) and type(owner).__module__.startswith("keras.")
+                counts = _is_followed if is_foreign else self._counts
+                skipped = {name for name, value in vars(owner).items() if not counts(value)} | _TRACKING
                 skipped |= {name for name in vars(owner) if is_part(owner) and not self._is_of_user(name)}
                 self.state.watch(owner, vars(owner), skip=frozenset(skipped))
         for holder, name in self.surroundings.cells():
@@ -509,7 +511,7 @@ _AUTOGRAPH = (
     *(os.path.join(os.path.dirname(autograph.__file__), part) + os.sep for part in ("impl", "operators", "core")),
     autograph_operators.__file__,
 )
-"""Where AutoGraph, with what stands for its functions, calls what the program calls; elsewhere it reads and writes code, for its own ends."""
+"""Where AutoGraph, or what stands for its functions, calls what the program calls; elsewhere it reads and writes code."""
 
 
 class TensorflowListener(Listener):

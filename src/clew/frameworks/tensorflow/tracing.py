@@ -221,7 +221,8 @@ class Tracing:
         """A variable that the program makes is made by the graph; another one stands for it in this run."""
         if self.builds:
             return create(**options)
-        given = {name: options[name] for name in ("trainable", "name", "dtype", "shape") if options.get(name) is not None}
+        named = ("trainable", "name", "dtype", "shape")
+        given = {name: options[name] for name in named if options.get(name) is not None}
         start = options.get("initial_value")
         is_plain = start is not None and ops.get_default_graph() is self.graph and not has_traced(list(given.values()))
         if not is_plain or self.notes.fixed_streams:
@@ -316,8 +317,9 @@ def _showing_sizes(original: Any) -> Any:
     def shape(tensor: Any) -> Any:
         found = original.__get__(tensor)
         tracing = _current.get()
-        is_open = tracing is not None and hasattr(tensor, "graph") and found.rank and not found.is_fully_defined()
-        return TracedShape(tensor, found, tracing) if is_open and tracing.is_named_by_program() else found
+        if tracing is None or not hasattr(tensor, "graph") or not found.rank or found.is_fully_defined():
+            return found
+        return TracedShape(tensor, found, tracing) if tracing.is_named_by_program() else found
 
     return property(shape)
 
