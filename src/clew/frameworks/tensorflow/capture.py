@@ -41,7 +41,7 @@ from clew.frameworks.tensorflow.effects import drop_unused
 from clew.frameworks.tensorflow.entry_guards import EntryGuards
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
-from clew.frameworks.tensorflow.opaque import FUNCTIONS
+from clew.frameworks.tensorflow.operations import PYTHON_FUNCTIONS
 from clew.frameworks.tensorflow.programs import (
     Function,
     behind,
@@ -395,7 +395,8 @@ class _Capture:
         drop_unused(graph, self.keeps_unused)
         name_by_variables(graph)
         graph.lint()
-        if opaque == "error" and (tracing.notes.regions or any(node.target in FUNCTIONS for node in all_nodes(graph))):
+        stay = tracing.notes.regions or any(node.target in PYTHON_FUNCTIONS for node in all_nodes(graph))
+        if opaque == "error" and stay:
             raise CaptureError(
                 "a function of Python, or one with a gradient of its own, would stay a call", fixes=('opaque="call"',)
             )
@@ -511,7 +512,7 @@ _AUTOGRAPH = (
     *(os.path.join(os.path.dirname(autograph.__file__), part) + os.sep for part in ("impl", "operators", "core")),
     autograph_operators.__file__,
 )
-"""Where AutoGraph, or what stands for its functions, calls what the program calls; elsewhere it reads and writes code."""
+"""Where AutoGraph, or what stands for its functions, calls what the program calls; elsewhere it handles code."""
 
 
 class TensorflowListener(Listener):

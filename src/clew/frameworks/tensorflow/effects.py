@@ -12,9 +12,8 @@ from typing import Any
 import tensorflow as tf
 
 from clew.frameworks.tensorflow import random_numbers, readable_calls
-from clew.frameworks.tensorflow.operations import definition_of
+from clew.frameworks.tensorflow.operations import READING, WRITING, definition_of
 from clew.frameworks.tensorflow.types import VARIABLE, qualified_name
-from clew.frameworks.tensorflow.variables import READING, WRITING
 from clew.ir.effects import is_impure
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect

@@ -26,8 +26,10 @@ from tensorflow.python.framework import constant_op, func_graph, ops, random_see
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
+from clew import tree
 from clew.capture.current_capture import current
 from clew.capture.patches import Patches
+from clew.capture.python import caches as cached
 from clew.capture.python import replacements
 from clew.capture.python.caches import CachedResults
 from clew.capture.python.callers import frame_of_program, is_file_of_python
@@ -39,8 +41,9 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.numpy import foreign_draws
-from clew.frameworks.tensorflow import autograph, caches
+from clew.frameworks.tensorflow import autograph
 from clew.frameworks.tensorflow.importer import Notes, Region
+from clew.frameworks.tensorflow.programs import is_part
 from clew.frameworks.tensorflow.random_numbers import MARK
 from clew.frameworks.tensorflow.scalars import (
     ALL,
@@ -90,7 +93,7 @@ class Tracing:
         """How long lists of the state were, by their identities."""
         self.variables: dict[int, Any] = {}
         self.patches = Patches()
-        self.cached = CachedResults(caches.is_end)
+        self.cached = CachedResults(_is_end)
 
     def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
         """The error for something that cannot be captured; kept, since the program may catch it."""
@@ -193,7 +196,7 @@ class Tracing:
                 replacements.install_in(patches, surroundings)
                 foreign_draws.install(patches, surroundings.functions)
                 functions = () if self.builds else surroundings.functions
-                caches.install(patches, self.cached, lambda: _current.get() is self, functions, layers)
+                _install_caches(patches, self.cached, lambda: _current.get() is self, functions, layers)
                 with replacements.hearing(listener, surroundings):
                     yield
             self.cached.check()
@@ -621,3 +624,34 @@ def _not_converting_own(original: Any) -> Any:
         return is_own or original(entity)
 
     return is_autograph_artifact
+
+
+# ---- functions with functools.lru_cache are asked outside of the trace: no symbolic tensor stays in a cache ----------
+
+
+def _is_end(value: Any) -> bool:
+    """What is never looked into for changes: tensors, variables, modules."""
+    return isinstance(value, (tf.Tensor, tf.Variable)) or is_part(value)
+
+
+def _install_caches(
+    patches: Patches,
+    results: CachedResults,
+    is_running: Callable[[], bool],
+    functions: Iterable[Any],
+    kinds: Iterable[type],
+) -> None:
+    """Let cached functions that the program names give constants."""
+
+    def constant(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(isinstance(leaf, tf.Tensor) for leaf in tree.flatten((args, kwargs))[0]):
+            return function(*args, **kwargs)  # which raises, as it does eagerly: no tensor can be a key
+        with tf.init_scope():
+            with cached.without_effects(function, _is_end):
+                function.__wrapped__(*args, **kwargs)
+            result = function(*args, **kwargs)
+        results.remember(function, result)
+        return result
+
+    unconverted = tf.autograph.experimental.do_not_convert(constant)
+    cached.install(patches, lambda: unconverted if is_running() else None, functions, kinds)
