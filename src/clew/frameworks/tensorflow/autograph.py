@@ -596,6 +596,7 @@ def tensors_for(value: Any) -> Any:
 
 def _converted(tracing: Tracing, function: Any, found: Any, *args: Any, **kwargs: Any) -> Any:
     """``int(x)``, ``float(x)`` and ``bool(x)`` of tensors and traced values."""
+    args = tuple(tf.convert_to_tensor(one) if isinstance(one, tf.Variable) else one for one in args)
     if len(args) == 1 and (is_symbolic(args[0]) or isinstance(args[0], Traced)):
         if isinstance(args[0], Traced) and type(args[0].sample) is function:
             return args[0]

@@ -38,7 +38,7 @@ from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 from clew.frameworks.tensorflow import autograph as autograph_operators
 from clew.frameworks.tensorflow.effects import drop_unused
-from clew.frameworks.tensorflow.entry_guards import EntryGuards
+from clew.frameworks.tensorflow.entry_guards import EntryGuards, WrappedContents
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
 from clew.frameworks.tensorflow.operations import PYTHON_FUNCTIONS
@@ -259,6 +259,7 @@ class _Capture:
         self.state = State(self.inputs)
         self.root = Root() if root is None else root
         self.left: list[tuple[Slot, Any]] = []
+        self.wrapped: list[WrappedContents] = []
         self._learn_names()
 
     def _learn_names(self) -> None:
@@ -298,6 +299,8 @@ class _Capture:
         finally:
             self.inputs.put_back()
             self.state.put_back()
+            for held in self.wrapped:
+                held.put_back()
 
     def _running(self, tracing: Tracing) -> AbstractContextManager[None]:
         listener = TensorflowListener(self.recorder, self.surroundings, tracing)
@@ -350,6 +353,12 @@ class _Capture:
                 self.state.watch(owner, vars(owner), skip=frozenset(skipped))
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
+        self.wrapped = [
+            WrappedContents(f"{type(part).__name__}.{name}", value)
+            for part in self.parts
+            for name, value in vars(part).items()
+            if isinstance(value, (list, dict)) and not _is_followed(value) and self._is_of_user(name)
+        ]
 
     def _is_of_user(self, name: str) -> bool:
         """Whether an attribute of a module is the program's own: frameworks keep theirs under private names."""
@@ -369,6 +378,13 @@ class _Capture:
                     f"the layer {part.name} adds a loss as it runs",
                     why="the graph would not add it again",
                     fixes=("return the loss",),
+                )
+        for held in self.wrapped:
+            if held.changed() is not None:
+                raise CaptureError(
+                    f"the program changes {held.label}",
+                    why="TensorFlow keeps it in a container of its own, which the graph would not change again",
+                    fixes=("keep the state in a tf.Variable", "return the new value"),
                 )
         changed = [slot for slot in self.state.changed() if self._is_of_program(slot)]
         if changed:
@@ -436,6 +452,9 @@ class _Capture:
             own = [(name, value) for name, value in own if (id(owner), name) not in self.lifted]
             held = [(f"{label}.{name}", owner, name, value) for name, value in own]
             guards.watched(self._watched(held), f"the attributes of {label} are what they were")
+
+        for one in self.wrapped:
+            guards.wrapped(one)
 
     def _watched(self, variables: Any) -> WatchedVariables:
         made = WatchedVariables(self.recorder.is_end)

@@ -190,7 +190,7 @@ class Traced:
         return self._plain()
 
     def __repr__(self) -> str:
-        return f"<traced {type(self.sample).__name__}>"
+        return repr(self._plain())
 
     # ---- arithmetic ----------------------------------------------------------------------------------------------
 

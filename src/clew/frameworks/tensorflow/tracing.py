@@ -306,6 +306,7 @@ def _install(patches: Patches) -> None:
     for name in _COMPARING:
         patches.on_class(tf.TensorShape, name, _knowing_shapes)
     patches.on_class(tensor_module.Tensor, "set_shape", _setting_shapes)
+    patches.on_class(resource_variable_ops.BaseResourceVariable, "numpy", _variables_as_arrays)
     patches.in_dict(vars(tensor_conversion_registry), "convert", _converting_numbers)
     patches.in_dict(vars(constant_op), "_constant_impl", _constants_of_numbers)
     autograph.install(patches, _current.get)
@@ -508,6 +509,14 @@ def _noting_variables(original: Any) -> Any:
         return found
 
     return property(handle)
+
+
+def _variables_as_arrays(original: Any) -> Any:
+    def numpy(variable: Any) -> Any:
+        tracing = _current.get()
+        return original(variable) if tracing is None else tracing.numpy_of(tf.convert_to_tensor(variable))
+
+    return numpy
 
 
 def _noting_regions(original: Any) -> Any:
