@@ -555,7 +555,7 @@ def _calls(original: Any, current: Current) -> Any:
         if tracing is None:
             return original(f, args, kwargs, *rest, **options)
         values = [*args, *(kwargs or {}).values()]
-        if is_of_numpy(f) and any(map(is_symbolic, values)):
+        if is_of_numpy(f) and (any(map(is_symbolic, values)) or has_traced(values)):
             return _of_numpy(tracing, f, f, *args, **(kwargs or {}))
         shapes = [one for one in values if isinstance(one, TracedShape)]
         if f is tf.ensure_shape and shapes:
@@ -565,12 +565,12 @@ def _calls(original: Any, current: Current) -> Any:
             return original(f, args, kwargs, *rest, **options)
         wanted = len(tracing.wanted)
         try:
-            return original(f, args, kwargs, *rest, **options)
+            if f is not tf.TensorArray:  # which keeps the number that it is given
+                return original(f, args, kwargs, *rest, **options)
         except (TypeError, ValueError):
-            given = [tensors_for(one) for one in args], {name: tensors_for(one) for name, one in (kwargs or {}).items()}
-            result = original(f, tuple(given[0]), given[1], *rest, **options)
             del tracing.wanted[wanted:]
-            return result
+        named = {name: tensors_for(one) for name, one in (kwargs or {}).items()}
+        return original(f, tuple(map(tensors_for, args)), named, *rest, **options)
 
     return _call_unconverted
 
