@@ -52,7 +52,6 @@ IDEAS = {
     "frameworks.jax.control": "equations with bodies",
     "frameworks.jax.matching": "an algorithm: whether a call is the same as an equation",
     "frameworks.tensorflow.control_flow": "operations with bodies",
-    "frameworks.tensorflow.tracing": "how TensorFlow is made to trace a program, beside what is made of it",
     "frameworks.torch.entry_facts": "rules by which questions are answered at the entrance, judged against torch",
     "frameworks.torch.modules.calls": "how the call of one module becomes nodes",
     "frameworks.torch.modules.leaf_expressions": "a table: torch's small modules as expressions",

@@ -32,7 +32,8 @@ class TensorflowCapture(PlainCapture):
 
     def _undone_when_refused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A program that raises may have set state by then, which the graph sets at its end: that call is refused."""
-        held = [value for value in (*args, *kwargs.values(), *vars(self.root).values()) if isinstance(value, tf.Variable)]
+        values = (*args, *kwargs.values(), *vars(self.root).values())
+        held = [value for value in values if isinstance(value, tf.Variable)]
         before = [variable.value() for variable in held]
         try:
             with refused_when_raising():

@@ -86,7 +86,7 @@ def test_gradients_are_the_originals() -> None:
 
 
 def test_a_gradient_of_its_own_inside_of_an_older_trace_is_refused() -> None:
-    inner = tf.function(lambda x: steep(x))
+    inner = tf.function(lambda x: steep(x), input_signature=[tf.TensorSpec([None])])
     inner(X)
     with pytest.raises(clew.CaptureError, match="gradient of its own"):
         clew.trace(lambda x: inner(x) * 2.0, (X,))
@@ -161,7 +161,7 @@ def test_nodes_know_where_they_come_from() -> None:
     body = node.args[1]
     line = next(inner for inner in body.nodes if inner.op == "call_function" and "guess + x" in inner.source.text)
     assert line.source.filename == __file__
-    assert str(line.value_type) == "f32[3]"
+    assert str(line.value_type) == "f32[_]"
 
 
 def test_generated_code_under_autograph() -> None:
@@ -278,7 +278,7 @@ def test_python_may_iterate_over_a_tensor() -> None:
     assert list(found[2]) == [0, 1, 2] and numpy.allclose(list(wanted[2].values()), list(found[2].values()))
 
 
-def test_floats_that_a_loop_changes_are_not_given_back_less_exact() -> None:
+def test_floats_that_a_loop_changes_are_as_exact_as_pythons() -> None:
     def decays(n):
         rate = 1.0
         while n > 0:
@@ -286,5 +286,6 @@ def test_floats_that_a_loop_changes_are_not_given_back_less_exact() -> None:
             n = n - 1
         return rate
 
-    with pytest.raises(clew.CaptureError, match="less exact"):
-        clew.trace(decays, (tf.constant(5),))
+    graph = clew.trace(decays, (tf.constant(5),))
+    for n in (5, 0, 11):
+        assert graph(tf.constant(n)) == decays(tf.constant(n)) and type(graph(tf.constant(n))) is float

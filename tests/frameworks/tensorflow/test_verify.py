@@ -25,7 +25,7 @@ def learning_faster(x):
 def test_everything_is_compared_and_put_back() -> None:
     before = weight.numpy().tolist()
     found = clew.verify(clew.trace(learning, (X,)), learning)
-    assert [case.status for case in found.cases] == ["equal", "equal", "guarded", "guarded"], str(found)
+    assert [case.status for case in found.cases] == ["equal"] * 4, str(found)
     assert weight.numpy().tolist() == before
 
 

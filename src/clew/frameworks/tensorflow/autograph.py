@@ -2,8 +2,8 @@
 
 In ``i += 1`` under ``while tf.reduce_sum(x) < 1`` the variable is a number of Python for a program that runs eagerly.
 Here it is a ``Traced`` value, which the branch or loop carries as the operation that computes it. A variable that is a
-number at first and a tensor later, or a number on one side of a branch only, is carried as whatever it is when the graph
-runs: the code that Clew writes is Python's. A side that raises an error of the program's raises it in the graph.
+number at first and a tensor later, or a number on one side of a branch only, is carried as whatever it is when the
+graph runs: the code that Clew writes is Python's. A side that raises an error of the program's raises it in the graph.
 """
 
 from __future__ import annotations
@@ -62,7 +62,17 @@ def install(patches: Patches, current: Current) -> None:
     for (module, name), make in _OPERATORS.items():
         for names in (generated, vars(module)):
             if name in names:
-                patches.in_dict(names, name, lambda original, make=make: make(original, current))
+                patches.in_dict(names, name, _Making(make, current))
+
+
+class _Making:
+    """Makes what stands for a function, for the tracing that ``current`` gives."""
+
+    def __init__(self, make: Callable[[Any, Current], Any], current: Current) -> None:
+        self.make, self.current = make, current
+
+    def __call__(self, original: Any) -> Any:
+        return self.make(original, self.current)
 
 
 def truth(tracing: Tracing, value: Any) -> Any:
@@ -248,7 +258,7 @@ class _Loop:
         self.internal = {place for place, name in enumerate(names) if name == _INTERNAL}
 
     def get(self) -> Any:
-        """The variables as TensorFlow shall carry them; attributes of objects are as before, until the loop is known."""
+        """The variables as TensorFlow shall carry them; attributes of objects are as before until the loop is known."""
         found = tuple(self._carried(place, value) for place, value in enumerate(self.get_state()))
         self.set_state(self.before)
         return found
@@ -542,24 +552,25 @@ def _calls(original: Any, current: Current) -> Any:
 
     def _call_unconverted(f: Any, args: Any, kwargs: Any, *rest: Any, **options: Any) -> Any:
         tracing = current()
+        if tracing is None:
+            return original(f, args, kwargs, *rest, **options)
         values = [*args, *(kwargs or {}).values()]
-        if tracing is not None and is_of_numpy(f) and any(map(is_symbolic, values)):
+        if is_of_numpy(f) and (any(map(is_symbolic, values)) or has_traced(values)):
             return _of_numpy(tracing, f, f, *args, **(kwargs or {}))
-        if tracing is not None and f is tf.ensure_shape:
-            for one in values:
-                if isinstance(one, TracedShape):
-                    raise tracing.needs_known_shape(one)
-        is_given = tracing is not None and has_traced(values)
-        if not is_given or not str(getattr(f, "__module__", "")).startswith("tensorflow."):
+        shapes = [one for one in values if isinstance(one, TracedShape)]
+        if f is tf.ensure_shape and shapes:
+            tf.debugging.assert_equal(tf.shape(values[0]), tf.shape(shapes[0].tensor))
+            return tf.ensure_shape(values[0], tf.TensorShape(shapes[0]._dims))
+        if not has_traced(values) or not str(getattr(f, "__module__", "")).startswith("tensorflow."):
             return original(f, args, kwargs, *rest, **options)
         wanted = len(tracing.wanted)
         try:
-            return original(f, args, kwargs, *rest, **options)
+            if f is not tf.TensorArray:  # which keeps the number that it is given
+                return original(f, args, kwargs, *rest, **options)
         except (TypeError, ValueError):
-            given = [tensors_for(one) for one in args], {name: tensors_for(one) for name, one in (kwargs or {}).items()}
-            result = original(f, tuple(given[0]), given[1], *rest, **options)
             del tracing.wanted[wanted:]
-            return result
+        named = {name: tensors_for(one) for name, one in (kwargs or {}).items()}
+        return original(f, tuple(map(tensors_for, args)), named, *rest, **options)
 
     return _call_unconverted
 
@@ -585,6 +596,7 @@ def tensors_for(value: Any) -> Any:
 
 def _converted(tracing: Tracing, function: Any, found: Any, *args: Any, **kwargs: Any) -> Any:
     """``int(x)``, ``float(x)`` and ``bool(x)`` of tensors and traced values."""
+    args = tuple(tf.convert_to_tensor(one) if isinstance(one, tf.Variable) else one for one in args)
     if len(args) == 1 and (is_symbolic(args[0]) or isinstance(args[0], Traced)):
         if isinstance(args[0], Traced) and type(args[0].sample) is function:
             return args[0]
@@ -621,7 +633,8 @@ def _length(tracing: Tracing, function: Any, found: Any, *args: Any) -> Any:
     (value,) = args
     if type(value) is StateListProxy:
         more = list.__len__(value) - list.__len__(value.original)
-        return tracing.lengths[id(value)][1] + more
+        length = tracing.lengths[id(value)][1]
+        return length.apply(operator.add, (length, more)) if more else length
     if isinstance(value, TracedShape):
         return value.rank
     if isinstance(value, Traced):
@@ -713,7 +726,8 @@ _OPERATORS: dict[tuple[Any, str], Callable[[Any, Current], Any]] = {
 }
 """What stands for functions of AutoGraph and of TensorFlow's branches."""
 _BUILTINS: dict[Any, Callable[..., Any]] = {
-    int: _converted, float: _converted, bool: _converted, len: _length, range: _range, type: _kind, enumerate: _enumerated, zip: _zipped, sorted: _of_tensors,
+    int: _converted, float: _converted, bool: _converted, len: _length, range: _range, type: _kind,
+    enumerate: _enumerated, zip: _zipped, sorted: _of_tensors,
     any: _of_tensors, all: _of_tensors, isinstance: _asked,
     **dict.fromkeys((function for function in vars(math).values() if callable(function)), _of_math),
     **dict.fromkeys((abs, min, max, sum, round, pow, divmod), _on_numbers),

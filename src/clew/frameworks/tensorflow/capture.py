@@ -38,10 +38,10 @@ from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER
 from clew.frameworks.tensorflow import autograph as autograph_operators
 from clew.frameworks.tensorflow.effects import drop_unused
-from clew.frameworks.tensorflow.entry_guards import EntryGuards
+from clew.frameworks.tensorflow.entry_guards import EntryGuards, WrappedContents
 from clew.frameworks.tensorflow.importer import Importer
 from clew.frameworks.tensorflow.inputs import TensorInputs, TensorOutputs, TensorRecorder, handles, tensors_in
-from clew.frameworks.tensorflow.opaque import FUNCTIONS
+from clew.frameworks.tensorflow.operations import PYTHON_FUNCTIONS
 from clew.frameworks.tensorflow.programs import (
     Function,
     behind,
@@ -189,7 +189,8 @@ def _joined(slot: Slot, first: Graph, later: Graph) -> Graph | None:
 @contextmanager
 def _tracking_kept(owners: Iterable[Any]) -> Iterator[None]:
     """What modules note of the variables in their attributes is as it was afterwards."""
-    kept = [(vars_of(one), {name: copy.copy(vars_of(one)[name]) for name in _TRACKING & vars_of(one).keys()}) for one in owners]
+    holders = [vars_of(one) for one in owners if not is_layer(one)]
+    kept = [(held, {name: copy.copy(held[name]) for name in _TRACKING & held.keys()}) for held in holders]
     try:
         yield
     finally:
@@ -258,6 +259,7 @@ class _Capture:
         self.state = State(self.inputs)
         self.root = Root() if root is None else root
         self.left: list[tuple[Slot, Any]] = []
+        self.wrapped: list[WrappedContents] = []
         self._learn_names()
 
     def _learn_names(self) -> None:
@@ -270,15 +272,14 @@ class _Capture:
     def build(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A layer makes its variables when it is first called: it is traced once for that."""
         tracing = Tracing("build", builds=True)
+        stored = [(part, name, vars(part)[name]) for part in self.parts for name in _set_by_call(part)]
         with self._refusing(tracing), self._running(tracing):
             given_args, given_kwargs = tf.nest.map_structure(_placeholder, (args, kwargs))
-            stored = {(id(part), name): vars(part)[name] for part in self.parts for name in _set_by_call(part)}
             try:
                 tracing.call(self.fn, given_args, given_kwargs, is_converted=not is_layer(self.fn))
             finally:
-                for part in self.parts:
-                    for name in _set_by_call(part):
-                        object.__setattr__(part, name, stored[id(part), name])
+                for part, name, value in stored:
+                    object.__setattr__(part, name, value)
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], opaque: str) -> tuple[Any, Root]:
         """Trace the program and import what it has done."""
@@ -298,6 +299,8 @@ class _Capture:
         finally:
             self.inputs.put_back()
             self.state.put_back()
+            for held in self.wrapped:
+                held.put_back()
 
     def _running(self, tracing: Tracing) -> AbstractContextManager[None]:
         listener = TensorflowListener(self.recorder, self.surroundings, tracing)
@@ -343,11 +346,19 @@ class _Capture:
     def _watch(self) -> None:
         for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():
             if is_part(owner) or not is_hidden_object(owner):
-                skipped = {name for name, value in vars(owner).items() if not self._counts(value)} | _TRACKING
+                is_foreign = is_layer(owner) and type(owner).__module__.startswith("keras.")
+                counts = _is_followed if is_foreign else self._counts
+                skipped = {name for name, value in vars(owner).items() if not counts(value)} | _TRACKING
                 skipped |= {name for name in vars(owner) if is_part(owner) and not self._is_of_user(name)}
                 self.state.watch(owner, vars(owner), skip=frozenset(skipped))
         for holder, name in self.surroundings.cells():
             self.state.watch_variable(Variable(holder, name))
+        self.wrapped = [
+            WrappedContents(f"{type(part).__name__}.{name}", value)
+            for part in self.parts
+            for name, value in vars(part).items()
+            if isinstance(value, (list, dict)) and not _is_followed(value) and self._is_of_user(name)
+        ]
 
     def _is_of_user(self, name: str) -> bool:
         """Whether an attribute of a module is the program's own: frameworks keep theirs under private names."""
@@ -367,6 +378,13 @@ class _Capture:
                     f"the layer {part.name} adds a loss as it runs",
                     why="the graph would not add it again",
                     fixes=("return the loss",),
+                )
+        for held in self.wrapped:
+            if held.changed() is not None:
+                raise CaptureError(
+                    f"the program changes {held.label}",
+                    why="TensorFlow keeps it in a container of its own, which the graph would not change again",
+                    fixes=("keep the state in a tf.Variable", "return the new value"),
                 )
         changed = [slot for slot in self.state.changed() if self._is_of_program(slot)]
         if changed:
@@ -393,7 +411,8 @@ class _Capture:
         drop_unused(graph, self.keeps_unused)
         name_by_variables(graph)
         graph.lint()
-        if opaque == "error" and (tracing.notes.regions or any(node.target in FUNCTIONS for node in all_nodes(graph))):
+        stay = tracing.notes.regions or any(node.target in PYTHON_FUNCTIONS for node in all_nodes(graph))
+        if opaque == "error" and stay:
             raise CaptureError(
                 "a function of Python, or one with a gradient of its own, would stay a call", fixes=('opaque="call"',)
             )
@@ -433,6 +452,9 @@ class _Capture:
             own = [(name, value) for name, value in own if (id(owner), name) not in self.lifted]
             held = [(f"{label}.{name}", owner, name, value) for name, value in own]
             guards.watched(self._watched(held), f"the attributes of {label} are what they were")
+
+        for one in self.wrapped:
+            guards.wrapped(one)
 
     def _watched(self, variables: Any) -> WatchedVariables:
         made = WatchedVariables(self.recorder.is_end)
@@ -509,7 +531,7 @@ _AUTOGRAPH = (
     *(os.path.join(os.path.dirname(autograph.__file__), part) + os.sep for part in ("impl", "operators", "core")),
     autograph_operators.__file__,
 )
-"""Where AutoGraph, with what stands for its functions, calls what the program calls; elsewhere it reads and writes code, for its own ends."""
+"""Where AutoGraph, or what stands for its functions, calls what the program calls; elsewhere it handles code."""
 
 
 class TensorflowListener(Listener):

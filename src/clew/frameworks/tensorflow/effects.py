@@ -1,7 +1,7 @@
 """What calls of TensorFlow do besides computing: by the definitions of its operations, and by methods of variables.
 
-A call without effect whose result nobody uses still raises where its arguments do not fit (``x + y`` of sizes that do not
-go together, ``x[3]`` of three items): only what raises for no tensors of the dtypes that it was traced with is dropped.
+A call without effect whose result nobody uses still raises where its arguments do not fit (``x + y`` of sizes that do
+not go together, ``x[3]`` of three items): only what raises for no tensors of the dtypes that it has is dropped.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any
 import tensorflow as tf
 
 from clew.frameworks.tensorflow import random_numbers, readable_calls
-from clew.frameworks.tensorflow.operations import definition_of
+from clew.frameworks.tensorflow.operations import READING, WRITING, definition_of
 from clew.frameworks.tensorflow.types import VARIABLE, qualified_name
-from clew.frameworks.tensorflow.variables import READING, WRITING
 from clew.ir.effects import is_impure
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -31,8 +30,10 @@ _TOTAL = frozenset(
     "ShapeN Size Softmax StopGradient TensorListReserve TensorListLength ZerosLike OnesLike".split()
 ) | (readable_calls.UNARY.keys() - {"Cholesky", "InvertPermutation", "MatrixDeterminant", "FFT", "IFFT"})
 """Operations that raise for no tensors."""
-_NUMBERS = (operator.add, operator.sub, operator.mul, operator.neg, operator.not_, operator.pos, abs, min, max)
-_NUMBERS += (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, bool, getattr)
+_NUMBERS: tuple[Any, ...] = (
+    operator.add, operator.sub, operator.mul, operator.neg, operator.not_, operator.pos, operator.lt, operator.le,
+    operator.gt, operator.ge, operator.eq, operator.ne, abs, min, max, bool, getattr,
+)  # fmt: skip
 """Functions of Python that raise for no numbers."""
 KIND = "tensorflow_type"
 """Under this name the meta of a node tells the type of its operation."""

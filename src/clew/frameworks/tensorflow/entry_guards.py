@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from clew.capture.guards.notes import are_distinct, expression_of, require
 from clew.capture.guards.variables import WatchedVariables, changed
+from clew.capture.state.containers import same_part
 from clew.frameworks.tensorflow.types import UNKNOWN, array_type
 from clew.frameworks.tensorflow.values import Root
 from clew.ir.effects import pure
@@ -85,6 +86,40 @@ def a_number(kind: str) -> str:
     return f"an {kind}" if kind == "int" else f"a {kind}"
 
 
+class WrappedContents:
+    """A list or dict that is an attribute of a module, which TensorFlow keeps in a container of its own, as it was."""
+
+    def __init__(self, label: str, value: Any) -> None:
+        self.label, self.value = label, value
+        self.before = self._parts()
+
+    def _parts(self) -> list[Any]:
+        pairs = self.value.items() if isinstance(self.value, dict) else enumerate(self.value)
+        return [part for pair in pairs for part in pair]
+
+    def changed(self) -> str | None:
+        """Its name, if it holds something else now."""
+        now = self._parts()
+        same = len(now) == len(self.before) and all(map(same_part, now, self.before))
+        return None if same else self.label
+
+    def put_back(self) -> None:
+        """Let it hold what it held."""
+        if self.changed() is not None:
+            keys, values = self.before[::2], self.before[1::2]
+            self.value.clear()
+            if isinstance(self.value, dict):
+                self.value.update(zip(keys, values, strict=True))
+            else:
+                self.value.extend(values)
+
+
+@pure
+def changed_contents(held: WrappedContents) -> str | None:
+    """The name of a list or dict of a module that holds something else now."""
+    return held.changed()
+
+
 class EntryGuards:
     """Writes guards into a graph."""
 
@@ -116,3 +151,9 @@ class EntryGuards:
             node = self.graph.create_node("get_attr", self.root.path_of(watched, "_watched"), (), {})
             found = self.graph.call_function(changed, (node,))
             self.graph.call_function(require, (found, None, text))
+
+    def wrapped(self, held: WrappedContents) -> None:
+        """A list or dict of a module must hold what it held."""
+        node = self.graph.create_node("get_attr", self.root.path_of(held, "_contents"), (), {})
+        found = self.graph.call_function(changed_contents, (node,))
+        self.graph.call_function(require, (found, None, f"{held.label} holds what it held"))

@@ -15,9 +15,17 @@ from typing import Any
 import tensorflow as tf
 
 from clew.errors import CaptureError
-from clew.frameworks.tensorflow import control_flow, opaque, random_numbers, readable_calls, variables
+from clew.frameworks.tensorflow import control_flow, random_numbers, readable_calls
 from clew.frameworks.tensorflow.effects import KIND, UNASKED
-from clew.frameworks.tensorflow.operations import Call, length_of, parameter_name, raw_function
+from clew.frameworks.tensorflow.operations import (
+    PYTHON_KINDS,
+    Call,
+    length_of,
+    parameter_name,
+    python_function,
+    raw_function,
+    variable_access,
+)
 from clew.frameworks.tensorflow.scalars import TOKEN, Operand, PythonCall, itself, method_of, numpy_of, size_of
 from clew.frameworks.tensorflow.types import VARIABLE, array_type
 from clew.frameworks.tensorflow.values import Literal, Number, Resource, Root, Value, literal_of
@@ -233,7 +241,7 @@ class Importer:
         if operation.type in ("Placeholder", "PlaceholderV2"):
             raise CaptureError(f"nothing is fed to the placeholder {operation.name}")
         call = Call(operation, [self.value(tensor) for tensor in operation.inputs])
-        for spelled in (opaque.spelled, variables.spelled, random_numbers.spelled, readable_calls.spelled):
+        for spelled in (python_function, variable_access, random_numbers.spelled, readable_calls.spelled):
             node = spelled(self, call)
             if node is not None:
                 self.bind(call, node)
@@ -301,7 +309,7 @@ class Importer:
         node.meta[KIND] = call.kind
         if operation.name.startswith("gradient_tape/") or "/gradient_tape/" in operation.name:
             node.meta[UNASKED] = True
-        alone = call.kind in opaque.KINDS and len(operation.outputs) == 1
+        alone = call.kind in PYTHON_KINDS and len(operation.outputs) == 1
         if alone or (len(results) == 1 and length_of(results[0], operation) is None):
             self.values[operation.outputs[0].name] = self.typed(node, operation.outputs[0])
             return

@@ -144,7 +144,8 @@ class TensorInputs(Inputs):
         return self.count - 1
 
     def _placeholder(self, dtype: Any, shape: Any, name: str, key: int) -> Any:
-        made = tf.compat.v1.placeholder(dtype, shape, name=name if name.isidentifier() else None)
+        label = name.strip("_") if name.isidentifier() else ""
+        made = tf.compat.v1.placeholder(dtype, shape, name=label or None)
         self.tracing.entered[made.name] = key
         return made
 

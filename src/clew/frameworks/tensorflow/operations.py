@@ -1,20 +1,26 @@
 """One operation of a TensorFlow graph as a call: its inputs, its attributes, and the call of ``tf.raw_ops`` for it.
 
 Every operation has this path. Inputs are grouped as the definition of the operation names them; attributes that follow
-from the inputs, or that have their default value, are left out.
+from the inputs, or that have their default value, are left out. Functions of Python, which the graph names by a token,
+stay calls; variables are read and written by their own methods.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
+from tensorflow.python.ops import script_ops
 
 from clew.errors import CaptureError
-from clew.frameworks.tensorflow.values import Value
+from clew.frameworks.tensorflow.values import Resource, Value
+from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.frameworks.tensorflow.importer import Importer
 
 _RENAMED = {"reduction_indices": "axis", "dim": "axis", "split_dim": "axis", "squeeze_dims": "axis", "t": "x", "e": "y"}
 """Names that ``tf.raw_ops`` has for arguments, where the definition of the operation has another."""
@@ -154,3 +160,44 @@ def _plain(value: Any) -> Any:
         shape = tf.TensorShape(value)
         return None if shape.rank is None else shape.as_list()
     return value
+
+
+# ---- functions of Python inside of a graph: tf.py_function and tf.numpy_function -------------------------------------
+
+PYTHON_KINDS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+PYTHON_FUNCTIONS = (tf.py_function, tf.numpy_function)
+
+
+def python_function(importer: Importer, call: Call) -> Node | None:
+    """The call of a function of Python; None for any other operation."""
+    if call.kind not in PYTHON_KINDS:
+        return None
+    held: Any = script_ops._py_funcs._funcs.get(call.attribute("token"))
+    if held is None:
+        raise CaptureError("a function of Python in this graph is gone", where=str(call.operation.name))
+    function = getattr(held, "_func", held)
+    inputs = [importer.node(value) for value in call.inputs["input"]]
+    name, kinds = PYTHON_FUNCTIONS[call.kind != "EagerPyFunc"], call.attribute("Tout")
+    return importer.call(name, (function, inputs, kinds[0] if len(kinds) == 1 else kinds))
+
+
+# ---- variables are read and written by their own methods, other resources by their handles ---------------------------
+
+_WRITES = {"AssignVariableOp": "assign", "AssignAddVariableOp": "assign_add", "AssignSubVariableOp": "assign_sub"}
+READING = frozenset({"value", "sparse_read"})
+WRITING = frozenset(_WRITES.values())
+
+
+def variable_access(importer: Importer, call: Call) -> Node | None:
+    """The reading or writing of a variable; None for any other operation."""
+    variable: Any = call.inputs.get("resource")
+    if not isinstance(variable, Resource) or not variable.is_variable:
+        return None
+    if call.kind == "ReadVariableOp":
+        return importer.method("value", (importer.resource(variable),))
+    if call.kind in _WRITES:
+        value = importer.node(call.inputs["value"])
+        return importer.method(_WRITES[call.kind], (importer.resource(variable), value))
+    if call.kind == "ResourceGather" and not call.attribute("batch_dims"):
+        return importer.method("sparse_read", (importer.resource(variable), importer.argument(call.inputs["indices"])))
+    return None

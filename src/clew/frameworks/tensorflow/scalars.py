@@ -1,8 +1,8 @@
 """Numbers of Python and arrays of NumPy while TensorFlow traces: what the graph computes by Python itself.
 
 A size that is not known yet, a number among the arguments, ``float(x)``, ``x.numpy()``: a ``Traced`` value stands for
-each of them. Python's arithmetic with it makes operations of the function graph that name functions of Python (``Notes``
-keeps which), so branches and loops of TensorFlow carry them, and the graph of Clew runs them with Python's own meaning.
+each of them. Python's arithmetic with it makes operations of the function graph that name functions of Python
+(``Notes`` keeps which), so branches and loops of TensorFlow carry them, and the graph of Clew runs them as Python does.
 Always holds: a plain value is asked for only where nothing else will do. Then what it follows from must be known when
 the program is traced: ``NeedsKnown`` ends this run, and the next one sees the plain value, which is guarded.
 """
@@ -190,7 +190,7 @@ class Traced:
         return self._plain()
 
     def __repr__(self) -> str:
-        return f"<traced {type(self.sample).__name__}>"
+        return repr(self._plain())
 
     # ---- arithmetic ----------------------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class Traced:
             args[1]._plain()
         try:
             sample = function(*sampled(args), **sampled(kwargs))
-        except Exception as error:  # noqa: BLE001 - the samples are no values of the program
+        except Exception as error:
             raise self.tracing.refuse(
                 f"what {getattr(function, '__name__', function)} gives is known only when the graph runs",
                 f"for a sample it raises {type(error).__name__}: {error}",
@@ -333,7 +333,7 @@ def _in_place(function: Any) -> Callable[[Traced, Any], Any]:
     return apply
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift"):
+for _name in "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift".split():
     _plain_name = _name.strip("_")
     _function = getattr(operator, _name)
     setattr(Traced, f"__{_plain_name}__", _binary(_function))

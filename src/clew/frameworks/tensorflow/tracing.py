@@ -26,9 +26,11 @@ from tensorflow.python.framework import constant_op, func_graph, ops, random_see
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
 
+from clew import tree
 from clew.capture.bytecode.instructions import variables_of
 from clew.capture.current_capture import current
 from clew.capture.patches import Patches
+from clew.capture.python import caches as cached
 from clew.capture.python import replacements
 from clew.capture.python.caches import CachedResults
 from clew.capture.python.callers import frame_of_program, is_file_of_python
@@ -40,8 +42,9 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.errors import CaptureError
 from clew.frameworks.numpy import foreign_draws
-from clew.frameworks.tensorflow import autograph, caches
+from clew.frameworks.tensorflow import autograph
 from clew.frameworks.tensorflow.importer import Notes, Region
+from clew.frameworks.tensorflow.programs import is_part
 from clew.frameworks.tensorflow.random_numbers import MARK
 from clew.frameworks.tensorflow.scalars import (
     ALL,
@@ -91,7 +94,7 @@ class Tracing:
         """How long lists of the state were, by their identities."""
         self.variables: dict[int, Any] = {}
         self.patches = Patches()
-        self.cached = CachedResults(caches.is_end)
+        self.cached = CachedResults(_is_end)
 
     def refuse(self, what: str, why: str = "", *fixes: str) -> CaptureError:
         """The error for something that cannot be captured; kept, since the program may catch it."""
@@ -194,7 +197,7 @@ class Tracing:
                 replacements.install_in(patches, surroundings)
                 foreign_draws.install(patches, surroundings.functions)
                 functions = () if self.builds else surroundings.functions
-                caches.install(patches, self.cached, lambda: _current.get() is self, functions, layers)
+                _install_caches(patches, self.cached, lambda: _current.get() is self, functions, layers)
                 with replacements.hearing(listener, surroundings):
                     yield
             self.cached.check()
@@ -222,7 +225,8 @@ class Tracing:
         """A variable that the program makes is made by the graph; another one stands for it in this run."""
         if self.builds:
             return create(**options)
-        given = {name: options[name] for name in ("trainable", "name", "dtype", "shape") if options.get(name) is not None}
+        named = ("trainable", "name", "dtype", "shape")
+        given = {name: options[name] for name in named if options.get(name) is not None}
         start = options.get("initial_value")
         is_plain = start is not None and ops.get_default_graph() is self.graph and not has_traced(list(given.values()))
         if not is_plain or self.notes.fixed_streams:
@@ -303,6 +307,7 @@ def _install(patches: Patches) -> None:
     for name in _COMPARING:
         patches.on_class(tf.TensorShape, name, _knowing_shapes)
     patches.on_class(tensor_module.Tensor, "set_shape", _setting_shapes)
+    patches.on_class(resource_variable_ops.BaseResourceVariable, "numpy", _variables_as_arrays)
     patches.in_dict(vars(tensor_conversion_registry), "convert", _converting_numbers)
     patches.in_dict(vars(constant_op), "_constant_impl", _constants_of_numbers)
     autograph.install(patches, _current.get)
@@ -317,8 +322,9 @@ def _showing_sizes(original: Any) -> Any:
     def shape(tensor: Any) -> Any:
         found = original.__get__(tensor)
         tracing = _current.get()
-        is_open = tracing is not None and hasattr(tensor, "graph") and found.rank and not found.is_fully_defined()
-        return TracedShape(tensor, found, tracing) if is_open and tracing.is_named_by_program() else found
+        if tracing is None or not hasattr(tensor, "graph") or not found.rank or found.is_fully_defined():
+            return found
+        return TracedShape(tensor, found, tracing) if tracing.is_named_by_program() else found
 
     return property(shape)
 
@@ -506,6 +512,14 @@ def _noting_variables(original: Any) -> Any:
     return property(handle)
 
 
+def _variables_as_arrays(original: Any) -> Any:
+    def numpy(variable: Any) -> Any:
+        tracing = _current.get()
+        return original(variable) if tracing is None else tracing.numpy_of(tf.convert_to_tensor(variable))
+
+    return numpy
+
+
 def _noting_regions(original: Any) -> Any:
     def _graph_mode_decorator(f: Any, args: Any, kwargs: Any) -> Any:
         tracing = _current.get()
@@ -620,3 +634,34 @@ def _not_converting_own(original: Any) -> Any:
         return is_own or original(entity)
 
     return is_autograph_artifact
+
+
+# ---- functions with functools.lru_cache are asked outside of the trace: no symbolic tensor stays in a cache ----------
+
+
+def _is_end(value: Any) -> bool:
+    """What is never looked into for changes: tensors, variables, modules."""
+    return isinstance(value, (tf.Tensor, tf.Variable)) or is_part(value)
+
+
+def _install_caches(
+    patches: Patches,
+    results: CachedResults,
+    is_running: Callable[[], bool],
+    functions: Iterable[Any],
+    kinds: Iterable[type],
+) -> None:
+    """Let cached functions that the program names give constants."""
+
+    def constant(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(isinstance(leaf, tf.Tensor) for leaf in tree.flatten((args, kwargs))[0]):
+            return function(*args, **kwargs)  # which raises, as it does eagerly: no tensor can be a key
+        with tf.init_scope():
+            with cached.without_effects(function, _is_end):
+                function.__wrapped__(*args, **kwargs)
+            result = function(*args, **kwargs)
+        results.remember(function, result)
+        return result
+
+    unconverted = tf.autograph.experimental.do_not_convert(constant)
+    cached.install(patches, lambda: unconverted if is_running() else None, functions, kinds)

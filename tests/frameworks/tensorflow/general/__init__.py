@@ -1,4 +1,4 @@
-"""Realistic programs of TensorFlow, each with inputs of other values, sizes and numbers: one capture should serve all."""
+"""Realistic programs of TensorFlow, with inputs of other values, sizes and numbers: one capture should serve all."""
 
 from __future__ import annotations
 

@@ -171,7 +171,13 @@ def unused_item(x):
     return x * 2
 
 
-@program((floats(3), floats(3)), (floats(4), floats(4)), (floats(1), floats(4)), (floats(2), floats(3)), (floats(1), floats(1)))
+@program(
+    (floats(3), floats(3)),
+    (floats(4), floats(4)),
+    (floats(1), floats(4)),
+    (floats(2), floats(3)),
+    (floats(1), floats(1)),
+)
 def unused_sum(x, y):
     total = x + y
     del total

@@ -7,7 +7,13 @@ import tensorflow as tf
 from tests.frameworks.tensorflow.general.ledger import MATRICES, VECTORS, floats, ints, program
 
 M, N = floats(2, 6), floats(3, 8)
-IMAGES = ((floats(2, 8, 8, 3),), (floats(1, 8, 8, 3),), (floats(3, 5, 5, 3),), (floats(2, 12, 6, 3),), (floats(4, 1, 1, 3),))
+IMAGES = (
+    (floats(2, 8, 8, 3),),
+    (floats(1, 8, 8, 3),),
+    (floats(3, 5, 5, 3),),
+    (floats(2, 12, 6, 3),),
+    (floats(4, 1, 1, 3),),
+)
 
 
 @program(*MATRICES)
@@ -108,12 +114,24 @@ def embedding(i):
     return tf.reduce_mean(tf.gather(table, i), axis=1)
 
 
-@program((floats(3), floats(3)), (floats(5), floats(5)), (floats(1), floats(4)), (floats(4), floats(1)), (floats(2, 3), floats(3)))
+@program(
+    (floats(3), floats(3)),
+    (floats(5), floats(5)),
+    (floats(1), floats(4)),
+    (floats(4), floats(1)),
+    (floats(2, 3), floats(3)),
+)
 def outer_and_broadcast(x, y):
     return x + y, x * 2 - y
 
 
-@program((floats(3), floats(5)), (floats(1), floats(1)), (floats(2), floats(7)), (floats(6), floats(2)), (floats(4), floats(4)))
+@program(
+    (floats(3), floats(5)),
+    (floats(1), floats(1)),
+    (floats(2), floats(7)),
+    (floats(6), floats(2)),
+    (floats(4), floats(4)),
+)
 def distances(x, y):
     return tf.abs(x[:, None] - y[None, :])
 
@@ -130,7 +148,13 @@ def shape_as_a_result(x):
     return x * 2, x.shape[0], tf.shape(x), x.ndim
 
 
-@program((floats(2, 3), floats(2, 3)), (floats(4, 3), floats(4, 3)), (floats(1, 3), floats(1, 3)), (floats(2, 5), floats(2, 5)), (floats(2, 3), floats(2, 5)))
+@program(
+    (floats(2, 3), floats(2, 3)),
+    (floats(4, 3), floats(4, 3)),
+    (floats(1, 3), floats(1, 3)),
+    (floats(2, 5), floats(2, 5)),
+    (floats(2, 3), floats(2, 5)),
+)
 def concatenated_along_the_last(x, y):
     return tf.concat([x, y], axis=-1), tf.stack([x[0], x[-1]])
 

@@ -207,12 +207,28 @@ def numpy_of_tensor(x):
     return tf.constant(numpy.sort(array) * 2)
 
 
-@program(*((tf.ragged.constant([[1.0, 2.0], [3.0]]),), (tf.ragged.constant([[1.0], [], [3.0, 4.0]]),), (tf.ragged.constant([[5.0, 2.0]]),), (tf.ragged.constant([[1.0, 2.0], [3.0]]) * 2,), (tf.ragged.constant([[0.0]] * 5),)))
+@program(
+    *(
+        (tf.ragged.constant([[1.0, 2.0], [3.0]]),),
+        (tf.ragged.constant([[1.0], [], [3.0, 4.0]]),),
+        (tf.ragged.constant([[5.0, 2.0]]),),
+        (tf.ragged.constant([[1.0, 2.0], [3.0]]) * 2,),
+        (tf.ragged.constant([[0.0]] * 5),),
+    )
+)
 def ragged(r):
     return tf.reduce_sum(r, axis=1), r.to_tensor()
 
 
-@program(*((tf.sparse.from_dense(floats(2, 3)), floats(3, 2)), (tf.sparse.from_dense(floats(2, 3, seed=4)), floats(3, 2)), (tf.sparse.from_dense(floats(4, 3)), floats(3, 1)), (tf.sparse.from_dense(tf.eye(2)), floats(2, 2)), (tf.sparse.from_dense(floats(1, 5)), floats(5, 5))))
+@program(
+    *(
+        (tf.sparse.from_dense(floats(2, 3)), floats(3, 2)),
+        (tf.sparse.from_dense(floats(2, 3, seed=4)), floats(3, 2)),
+        (tf.sparse.from_dense(floats(4, 3)), floats(3, 1)),
+        (tf.sparse.from_dense(tf.eye(2)), floats(2, 2)),
+        (tf.sparse.from_dense(floats(1, 5)), floats(5, 5)),
+    )
+)
 def sparse(s, x):
     return tf.sparse.sparse_dense_matmul(s, x)
 

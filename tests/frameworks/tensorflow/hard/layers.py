@@ -97,7 +97,7 @@ def own_layer_with_counter(world):
     return _variables(world, layer)
 
 
-@made((M,), (M * 2,), (M,), refused="Python's state is changed once by a trace")
+@made((M,), (M * 2,), (M,))
 def own_layer_with_python_counter(world):
     class Counting(keras().layers.Layer):
         def __init__(self):
