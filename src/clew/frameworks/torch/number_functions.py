@@ -23,7 +23,7 @@ from clew.capture.bytecode.call_sites import original_of, redirected
 from clew.capture.bytecode.instructions import instructions_at
 from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
-from clew.capture.recording.list_proxies import ListProxy
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.array_proxy import Traced
@@ -299,6 +299,8 @@ def _length(current: Current) -> Callable[[Any], Any]:
     def length(value: Any) -> Any:
         recorder = current()
         if type(value) is ListProxy and recorder is not None and value.is_whole:
+            return value.length()
+        if type(value) is StateListProxy and value.recorder is recorder and value.is_open:
             return value.length()
         if recorder is not None and isinstance(value, torch.Tensor):
             with recorder.paused():  # so that asking for the shape is not itself recorded
