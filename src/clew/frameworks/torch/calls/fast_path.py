@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from clew.capture.bytecode.try_blocks import FRAMEWORK
-from clew.capture.recording.operators import written_at
 from clew.capture.recording.list_proxies import StateListProxy
+from clew.capture.recording.operators import written_at
 from clew.capture.recording.recorder import PLAIN, SITES, past_forwarding, site_of
 from clew.frameworks.torch.calls.function_info import LEADING, Traits, takes_operands
 from clew.frameworks.torch.effects import function_effect
