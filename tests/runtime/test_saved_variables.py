@@ -18,12 +18,13 @@ ROOT = Path(__file__).parents[2]
 X = torch.tensor([-1.0, 2.0])
 CASES = {
     "": None,
-    "saved_programs.SCALES[0] = 5.0": "SCALES",
+    "saved_programs.SCALES[0] = 5.0": None,
     "saved_programs.SHIFT = saved_programs.SHIFT + 1": "SHIFT",
     "saved_programs.TABLE['abs'] = torch.neg": "TABLE",
-    "saved_programs.scaled.__closure__[1].cell_contents = 7": "times",
+    "saved_programs.scaled.__closure__[1].cell_contents = 7": None,
 }
-"""What happens in the other process before the capture is loaded there, and the variable whose guard tells of it."""
+"""What happens in the other process before the capture is loaded there, and the variable whose guard tells of it, if
+the graph does not read it at each call."""
 LOADING = """
 import os, pickle, sys, torch, clew
 from tests.runtime import saved_programs
@@ -64,13 +65,12 @@ def test_variables_in_another_process(told_elsewhere: dict[str, str], before: st
     assert told == "True" if name is None else told.startswith("guarded") and name in told
 
 
-def test_what_changes_after_loading_is_guarded() -> None:
+def test_what_changes_after_loading_is_read_or_guarded() -> None:
     loaded = pickle.loads(pickle.dumps(clew.trace(saved_programs.scaled, (X,))))
     assert torch.equal(loaded(X), saved_programs.scaled(X))
     assert torch.equal(pickle.loads(pickle.dumps(loaded))(X), saved_programs.scaled(X))
     saved_programs.SCALES[0] = 4.0
-    with pytest.raises(clew.GuardError, match="SCALES"):
-        loaded(X)
+    assert torch.equal(loaded(X), saved_programs.scaled(X))
     saved_programs.SCALES[0] = 2.0
     assert torch.equal(loaded(X), saved_programs.scaled(X))
     saved_programs.SHIFT.add_(1.0)
@@ -88,8 +88,7 @@ def test_a_closure_without_a_name_is_nowhere_else() -> None:
     captured = clew.trace(program, (X,))
     loaded = pickle.loads(pickle.dumps(captured))
     factors[0] = 3.0
-    with pytest.raises(clew.GuardError, match="factors"):
-        captured(X)
+    assert torch.equal(captured(X), X * 3.0)
     assert torch.equal(loaded(X), X * 2.0)
 
 

@@ -181,8 +181,8 @@ class VariableGuards:
 def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic: bool) -> list[Slot]:
     """The places of numbers around the user's own code that a graph is guarded on: it can read them at each call.
 
-    A container that counts as a whole is one such place if it holds fractions, as the attribute of a module, or anywhere
-    if sizes are ``dynamic``: in another process a variable may not be there, and a container could not be made up.
+    A container that counts as a whole is one such place if it holds fractions, as the attribute of an object, or
+    anywhere if sizes are ``dynamic``: in another process a variable may not be there, nor can a container be made up.
     """
     owned = [group for group in state._groups if group.owner is not None and not group.is_inner]
     owners = {(id(group.owner), name): group for group in owned for name in group.before}

@@ -328,7 +328,7 @@ class Inputs:
         self.checks.append((notes.require_type, place, list))
         before = contents(value)
         parts = {key: self._part(key, part, place, name) for key, part in before.items()}
-        made = StateListProxy(value, list(parts.values()))
+        made = StateListProxy(value, list(parts.values()), place, self.recorder)
         container = InputContainer(made, place, before)
         container.entered = parts
         self.containers.append(container)

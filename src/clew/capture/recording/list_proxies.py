@@ -240,30 +240,67 @@ class IteratorProxy:
 
 
 class StateListProxy(list[Any]):
-    """A list that knows whether anybody looked at it; ``original`` is the list that it stands for."""
+    """A list that knows whether anybody looked at it; ``original`` is the list that it stands for.
 
-    __slots__ = ("original", "seen", "size")
+    One that is a place of the state, with a node, may be asked for its length, given whole to a call, or read from its
+    end as far as the run has appended to it: that holds for any length.
+    """
 
-    def __init__(self, original: list[Any], items: list[Any]) -> None:
+    __slots__ = ("original", "place", "recorder", "seen", "size")
+
+    def __init__(
+        self, original: list[Any], items: list[Any], place: Any = None, recorder: ExampleRecorder | None = None
+    ) -> None:
         list.__init__(self, items)
         self.original = original
+        self.place = place
+        self.recorder = recorder
         self.seen = False
         self.size: Any = None
         """The length that it began with as a traced number, if a loop carries it: then ``length`` is no look."""
-
-    def length(self) -> Any:
-        """The length: a number of the graph if one is carried, else a look at the list."""
-        if self.size is None:
-            return self.__len__()
-        added = list.__len__(self) - len(self.original)
-        return self.size + added if added else self.size
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return list
 
+    @property
+    def _added(self) -> list[Any]:
+        """What the run has appended."""
+        return list.__getitem__(self, slice(list.__len__(self.original), None))
 
-_APPENDING = frozenset({"append", "extend", "__iadd__"})
+    @property
+    def is_open(self) -> bool:
+        """Whether it may be of any length."""
+        return self.recorder is not None and self.recorder.open and not self.seen
+
+    def length(self) -> Any:
+        """The length: a number of the graph where a loop carries it or any length will do, else a look at the list."""
+        if self.size is not None:
+            return self.size + list.__len__(self._added) if self._added else self.size
+        if self.recorder is None or not self.is_open:
+            return self.__len__()
+        node = self.recorder.create(len, (self.recorder.resolve(self.place),))
+        return self.recorder.result(list.__len__(self.original), node) + list.__len__(self._added)
+
+    def argument(self) -> Any:
+        """A node for the list as it is now, if its items are arrays of one kind, which is guarded; None otherwise."""
+        recorder = self.recorder
+        if recorder is None or not self.is_open:
+            return None
+        alike = recorder.alike_items(list(list.__iter__(self)), self.place)
+        if alike is None:
+            return None
+        recorder.guard(alike, True)
+        node, added = recorder.resolve(self.place), [recorder.argument(item) for item in self._added]
+        return recorder.create(operator.add, (node, added)) if added else node
+
+    def __getitem__(self, index: Any) -> Any:
+        is_own = type(index) is int and -list.__len__(self._added) <= index < 0
+        self.seen = self.seen or not is_own
+        return list.__getitem__(self, index)
+
+
+_APPENDING = frozenset({"append", "extend", "__iadd__", "__getitem__"})
 _OBJECT = frozenset({"__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__",
                      "__doc__", "__init_subclass__", "__subclasshook__", "__class_getitem__"})  # fmt: skip
 

@@ -30,7 +30,7 @@ from clew.capture.bytecode.try_blocks import FRAMEWORK, Errors, Gate, attempt, a
 from clew.capture.guards.notes import CHECKS, describe, require
 from clew.capture.options import Options
 from clew.capture.python.outside_reads import OutsideReads
-from clew.capture.recording.list_proxies import ListProxy, TupleProxy
+from clew.capture.recording.list_proxies import ListProxy, StateListProxy, TupleProxy
 from clew.capture.recording.nested_programs import Bodies
 from clew.capture.recording.operators import Operation, OperatorForm, as_written, operation_at
 from clew.errors import CaptureError
@@ -595,7 +595,8 @@ class Recorder:
         if isinstance(value, list):
             if isinstance(value, ListProxy) and value.is_whole:
                 return self.resolve(value.place)
-            return [self.argument(item) for item in value]
+            whole = value.argument() if type(value) is StateListProxy else None
+            return [self.argument(item) for item in value] if whole is None else whole
         if isinstance(value, dict):
             return {key: self.argument(item) for key, item in value.items()}
         if isinstance(value, slice):
@@ -630,6 +631,10 @@ class Recorder:
     def concrete_tuple(self, value: Any) -> Any:
         """A tuple with plain numbers; frameworks override it for their own kinds."""
         return rebuilt_tuple(value, [self.concrete(item) for item in value])
+
+    def alike_items(self, items: list[Any], place: Any) -> Node | None:
+        """A node that tells whether all items of a list are arrays like these; None where they are not alike."""
+        return None
 
     def original(self, value: Any) -> Any:
         """The array that the program itself has where the capture put an object of its own."""

@@ -68,7 +68,7 @@ class Memory:
         self._most = most
         self.ends: dict[int, Any] = {}
         self.met: Counter[int] = Counter()
-        """How often each end was met: as a value itself, and in each container that is remembered."""
+        """How often each end and each list was met: as a value itself, and in each container that is remembered."""
         self.streams: list[Any] = []
         self.loggers: list[Any] = []
         self.files: list[Any] = []
@@ -86,9 +86,12 @@ class Memory:
     def _remember(self, value: Any, depth: int) -> None:
         kind: Any = type(value)
         if kind in HOLDING_NOTHING:
-            if kind is BuiltinFunctionType and value in ACTING:
-                self.acting_functions.append(value)
+            if kind is BuiltinFunctionType:
+                self.met[id(value.__self__)] += 1
+                if value in ACTING:
+                    self.acting_functions.append(value)
             return
+        self.met[id(value)] += kind is list
         if depth == 0 or len(self._kept) >= self._most or id(value) in self._seen:
             return
         if kind not in _BUILTIN and self._is_end(value):

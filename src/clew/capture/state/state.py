@@ -11,6 +11,7 @@ import operator
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
+from types import CellType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -203,8 +204,17 @@ class State:
         """Whether nobody but its place holds a list: what the first run has found is true for those that follow."""
         known = self.histories.get(slot.key)
         if known is None:
-            known = self.histories[slot.key] = holders <= _HOLDERS
+            known = self.histories[slot.key] = holders <= _HOLDERS or self._is_held_once(slot)
         return known
+
+    def _is_held_once(self, slot: Slot) -> bool:
+        """Whether a variable is the only way on which the program can come to the list in it."""
+        holder, around, value = slot.variable.holder, self.inputs.recorder.surroundings, slot.variable.get()
+        is_variable = isinstance(holder, (CellType, type)) or (isinstance(holder, dict) and "__name__" in holder)
+        if not is_variable or slot.variable.root is not slot.variable or around is None:
+            return False
+        named = {(id(place), name) for place, name, held in around.found if held is value}
+        return named == {slot.key} and self.memory.met[id(value)] == 1
 
     def changes(self, owners: Iterable[Any]) -> bool:
         """Whether the program changes attributes of one of these objects, as far as earlier runs have found out."""

@@ -246,6 +246,19 @@ def number_kind(tensor: torch.Tensor) -> type:
     return complex if tensor.is_complex() else float if tensor.is_floating_point() else int
 
 
+def kind_of_item(value: Any) -> Any:
+    """What the items of a list have in common that is joined whatever its length; None for no plain tensor."""
+    if type(value) is not torch.Tensor:
+        return None
+    return value.dtype, value.device, value.dim(), value.requires_grad, value.layout
+
+
+@pure
+def are_alike(values: list[Any], kind: Any) -> bool:
+    """Whether all items of a list are tensors of a kind."""
+    return all(kind_of_item(value) == kind for value in values)
+
+
 @pure
 def is_mask(tensor: torch.Tensor) -> bool:
     """Whether a tensor chooses items where it is true, when it is an index; others hold the places of items."""

@@ -208,6 +208,9 @@ class NumpyUse:
     """NumPy's settings for errors of floating point before the run."""
 
 
+_JOINS = frozenset({"stack", "cat", "concat", "concatenate"})
+
+
 class TorchRecorder(ExampleRecorder):
     """A recorder of torch's calls."""
 
@@ -237,6 +240,15 @@ class TorchRecorder(ExampleRecorder):
         self.arrays: ArrayRecorder | None = None
         self.root: torch.nn.Module | None = None
         self.sizes = Sizes(self)
+        self.joins_lists = False
+        """Whether the arguments are those of a call that joins all items of a list, of whatever length."""
+
+    def alike_items(self, items: list[Any], place: Any) -> Node | None:
+        """A node that tells whether all items of a list of the state, which is joined, are tensors like these."""
+        found = {facts.kind_of_item(item) for item in items}
+        if not self.joins_lists or len(found) != 1 or None in found:
+            return None
+        return self.create(facts.are_alike, (self.resolve(place), *found))
 
     def is_array(self, value: Any) -> bool:
         """True for a tensor, a generator that the program has made, and values of NumPy's where these are followed."""
@@ -359,7 +371,9 @@ class TorchRecorder(ExampleRecorder):
         return self.arrays
 
     def record(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.joins_lists = name in _JOINS
         node_args, node_kwargs = self.argument(args), self.argument(kwargs) if kwargs else {}
+        self.joins_lists = False
         if kwargs.get("generator") is not None:
             self._use_generator(kwargs["generator"])
         unranked = self.sizes.unranked.get(node_args[0]) if name == "repeat" and type(node_args[0]) is Node else None

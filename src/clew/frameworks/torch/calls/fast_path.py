@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from clew.capture.bytecode.try_blocks import FRAMEWORK
+from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.operators import written_at
 from clew.capture.recording.recorder import PLAIN, SITES, past_forwarding, site_of
 from clew.frameworks.torch.calls.function_info import LEADING, Traits, takes_operands
@@ -53,6 +54,8 @@ def record(
             if value is True:  # a switch, maybe, with which the call writes
                 return UNUSUAL
             found.append(value)
+        elif kind is StateListProxy:
+            return UNUSUAL
         else:
             are_plain = False
             found.append(recorder.argument(value))
