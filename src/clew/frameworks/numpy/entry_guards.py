@@ -99,7 +99,7 @@ class NumpyInputs(Inputs):
     def resolve_arrays(self) -> None:
         """Make the nodes of all arrays and numbers now: what holds them may be changed before they are used."""
         super().resolve_arrays()
-        self.recorder.given = [value for value, _ in self.arrays if may_be_another(value)]
+        self.recorder.arguments = [value for value, _ in self.arrays if may_be_another(value)]
         for _, place in self.numbers:
             self.recorder.resolve(place)
 

@@ -26,6 +26,7 @@ _PARTS = frozenset("kind char num name str type itemsize".split())
 class TracedShape(TupleProxy):
     """The shape of an array, or a part of one, of whatever length."""
 
+    recorder: NumpyRecorder
     array: Any = None
     """The array, if it is one of the arguments: how many sizes there must be is checked before the program runs."""
 
@@ -58,7 +59,7 @@ class TracedShape(TupleProxy):
             node = self.recorder.create(operator.getitem, (self.recorder.resolve(self.place), key))
             return self.recorder.result(self.recorder.concrete(tuple.__getitem__(self, key)), node)
         if type(key) is TracedInt and not self.recorder.bodies.open:
-            size = tuple.__getitem__(self, key.plain)
+            size = tuple.__getitem__(self, self.recorder.concrete(key))
             node = self.recorder.create(operator.getitem, self.recorder.argument((self, key)))
             return self.recorder.result(self.recorder.concrete(size), node)
         bounds = (key.start, key.stop, key.step) if isinstance(key, slice) else (0.5,)

@@ -266,7 +266,8 @@ def _own_reliance(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if target is operator.getitem:
         return _reliance_of_key(args[1])
     if isinstance(target, str) and isinstance(args[0].plain, _STREAMS):  # of a size that may be a shape
-        return Reliance.RANK if any(issubclass(type(leaf), Traced) for leaf in leaves((args[1:], kwargs))) else Reliance.NOTHING
+        is_traced = any(issubclass(type(leaf), Traced) for leaf in leaves((args[1:], kwargs)))
+        return Reliance.RANK if is_traced else Reliance.NOTHING
     if isinstance(target, numpy.ufunc):
         return Reliance.NOTHING if target.signature is None else Reliance.RANK
     is_method, name = isinstance(target, str), target if isinstance(target, str) else getattr(target, "__name__", "")

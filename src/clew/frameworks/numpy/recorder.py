@@ -120,7 +120,7 @@ class NumpyRecorder(ExampleRecorder):
         self._thread = threading.get_ident()
         self.own_reliance: dict[Node, Reliance | None] = {}
         """What it depends on whether a call gives an array, besides its arguments; None where it gives a number."""
-        self.given: list[Any] = []
+        self.arguments: list[Any] = []
         """The arrays among the arguments."""
         self.least_ranks: dict[int, int] = {}
         """By the identity of such an array, how many axes it must have."""
@@ -252,7 +252,7 @@ class NumpyRecorder(ExampleRecorder):
 
     def is_given(self, array: Any) -> bool:
         """Whether an array is one of the arguments, with an axis in each call."""
-        return any(array is one for one in self.given)
+        return any(array is one for one in self.arguments)
 
     def rely_on_memory(self, traced: Any) -> None:
         """The program updates a value: an array is written to, of a number another one is made."""

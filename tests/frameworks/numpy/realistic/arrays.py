@@ -7,7 +7,12 @@ import numpy as np
 from tests.frameworks.numpy.realistic.register import floats, grid, noise, program, symmetric
 
 
-@program((grid(4, 4), np.ones((3, 3))), (noise(0, 5, 6), noise(1, 3, 3)), (grid(2, 2), np.ones((1, 1))), (np.arange(9).reshape(3, 3), np.eye(2)))
+@program(
+    (grid(4, 4), np.ones((3, 3))),
+    (noise(0, 5, 6), noise(1, 3, 3)),
+    (grid(2, 2), np.ones((1, 1))),
+    (np.arange(9).reshape(3, 3), np.eye(2)),
+)
 @program.more((noise(0, 5, 6), noise(1, 2, 3)))
 def convolve_by_loops(image, kernel):
     rows = image.shape[0] - kernel.shape[0] + 1
@@ -29,7 +34,13 @@ def box_blur(image):
     return total / 9
 
 
-@program((noise(0, 4, 4),), (noise(1, 5, 3),), (np.arange(9).reshape(3, 3),), (noise(2, 6, 6),), (np.float32(noise(3, 3, 3)),))
+@program(
+    (noise(0, 4, 4),),
+    (noise(1, 5, 3),),
+    (np.arange(9).reshape(3, 3),),
+    (noise(2, 6, 6),),
+    (np.float32(noise(3, 3, 3)),),
+)
 def sobel_edges(image):
     horizontal = image[1:-1, 2:] - image[1:-1, :-2]
     vertical = image[2:, 1:-1] - image[:-2, 1:-1]
@@ -62,7 +73,13 @@ def exponential_smoothing(values, alpha=0.5):
     return result
 
 
-@program((noise(0, 3, 4),), (noise(1, 5),), (noise(2, 2, 3, 4),), (np.arange(6).reshape(2, 3),), (np.float32(noise(3, 2, 2)),))
+@program(
+    (noise(0, 3, 4),),
+    (noise(1, 5),),
+    (noise(2, 2, 3, 4),),
+    (np.arange(6).reshape(2, 3),),
+    (np.float32(noise(3, 2, 2)),),
+)
 def softmax(x):
     shifted = x - x.max(axis=-1, keepdims=True)
     weights = np.exp(shifted)
@@ -77,7 +94,9 @@ def layer_norm(x, eps=1e-5):
 
 
 @program((noise(0, 4, 3), noise(1, 5, 3), noise(2, 5, 2)), (noise(3, 2, 4), noise(4, 3, 4), noise(5, 3, 3)))
-@program.more((noise(0, 2, 4, 3), noise(1, 2, 5, 3), noise(2, 2, 5, 2)), (noise(0, 1, 1), noise(1, 1, 1), noise(2, 1, 1)))
+@program.more(
+    (noise(0, 2, 4, 3), noise(1, 2, 5, 3), noise(2, 2, 5, 2)), (noise(0, 1, 1), noise(1, 1, 1), noise(2, 1, 1))
+)
 @program.more((noise(0, 4, 3), noise(1, 5, 3), noise(2, 5, 2), np.arange(20).reshape(4, 5) % 3 > 0))
 def attention(query, key, value, mask=None):
     scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
@@ -97,7 +116,9 @@ def clip_outliers(x):
     return result
 
 
-@program((floats(1, np.nan, 3),), (floats(np.nan, 2),), (noise(0, 4),), (floats(np.nan, np.nan, 1, 2, np.nan),), (floats(1),))
+@program(
+    (floats(1, np.nan, 3),), (floats(np.nan, 2),), (noise(0, 4),), (floats(np.nan, np.nan, 1, 2, np.nan),), (floats(1),)
+)
 def fill_missing(values):
     result = values.copy()
     missing = np.isnan(result)
@@ -123,7 +144,9 @@ def nearest_neighbours(points, query, k):
     return chosen, distances[chosen]
 
 
-@program((noise(0, 8, 3),), (noise(1, 5, 2),), (noise(2, 12, 4), 1), (np.arange(12).reshape(4, 3), 1), (noise(3, 6, 3), 3))
+@program(
+    (noise(0, 8, 3),), (noise(1, 5, 2),), (noise(2, 12, 4), 1), (np.arange(12).reshape(4, 3), 1), (noise(3, 6, 3), 3)
+)
 def principal_components(data, count=2):
     centred = data - data.mean(axis=0)
     covariance = centred.T @ centred / (len(data) - 1)
@@ -132,7 +155,12 @@ def principal_components(data, count=2):
     return values[order], np.abs(centred @ vectors[:, order])
 
 
-@program((symmetric(0, 3), floats(1, 2, 3)), (symmetric(1, 3), noise(1, 3)), (np.zeros((2, 2)), floats(1, 1)), (symmetric(2, 4), noise(2, 4)))
+@program(
+    (symmetric(0, 3), floats(1, 2, 3)),
+    (symmetric(1, 3), noise(1, 3)),
+    (np.zeros((2, 2)), floats(1, 1)),
+    (symmetric(2, 4), noise(2, 4)),
+)
 @program.more((np.ones((2, 2)), floats(1, 3)), (symmetric(2, 2), noise(2, 2, 3)))
 def solve_or_least_squares(matrix, target):
     try:
@@ -141,7 +169,13 @@ def solve_or_least_squares(matrix, target):
         return np.linalg.pinv(matrix) @ target
 
 
-@program((symmetric(0, 3),), (symmetric(1, 2),), (-np.eye(2),), (np.array([[1.0, 2.0], [2.0, 1.0]]),), (symmetric(2, 5), 1e-3))
+@program(
+    (symmetric(0, 3),),
+    (symmetric(1, 2),),
+    (-np.eye(2),),
+    (np.array([[1.0, 2.0], [2.0, 1.0]]),),
+    (symmetric(2, 5), 1e-3),
+)
 def cholesky_with_jitter(matrix, jitter=1e-6):
     for _ in range(8):
         try:
@@ -160,7 +194,12 @@ def is_invertible(matrix):
     return True
 
 
-@program((noise(0, 2, 3), noise(1, 3, 4)), (noise(2, 1, 5), noise(3, 5, 1)), (grid(2, 2), np.arange(4).reshape(2, 2)), (noise(0, 3, 3), noise(1, 3, 3)))
+@program(
+    (noise(0, 2, 3), noise(1, 3, 4)),
+    (noise(2, 1, 5), noise(3, 5, 1)),
+    (grid(2, 2), np.arange(4).reshape(2, 2)),
+    (noise(0, 3, 3), noise(1, 3, 3)),
+)
 @program.more((np.float32(noise(2, 2, 2)), noise(3, 2, 2)))
 def traces_by_einsum(a, b):
     product = np.einsum("ij,jk->ik", a, b)
@@ -196,7 +235,12 @@ def zero_crossings(signal):
     return int(np.sum(np.signbit(signal[1:]) != np.signbit(signal[:-1])))
 
 
-@program((noise(0, 5), noise(1, 5)), (noise(2, 3), noise(3, 3)), (np.arange(4), noise(1, 4)), (noise(0, 2, 3), noise(1, 2, 3)))
+@program(
+    (noise(0, 5), noise(1, 5)),
+    (noise(2, 3), noise(3, 3)),
+    (np.arange(4), noise(1, 4)),
+    (noise(0, 2, 3), noise(1, 2, 3)),
+)
 @program.more((np.zeros(3), noise(1, 3)))
 def cosine_similarity(a, b):
     size = np.linalg.norm(a) * np.linalg.norm(b)
@@ -211,14 +255,24 @@ def top_k(values, k):
     return np.sort(np.take_along_axis(values, places, axis=0), axis=0)[::-1]
 
 
-@program((np.array([0, 2, 1]), 3), (np.array([1, 1]), 2), (np.array([], dtype=int), 2), (np.array([[0, 1], [1, 0]]), 2), (np.uint8([3, 0]), 4))
+@program(
+    (np.array([0, 2, 1]), 3),
+    (np.array([1, 1]), 2),
+    (np.array([], dtype=int), 2),
+    (np.array([[0, 1], [1, 0]]), 2),
+    (np.uint8([3, 0]), 4),
+)
 def one_hot(labels, count):
     result = np.zeros(labels.shape + (count,))
     np.put_along_axis(result, labels[..., None], 1.0, axis=-1)
     return result
 
 
-@program((np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0])), (np.array([2, 1]), np.array([1, 2])), (np.array([0]), np.array([0])))
+@program(
+    (np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0])),
+    (np.array([2, 1]), np.array([1, 2])),
+    (np.array([0]), np.array([0])),
+)
 @program.more((np.array([3, 0, 1]), np.array([3, 3, 1])), (np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0])))
 def confusion_matrix(truth, guess):
     size = max(truth.max(), guess.max()) + 1
@@ -227,7 +281,9 @@ def confusion_matrix(truth, guess):
     return matrix, np.trace(matrix) / matrix.sum()
 
 
-@program((floats(0.1, 0.9), np.array([0, 1])), (floats(0.2, 0.3, 0.8), np.array([1, 0, 1])), (noise(0, 6), np.arange(6) % 2))
+@program(
+    (floats(0.1, 0.9), np.array([0, 1])), (floats(0.2, 0.3, 0.8), np.array([1, 0, 1])), (noise(0, 6), np.arange(6) % 2)
+)
 @program.more((floats(0.5, 0.5), np.array([0, 1])), (noise(1, 4), np.array([True, False, True, False])))
 def area_under_curve(scores, labels):
     positive, negative = scores[labels == 1], scores[labels == 0]
@@ -235,8 +291,14 @@ def area_under_curve(scores, labels):
     return wins / (len(positive) * len(negative))
 
 
-@program((np.array([[0.0, 0.0, 2.0, 2.0], [1.0, 1.0, 3.0, 3.0]]), floats(0.9, 0.8)), (noise(0, 4, 4), noise(1, 4)), (np.array([[0, 0, 1, 1]]), floats(1)))
-@program.more((np.array([[0.0, 0, 2, 2], [0, 0, 2, 2], [5, 5, 6, 6]]), floats(0.1, 0.5, 0.2)), (grid(3, 4), floats(1, 2, 3), 0.1))
+@program(
+    (np.array([[0.0, 0.0, 2.0, 2.0], [1.0, 1.0, 3.0, 3.0]]), floats(0.9, 0.8)),
+    (noise(0, 4, 4), noise(1, 4)),
+    (np.array([[0, 0, 1, 1]]), floats(1)),
+)
+@program.more(
+    (np.array([[0.0, 0, 2, 2], [0, 0, 2, 2], [5, 5, 6, 6]]), floats(0.1, 0.5, 0.2)), (grid(3, 4), floats(1, 2, 3), 0.1)
+)
 def non_maximum_suppression(boxes, scores, limit=0.5):
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     order = scores.argsort()[::-1]
@@ -253,7 +315,13 @@ def non_maximum_suppression(boxes, scores, limit=0.5):
     return kept
 
 
-@program((noise(0, 3, 3),), (noise(1, 2, 5),), (np.arange(4).reshape(2, 2),), (noise(2, 4, 1),), (np.float32(noise(3, 2, 2)),))
+@program(
+    (noise(0, 3, 3),),
+    (noise(1, 2, 5),),
+    (np.arange(4).reshape(2, 2),),
+    (noise(2, 4, 1),),
+    (np.float32(noise(3, 2, 2)),),
+)
 def in_place_rows(matrix):
     for row in matrix:
         row -= row.min()
@@ -293,7 +361,13 @@ def along_axis(x):
     return np.apply_along_axis(lambda row: row / np.abs(row).sum(), -1, x)
 
 
-@program((floats(1, 2), floats(3, 4)), (noise(0, 3), noise(1, 3)), (noise(0, 1), noise(1, 1)), (np.arange(3), np.arange(3)), (noise(5, 6), noise(6, 6)))
+@program(
+    (floats(1, 2), floats(3, 4)),
+    (noise(0, 3), noise(1, 3)),
+    (noise(0, 1), noise(1, 1)),
+    (np.arange(3), np.arange(3)),
+    (noise(5, 6), noise(6, 6)),
+)
 def structured_points(x, y):
     points = np.zeros(len(x), dtype=[("x", float), ("y", float)])
     points["x"], points["y"] = x, y
@@ -302,13 +376,25 @@ def structured_points(x, y):
     return points["x"][order] + points["y"][order]
 
 
-@program((noise(0, 6), floats(0.2, 0.8)), (noise(1, 3), floats(0.5)), (np.arange(5), floats(0.25, 0.75)), (noise(2, 4, 2), floats(0.5)), (noise(2, 4), 0.5))
+@program(
+    (noise(0, 6), floats(0.2, 0.8)),
+    (noise(1, 3), floats(0.5)),
+    (np.arange(5), floats(0.25, 0.75)),
+    (noise(2, 4, 2), floats(0.5)),
+    (noise(2, 4), 0.5),
+)
 def quantiles(values, shares):
     ordered = np.sort(values, axis=0)
     return np.quantile(ordered, shares, axis=0)
 
 
-@program((noise(0, 8, 2), 0.5), (noise(1, 5, 2), 1.0), (noise(2, 6, 3), 1), (np.arange(8).reshape(4, 2), 2.0), (noise(3, 2, 2), 0.1))
+@program(
+    (noise(0, 8, 2), 0.5),
+    (noise(1, 5, 2), 1.0),
+    (noise(2, 6, 3), 1),
+    (np.arange(8).reshape(4, 2), 2.0),
+    (noise(3, 2, 2), 0.1),
+)
 def density_clusters(points, radius):
     n = len(points)
     labels = np.full(n, -1)
@@ -348,7 +434,12 @@ def rank_by_elimination(matrix):
     return rank
 
 
-@program((floats(1, 2, 3), floats(0, 1, 0.5)), (noise(0, 4), noise(1, 4)), (noise(2, 3, 2), noise(3, 3, 2)), (np.array([1, 2]), floats(1, 1)))
+@program(
+    (floats(1, 2, 3), floats(0, 1, 0.5)),
+    (noise(0, 4), noise(1, 4)),
+    (noise(2, 3, 2), noise(3, 3, 2)),
+    (np.array([1, 2]), floats(1, 1)),
+)
 @program.more((np.float32([1, 2]), np.float32([0, 0])))
 def huber_loss(prediction, target):
     error = prediction - target
@@ -364,7 +455,9 @@ def standardise(x):
     return (x - mean) / deviation
 
 
-@program((noise(0, 4, 6),), (noise(1, 2, 2),), (noise(2, 6, 4), 2), (np.arange(16).reshape(4, 4),), (noise(3, 4, 4, 3),))
+@program(
+    (noise(0, 4, 6),), (noise(1, 2, 2),), (noise(2, 6, 4), 2), (np.arange(16).reshape(4, 4),), (noise(3, 4, 4, 3),)
+)
 def max_pool(image, size=2):
     rows, columns = image.shape[0] // size, image.shape[1] // size
     cut = image[: rows * size, : columns * size]
@@ -393,7 +486,13 @@ def asks_rank(x):
     return x.reshape(x.shape[0], -1).sum(axis=1)
 
 
-@program((noise(0, 3, 2),), (noise(1, 4),), (np.arange(6).reshape(3, 2),), (np.float32(noise(2, 2, 2)),), (noise(3, 2, 2, 2),))
+@program(
+    (noise(0, 3, 2),),
+    (noise(1, 4),),
+    (np.arange(6).reshape(3, 2),),
+    (np.float32(noise(2, 2, 2)),),
+    (noise(3, 2, 2, 2),),
+)
 def same_kind_buffer(x):
     result = np.zeros(x.shape, dtype=x.dtype)
     result[0] = x[-1]
@@ -401,7 +500,13 @@ def same_kind_buffer(x):
     return result
 
 
-@program((noise(0, 3, 2),), (noise(1, 4, 3),), (np.arange(6).reshape(3, 2),), (np.float32(noise(2, 2, 2)),), (noise(3, 1, 5),))
+@program(
+    (noise(0, 3, 2),),
+    (noise(1, 4, 3),),
+    (np.arange(6).reshape(3, 2),),
+    (np.float32(noise(2, 2, 2)),),
+    (noise(3, 1, 5),),
+)
 def text_of_shape(x):
     rows, columns = x.shape
     return {"rows": rows, "columns": columns, "total": x.sum(), "cells": rows * columns}

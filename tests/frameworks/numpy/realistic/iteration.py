@@ -23,7 +23,9 @@ def k_means(points, k, steps=5):
     return centres, labels
 
 
-@program((symmetric(0, 4),), (symmetric(1, 4),), (symmetric(2, 6),), (symmetric(3, 3), 1e-3), (symmetric(4, 3), 1e-9, 5))
+@program(
+    (symmetric(0, 4),), (symmetric(1, 4),), (symmetric(2, 6),), (symmetric(3, 3), 1e-3), (symmetric(4, 3), 1e-9, 5)
+)
 def power_iteration(matrix, tolerance=1e-6, limit=50):
     vector = np.ones(matrix.shape[0]) / np.sqrt(matrix.shape[0])
     value = 0.0
@@ -157,7 +159,9 @@ def odd_even_network(values):
     return x
 
 
-@program((grid(3, 3) + 4 * np.eye(3),), (symmetric(1, 3),), (symmetric(2, 5),), (np.array([[2, 1], [1, 3]]),), (np.eye(1),))
+@program(
+    (grid(3, 3) + 4 * np.eye(3),), (symmetric(1, 3),), (symmetric(2, 5),), (np.array([[2, 1], [1, 3]]),), (np.eye(1),)
+)
 def lu_by_hand(matrix):
     n = matrix.shape[0]
     upper = matrix.astype(float)
@@ -344,7 +348,9 @@ def matrix_power(matrix, exponent):
     return result
 
 
-@program((floats(0.2, 0.3, 0.5),), (floats(1, 1),), (noise(0, 6) ** 2,), (np.array([1, 2, 3]),), (floats(1, 2, 3, 4), 0.5))
+@program(
+    (floats(0.2, 0.3, 0.5),), (floats(1, 1),), (noise(0, 6) ** 2,), (np.array([1, 2, 3]),), (floats(1, 2, 3, 4), 0.5)
+)
 def page_rank_like(weights, damping=0.85):
     n = weights.size
     rank = np.full(n, 1 / n)

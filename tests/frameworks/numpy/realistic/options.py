@@ -12,7 +12,9 @@ from tests.frameworks.numpy.realistic.register import Named, floats, grid, noise
 X = noise(0, 4)
 
 
-@program((X, floats(1, 2, 3, 4)), (X, X), (X, noise(1, 4), "sum"), (noise(2, 2, 3), noise(3, 2, 3)), (X, noise(1, 4), "none"))
+@program(
+    (X, floats(1, 2, 3, 4)), (X, X), (X, noise(1, 4), "sum"), (noise(2, 2, 3), noise(3, 2, 3)), (X, noise(1, 4), "none")
+)
 def squared_error(prediction, target, reduction="mean"):
     losses = (prediction - target) ** 2
     if reduction == "mean":
@@ -47,7 +49,13 @@ def masked_mean(x, mask=None):
     return (x * mask).sum() / total
 
 
-@program((X, floats(1, 1, 1, 1)), (noise(1, 2), floats(1, 2)), (X, None), (noise(1, 3), None), (np.arange(4), floats(1, 0, 0, 0)))
+@program(
+    (X, floats(1, 1, 1, 1)),
+    (noise(1, 2), floats(1, 2)),
+    (X, None),
+    (noise(1, 3), None),
+    (np.arange(4), floats(1, 0, 0, 0)),
+)
 def weighted_average(values, weights):
     if weights is None:
         weights = np.ones(len(values))
@@ -88,7 +96,13 @@ def along(x, axis):
     return np.cumsum(x, axis=axis) / x.shape[axis]
 
 
-@program(([floats(1, 2), floats(3, 4)],), ([floats(1), floats(2), floats(3)],), ([noise(0, 2, 2)],), ([np.arange(2)] * 2,), ([X] * 4,))
+@program(
+    ([floats(1, 2), floats(3, 4)],),
+    ([floats(1), floats(2), floats(3)],),
+    ([noise(0, 2, 2)],),
+    ([np.arange(2)] * 2,),
+    ([X] * 4,),
+)
 def mean_of_list(arrays):
     total = np.zeros_like(arrays[0], dtype=float)
     for array in arrays:
@@ -96,7 +110,13 @@ def mean_of_list(arrays):
     return total / len(arrays)
 
 
-@program(([floats(1, 2), floats(3)],), ([floats(1), floats(2), floats(3)],), ([noise(0, 2, 2), X],), ([np.arange(2)],), ([X, floats(1), X],))
+@program(
+    ([floats(1, 2), floats(3)],),
+    ([floats(1), floats(2), floats(3)],),
+    ([noise(0, 2, 2), X],),
+    ([np.arange(2)],),
+    ([X, floats(1), X],),
+)
 def padded_batch(arrays):
     longest = max(len(array) for array in arrays)
     batch = np.zeros((len(arrays), longest))
@@ -107,17 +127,33 @@ def padded_batch(arrays):
     return batch, mask
 
 
-@program(([X, X], [X, X]), ([X], [floats(1, 1, 1, 1)]), ([floats(1), floats(2), floats(3)], [floats(1)] * 3), ([], []), ([np.arange(2)], [floats(1, 2)]))
+@program(
+    ([X, X], [X, X]),
+    ([X], [floats(1, 1, 1, 1)]),
+    ([floats(1), floats(2), floats(3)], [floats(1)] * 3),
+    ([], []),
+    ([np.arange(2)], [floats(1, 2)]),
+)
 def dot_pairs(left, right):
     return sum(float(np.dot(a, b)) for a, b in zip(left, right))
 
 
-@program(([floats(1, 2), floats(3, 4), floats(5, 6)], 1), ([floats(1, 2), floats(3, 4)], 0), ([X, X, X, X], 3), ([X, X, X], -1), ([np.arange(2)] * 2, 1))
+@program(
+    ([floats(1, 2), floats(3, 4), floats(5, 6)], 1),
+    ([floats(1, 2), floats(3, 4)], 0),
+    ([X, X, X, X], 3),
+    ([X, X, X], -1),
+    ([np.arange(2)] * 2, 1),
+)
 def chosen_of_list(arrays, index):
     return arrays[index] * len(arrays)
 
 
-@program(([floats(1, 2), floats(3, 4)], np.array([1, 0])), ([floats(1, 2), floats(3, 4)], np.array([0, 0, 1])), ([X, X + 1, X + 2], np.array([2])))
+@program(
+    ([floats(1, 2), floats(3, 4)], np.array([1, 0])),
+    ([floats(1, 2), floats(3, 4)], np.array([0, 0, 1])),
+    ([X, X + 1, X + 2], np.array([2])),
+)
 @program.more(([X], np.array([0, 0])), ([floats(1), floats(3), floats(5)], np.array([2, 1, 0])))
 def gathered_from_list(arrays, places):
     return np.stack([arrays[place] for place in places])
@@ -126,19 +162,37 @@ def gathered_from_list(arrays, places):
 _W = {"w": noise(0, 3, 2), "b": noise(1, 2)}
 
 
-@program((_W, noise(2, 4, 3)), ({"w": noise(5, 3, 2), "b": noise(6, 2)}, noise(3, 2, 3)), ({"b": noise(6, 2), "w": noise(5, 3, 2)}, noise(3, 1, 3)))
-@program.more(({"w": noise(5, 4, 1), "b": noise(6, 1)}, noise(3, 2, 4)), ({"w": noise(5, 4, 1), "b": 1.0}, noise(3, 2, 4)))
+@program(
+    (_W, noise(2, 4, 3)),
+    ({"w": noise(5, 3, 2), "b": noise(6, 2)}, noise(3, 2, 3)),
+    ({"b": noise(6, 2), "w": noise(5, 3, 2)}, noise(3, 1, 3)),
+)
+@program.more(
+    ({"w": noise(5, 4, 1), "b": noise(6, 1)}, noise(3, 2, 4)), ({"w": noise(5, 4, 1), "b": 1.0}, noise(3, 2, 4))
+)
 def linear_layer(parameters, x):
     return x @ parameters["w"] + parameters["b"]
 
 
-@program(({"a": X, "b": X},), ({"a": floats(1), "b": floats(2)},), ({"b": X, "a": X},), ({"a": X},), ({"x": X, "y": X, "z": noise(1, 2, 2)},))
+@program(
+    ({"a": X, "b": X},),
+    ({"a": floats(1), "b": floats(2)},),
+    ({"b": X, "a": X},),
+    ({"a": X},),
+    ({"x": X, "y": X, "z": noise(1, 2, 2)},),
+)
 def norms_of_dict(parameters):
     return {name: float(np.sqrt((value**2).sum())) for name, value in parameters.items()}
 
 
-@program(({"w": X, "b": floats(1)}, {"w": X, "b": floats(2)}, 0.1), ({"w": X, "b": floats(1)}, {"b": floats(2), "w": X}, 0.1))
-@program.more(({"w": X}, {"w": X}, 1), ({"w": noise(1, 2, 2)}, {"w": noise(2, 2, 2)}, 0.5), ({"a": X, "c": X, "d": X}, {"a": X, "c": X, "d": X}, 0.1))
+@program(
+    ({"w": X, "b": floats(1)}, {"w": X, "b": floats(2)}, 0.1), ({"w": X, "b": floats(1)}, {"b": floats(2), "w": X}, 0.1)
+)
+@program.more(
+    ({"w": X}, {"w": X}, 1),
+    ({"w": noise(1, 2, 2)}, {"w": noise(2, 2, 2)}, 0.5),
+    ({"a": X, "c": X, "d": X}, {"a": X, "c": X, "d": X}, 0.1),
+)
 def update_dict(parameters, gradients, rate):
     for name in parameters:
         parameters[name] -= rate * gradients[name]
@@ -148,7 +202,12 @@ def update_dict(parameters, gradients, rate):
 _LAYERS = [(noise(0, 3, 4), noise(1, 4)), (noise(2, 4, 2), noise(3, 2))]
 
 
-@program((_LAYERS, noise(4, 5, 3)), (_LAYERS, noise(5, 2, 3)), ([(noise(0, 3, 2), noise(1, 2))], noise(4, 5, 3)), (_LAYERS, noise(6, 3)))
+@program(
+    (_LAYERS, noise(4, 5, 3)),
+    (_LAYERS, noise(5, 2, 3)),
+    ([(noise(0, 3, 2), noise(1, 2))], noise(4, 5, 3)),
+    (_LAYERS, noise(6, 3)),
+)
 @program.more(([*_LAYERS, (noise(7, 2, 2), noise(8, 2))], noise(4, 5, 3)))
 def multilayer_perceptron(layers, x):
     for i, (weights, bias) in enumerate(layers):
@@ -158,7 +217,9 @@ def multilayer_perceptron(layers, x):
     return x
 
 
-@program((X,), (X, Named(scale=2.0)), (X, Named(offset=1)), (noise(1, 2), Named(scale=0.5, offset=1.0)), (X, Named(wrong=1)))
+@program(
+    (X,), (X, Named(scale=2.0)), (X, Named(offset=1)), (noise(1, 2), Named(scale=0.5, offset=1.0)), (X, Named(wrong=1))
+)
 def by_keywords(x, **options):
     unknown = set(options) - {"scale", "offset"}
     if unknown:
@@ -183,7 +244,14 @@ class Settings:
     clip: float | None = None
 
 
-@program((X, Settings()), (noise(1, 3), Settings()), (X, Settings(0.5)), (X, Settings(0.1, 5)), (X, Settings(0.1, 3, 0.2)), (X, Settings(1, 1)))
+@program(
+    (X, Settings()),
+    (noise(1, 3), Settings()),
+    (X, Settings(0.5)),
+    (X, Settings(0.1, 5)),
+    (X, Settings(0.1, 3, 0.2)),
+    (X, Settings(1, 1)),
+)
 def decay(x, settings):
     for _ in range(settings.steps):
         step = settings.rate * x
@@ -196,7 +264,13 @@ def decay(x, settings):
 Box = namedtuple("Box", "low high")
 
 
-@program((X, Box(0.0, 1.0)), (noise(1, 3), Box(-1.0, 0.5)), (noise(1, 3, 3), Box(-1, 1)), (np.arange(4), Box(1.0, 2.0)), (X, Box(floats(0, 0, 0, 0), 1.0)))
+@program(
+    (X, Box(0.0, 1.0)),
+    (noise(1, 3), Box(-1.0, 0.5)),
+    (noise(1, 3, 3), Box(-1, 1)),
+    (np.arange(4), Box(1.0, 2.0)),
+    (X, Box(floats(0, 0, 0, 0), 1.0)),
+)
 def into_box(x, box):
     return np.clip(x, box.low, box.high), box._replace(low=box.low - 1)
 
@@ -206,7 +280,13 @@ def reshaped(x, shape):
     return x.reshape(shape).sum(axis=0)
 
 
-@program((noise(0, 3, 4), (0,)), (noise(0, 3, 4), (1,)), (noise(0, 2, 3, 4), (0, 2)), (noise(0, 3, 4), None), (np.arange(6).reshape(2, 3), 1))
+@program(
+    (noise(0, 3, 4), (0,)),
+    (noise(0, 3, 4), (1,)),
+    (noise(0, 2, 3, 4), (0, 2)),
+    (noise(0, 3, 4), None),
+    (np.arange(6).reshape(2, 3), 1),
+)
 def mean_over(x, axes):
     return x.mean(axis=axes)
 
@@ -216,7 +296,9 @@ def cast(x, dtype):
     return (x + 1).astype(dtype)
 
 
-@program((X, [1.0, 2.0]), (X, [1.0, 2.0, 3.0]), (noise(1, 3), [0.5, 1]), (np.arange(3), [1.0]), (noise(1, 2, 2), [1.0, 0.0]))
+@program(
+    (X, [1.0, 2.0]), (X, [1.0, 2.0, 3.0]), (noise(1, 3), [0.5, 1]), (np.arange(3), [1.0]), (noise(1, 2, 2), [1.0, 0.0])
+)
 def polynomial(x, coefficients):
     result = np.zeros_like(x, dtype=float)
     for coefficient in reversed(coefficients):
@@ -224,7 +306,7 @@ def polynomial(x, coefficients):
     return result
 
 
-@program(("abca", ), ("aab",), ("",), ("xyz",), ("zzzzzz",))
+@program(("abca",), ("aab",), ("",), ("xyz",), ("zzzzzz",))
 def letter_counts(text):
     codes = np.frombuffer(text.encode(), dtype=np.uint8)
     return np.bincount(codes, minlength=128)[97:123]
@@ -266,7 +348,13 @@ def from_nested_lists(rows):
     return matrix.sum(axis=0), matrix @ matrix.T
 
 
-@program((symmetric(0, 2), "fro"), (symmetric(1, 3), "fro"), (symmetric(0, 2), "nuc"), (noise(1, 2, 3), "fro"), (symmetric(0, 2), "max"))
+@program(
+    (symmetric(0, 2), "fro"),
+    (symmetric(1, 3), "fro"),
+    (symmetric(0, 2), "nuc"),
+    (noise(1, 2, 3), "fro"),
+    (symmetric(0, 2), "max"),
+)
 def matrix_norm(matrix, kind):
     match kind:
         case "fro":

@@ -262,7 +262,13 @@ def writes_to_argument(matrix, row):
     return matrix.sum()
 
 
-@program((X, X), (noise(1, 3), noise(2, 3)), (np.arange(3), np.arange(3)), (noise(1, 2, 2), noise(2, 2, 2)), (floats(1), floats(2)))
+@program(
+    (X, X),
+    (noise(1, 3), noise(2, 3)),
+    (np.arange(3), np.arange(3)),
+    (noise(1, 2, 2), noise(2, 2, 2)),
+    (floats(1), floats(2)),
+)
 def swapped_in_place(a, b):
     temporary = a.copy()
     a[...] = b

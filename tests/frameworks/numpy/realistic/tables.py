@@ -11,7 +11,9 @@ def ints(*values):
     return np.array(values, dtype=int)
 
 
-@program((ints(1, 2, 3), ints(1, 3)), (ints(1, 2), ints(1, 2)), (ints(1, 2, 3, 4), ints(4, 3, 2)), (ints(5), ints(6, 7)))
+@program(
+    (ints(1, 2, 3), ints(1, 3)), (ints(1, 2), ints(1, 2)), (ints(1, 2, 3, 4), ints(4, 3, 2)), (ints(5), ints(6, 7))
+)
 @program.more((floats(1, 2), floats(2, 2)))
 def edit_distance(a, b):
     table = np.zeros((len(a) + 1, len(b) + 1), dtype=int)
@@ -55,7 +57,12 @@ def viterbi(scores, moves):
     return best.max(), path[::-1]
 
 
-@program((ints(1, 3, 4), ints(1, 4, 5), 7), (ints(2, 3), ints(3, 4), 5), (ints(1), ints(1), 0), (ints(5, 4, 6), ints(10, 40, 30), 10))
+@program(
+    (ints(1, 3, 4), ints(1, 4, 5), 7),
+    (ints(2, 3), ints(3, 4), 5),
+    (ints(1), ints(1), 0),
+    (ints(5, 4, 6), ints(10, 40, 30), 10),
+)
 @program.more((ints(1, 3, 4), ints(1, 4, 5), 3))
 def knapsack(weights, values, capacity):
     best = np.zeros(capacity + 1, dtype=int)
@@ -65,7 +72,9 @@ def knapsack(weights, values, capacity):
     return best[capacity]
 
 
-@program((ints(1, 1, 2, 2, 2),), (ints(3, 3),), (ints(1, 2, 3, 4),), (floats(1, 1, 0),), (np.array([True, False, False]),))
+@program(
+    (ints(1, 1, 2, 2, 2),), (ints(3, 3),), (ints(1, 2, 3, 4),), (floats(1, 1, 0),), (np.array([True, False, False]),)
+)
 def run_length_encoding(values):
     if len(values) == 0:
         return values, np.array([], dtype=int)
@@ -74,7 +83,17 @@ def run_length_encoding(values):
     return values[starts], lengths
 
 
-@program((ints(1, 1, 2),), (ints(3,),), (ints(1, 2, 3, 4),), (floats(1, 1, 0),), (ints(7, 7, 7, 8),))
+@program(
+    (ints(1, 1, 2),),
+    (
+        ints(
+            3,
+        ),
+    ),
+    (ints(1, 2, 3, 4),),
+    (floats(1, 1, 0),),
+    (ints(7, 7, 7, 8),),
+)
 def run_length_encoding_by_loop(values):
     runs = []
     for value in values:
@@ -101,7 +120,9 @@ def histogram_of_values(values, bins):
     return np.bincount(places, minlength=bins), edges
 
 
-@program((ints(0, 1, 2), [(0, 1)]), (ints(0, 1, 2), [(1, 2)]), (np.arange(5), [(0, 1), (2, 3), (1, 2)]), (np.arange(2), []))
+@program(
+    (ints(0, 1, 2), [(0, 1)]), (ints(0, 1, 2), [(1, 2)]), (np.arange(5), [(0, 1), (2, 3), (1, 2)]), (np.arange(2), [])
+)
 @program.more((np.arange(4), [(3, 0), (2, 3)]))
 def union_find(parents, edges):
     parents = parents.copy()
@@ -146,7 +167,13 @@ def sparse_times_vector(data, columns, starts, vector):
     return result
 
 
-@program((grid(3, 3) % 2,), ((grid(4, 5) % 3 == 0).astype(int), 2), (np.eye(4, dtype=int), 3), (np.zeros((2, 2)),), (np.eye(3), 0))
+@program(
+    (grid(3, 3) % 2,),
+    ((grid(4, 5) % 3 == 0).astype(int), 2),
+    (np.eye(4, dtype=int), 3),
+    (np.zeros((2, 2)),),
+    (np.eye(3), 0),
+)
 def game_of_life(board, steps=1):
     for _ in range(steps):
         neighbours = sum(
@@ -216,7 +243,9 @@ def breadth_first(links, start):
     return depth
 
 
-@program((grid(3, 3) % 2, 0, 0), (np.eye(4), 1, 1), (np.zeros((2, 3)), 0, 2), (np.ones((2, 2)), 1, 0), (grid(2, 5) % 3, 1, 1))
+@program(
+    (grid(3, 3) % 2, 0, 0), (np.eye(4), 1, 1), (np.zeros((2, 3)), 0, 2), (np.ones((2, 2)), 1, 0), (grid(2, 5) % 3, 1, 1)
+)
 def flood_fill(image, row, column):
     result = image.copy()
     old = result[row, column]
@@ -234,7 +263,13 @@ def flood_fill(image, row, column):
     return result, seen
 
 
-@program((floats(2, 1, 3), floats(1, 3)), (floats(5, 4), floats(9)), (ints(3, 1), ints(2, 4, 0)), (floats(), floats(1)), (noise(0, 4), noise(1, 6)))
+@program(
+    (floats(2, 1, 3), floats(1, 3)),
+    (floats(5, 4), floats(9)),
+    (ints(3, 1), ints(2, 4, 0)),
+    (floats(), floats(1)),
+    (noise(0, 4), noise(1, 6)),
+)
 def merge_sorted(a, b):
     a, b = np.sort(a), np.sort(b)
     result = np.empty(a.size + b.size)
@@ -251,7 +286,9 @@ def merge_sorted(a, b):
     return result
 
 
-@program((floats(2, 7, 11, 15), 9), (floats(3, 3), 6.0), (ints(1, 2, 3), 5), (floats(1, 2), 100), (ints(1, 2, 3, 4, 6), 10))
+@program(
+    (floats(2, 7, 11, 15), 9), (floats(3, 3), 6.0), (ints(1, 2, 3), 5), (floats(1, 2), 100), (ints(1, 2, 3, 4, 6), 10)
+)
 def two_sum(values, target):
     for i in range(len(values)):
         for j in range(i + 1, len(values)):
@@ -291,7 +328,17 @@ def cycles_of_permutation(permutation):
     return cycles
 
 
-@program((ints(1, 0, 1, 1),), (ints(0, 0),), (ints(1,),), (np.array([True, True, False]),), (ints(1, 0, 0, 0, 0, 0, 0, 0),))
+@program(
+    (ints(1, 0, 1, 1),),
+    (ints(0, 0),),
+    (
+        ints(
+            1,
+        ),
+    ),
+    (np.array([True, True, False]),),
+    (ints(1, 0, 0, 0, 0, 0, 0, 0),),
+)
 def bits_to_number(bits):
     number = 0
     for bit in bits:
@@ -330,7 +377,23 @@ def cheapest_path(costs):
     return table[-1, -1]
 
 
-@program((ints(1, 2, 5), 11), (ints(2,), 3), (ints(1, 2, 5), 0), (ints(3, 5), 8), (ints(1,), 4))
+@program(
+    (ints(1, 2, 5), 11),
+    (
+        ints(
+            2,
+        ),
+        3,
+    ),
+    (ints(1, 2, 5), 0),
+    (ints(3, 5), 8),
+    (
+        ints(
+            1,
+        ),
+        4,
+    ),
+)
 def coin_change(coins, amount):
     best = np.full(amount + 1, amount + 1)
     best[0] = 0
@@ -351,7 +414,9 @@ def popcount(values):
     return counts
 
 
-@program((ints(3, 1, 2), ints(0, 1, 0)), (ints(5, 5), ints(1, 1)), (floats(1, 2, 3, 4), ints(0, 2, 2, 0)), (ints(1), ints(0)))
+@program(
+    (ints(3, 1, 2), ints(0, 1, 0)), (ints(5, 5), ints(1, 1)), (floats(1, 2, 3, 4), ints(0, 2, 2, 0)), (ints(1), ints(0))
+)
 @program.more((noise(0, 6), ints(0, 1, 2, 0, 1, 2)))
 def group_sums(values, labels):
     totals = {}
