@@ -22,6 +22,7 @@ from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.programs import check_names, rules_of
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.frameworks.numpy import capture as of_numpy
+from clew.frameworks.numpy.array_proxy import Reliance
 
 REFUSED = {
     "leaves": "it says which modules stay calls, and JAX has no modules",
@@ -52,6 +53,10 @@ class Run(of_numpy.Run):
     def _owners(self, more: tuple[Any, ...] = (), beside: tuple[type, ...] = ()) -> list[Any]:
         """Objects whose attributes the program may change; those of Keras are watched by themselves."""
         return [owner for owner in super()._owners(more, beside) if not is_of_keras(owner)]
+
+    def _reliance(self, runs: list[of_numpy.Run]) -> Reliance:
+        """What the program could see of dtypes and ranks; of what other paths could see nobody knows."""
+        return Reliance.DTYPE if self._has_several_paths() else super()._reliance(runs)
 
     def _watch_state(self) -> None:
         """Remember everything that the program can change besides its arguments."""

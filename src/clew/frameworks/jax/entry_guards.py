@@ -36,7 +36,12 @@ SETTINGS = {
 }
 """The settings that change what a program computes, and what each is if nobody sets it."""
 
-_KINDS = {Reliance.NOTHING: array_kind, Reliance.RANK: ranked_kind, Reliance.DTYPE: class_kind}
+_KINDS = {
+    Reliance.NOTHING: array_kind,
+    Reliance.NUMBERS: array_kind,
+    Reliance.RANK: ranked_kind,
+    Reliance.DTYPE: class_kind,
+}
 """What is guarded of an array, by what the program could see of it."""
 
 
@@ -51,8 +56,8 @@ def settings() -> tuple[str, ...]:
 class EntryGuards(entry_guards.EntryGuards):
     """Writes the guards of one capture."""
 
-    def write(self, after: Node, owners: list[Any], reliance: Reliance) -> None:
-        """Put the guards behind the node ``after``."""
+    def write(self, after: Node, owners: list[Any], reliance: Reliance, least_ranks: dict[int, int]) -> None:
+        """Put the guards behind the node ``after``; a number must be of the class that it was, which JAX sees."""
         of_jax = [(value, place) for value, place in self.inputs.arrays if isinstance(value, jax.Array)]
         with self.graph.inserting_before(after._next):
             found = self.graph.call_function(settings)
@@ -66,8 +71,11 @@ class EntryGuards(entry_guards.EntryGuards):
                 self._require(kind, asked(value), f"{expression_of(node)} is {asked(value)}")
             if self.recorder.identity.of_objects:
                 self._objects_of_jax(of_jax)
+            for value, place in self.inputs.numbers:
+                entry_guards.number_guards(self.graph, value, self.recorder.resolve(place), Reliance.DTYPE)
+        self.inputs.numbers.clear()
         self.inputs.arrays[:] = [one for one in self.inputs.arrays if not isinstance(one[0], jax.Array)]
-        super().write(after, owners, reliance)
+        super().write(after, owners, reliance, least_ranks)
 
     def _objects_of_jax(self, arrays: list[tuple[Any, Any]]) -> None:
         """A program that compares objects was shown these, and must be again: one array, or different ones."""

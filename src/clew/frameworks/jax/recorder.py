@@ -1,4 +1,4 @@
-"""The recorder of JAX programs: each call of a public function on a traced array is made_stand_in for real, and becomes a node.
+"""The recorder of JAX programs: each call of a public function on a traced array is made for real, and becomes a node.
 
 NumPy inside of a program, and Python's numbers, are those of a NumPy program (the recorder derives from that one).
 What comes as a primitive, or as a function that only JAX knows, is traced by JAX and imported, with the kinds of its
@@ -46,6 +46,8 @@ _OPERANDS = (*_NUMBERS, numpy.ndarray, numpy.generic, list, tuple, str, bytes, t
 class JaxRecorder(NumpyRecorder):
     """Records one run of a JAX program."""
 
+    traces_facts = False
+
     prints_again = True
 
     def __init__(self) -> None:
@@ -71,7 +73,7 @@ class JaxRecorder(NumpyRecorder):
     # ---- values --------------------------------------------------------------------------------------------------
 
     def is_array(self, value: Any) -> bool:
-        """True for what a stand-in is made_stand_in of: arrays of JAX and what a NumPy program has."""
+        """True for what a stand-in is made of: arrays of JAX and what a NumPy program has."""
         return (isinstance(value, jax.Array) and not is_traced(value)) or super().is_array(value)
 
     def is_end(self, value: Any) -> bool:
