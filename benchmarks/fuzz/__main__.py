@@ -89,7 +89,8 @@ def _run_found() -> int:
     for (framework, seed, index), mistake in found.read().items():
         now = worst(judge(mistake.program))
         wrong += now.status == WRONG_ANSWER
-        print(f"{framework} seed {seed} program {index}: {now.status}; {mistake.family}: {now.reason or mistake.reason}")
+        told = f"{mistake.family}: {now.reason or mistake.reason}"
+        print(f"{framework} seed {seed} program {index}: {now.status}; {told}")
     return int(wrong > 0)
 
 

@@ -14,6 +14,7 @@ from benchmarks.fuzz import found as mistakes
 from benchmarks.fuzz.judge import BROKEN, EQUAL, GUARDED, REFUSED, SLOW, WRONG_ANSWER, judge, runs, worst
 from benchmarks.fuzz.program import FUNCTION, MODULE, Probe, RandomProgram, from_json
 from benchmarks.fuzz.shrink import family, same_mistake, shrink
+from benchmarks.fuzz.vocabularies.numpy import NUMPY
 from benchmarks.fuzz.writer import write
 from clew.errors import CaptureError, GuardError
 from tests.footguns.baking import bake
@@ -181,7 +182,7 @@ def test_mistakes_are_kept_in_a_file(tmp_path: Path) -> None:
     mistake = mistakes.Mistake(small("return x"), "the result", "other values")
     mistakes.add(mistake, path)
     mistakes.add(mistake, path)
-    assert mistakes.read(path) == {(9, 9): mistake}
+    assert mistakes.read(path) == {("torch", 9, 9): mistake}
 
 
 def test_what_was_found_once_is_not_wrong_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,3 +198,11 @@ def test_a_few_programs_are_not_wrong(capsys: pytest.CaptureFixture[str]) -> Non
     shown = capsys.readouterr().out
     assert status == 0, shown
     assert f"{COUNT} programs" in shown and "wrong per 1,000" in shown and "BROKEN" not in shown
+
+
+def test_programs_of_numpy_are_never_wrong() -> None:
+    for index in range(12):
+        program = write(11, index, None, runs, NUMPY)
+        assert "torch" not in program.source and program.framework == "numpy"
+        assert from_json(program.as_json()) == program
+        assert worst(judge(program)).status not in (WRONG_ANSWER, BROKEN), program.text()

@@ -91,7 +91,7 @@ TOLD = 2
 
 
 def is_fact(node: Node) -> bool:
-    """Whether a node reads a fact about a value, or an item of it; an item of an array may be a copy, or not be there."""
+    """Whether a node reads a fact about a value, or an item; one of an array may be a copy, or not be there."""
     if node.op != "call_function" or (node.target is not getattr and node.target is not operator.getitem):
         return False
     owner = node.args[0]

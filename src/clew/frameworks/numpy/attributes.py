@@ -1,6 +1,7 @@
 """Attributes of arrays, as a program reads and sets them, and what may be asked of an array at all.
 
-Shapes, ranks and dtypes are values of the graph (``facts.py``). Sizes are traced numbers; views such as ``T`` are arrays. Ways to the memory itself (``data``, ``ctypes``, the array interface) are refused.
+Shapes, ranks and dtypes are values of the graph (``facts.py``). Sizes are traced numbers; views (``T``) are arrays.
+Ways to the memory itself (``data``, ``ctypes``, the array interface) are refused.
 """
 
 from __future__ import annotations

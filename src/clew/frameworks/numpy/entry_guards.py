@@ -55,7 +55,8 @@ def array_guards(
         require(graph.call_function(getattr, (node, "dtype")), value.dtype, f"{name}.dtype == {value.dtype}")
     if is_free and reliance < Reliance.RANK:
         least = max(least_rank, 1)
-        found = graph.call_function(has_an_axis, (node,)) if least == 1 else graph.call_function(has_axes, (node, least))
+        given = (has_an_axis, (node,)) if least == 1 else (has_axes, (node, least))
+        found = graph.call_function(*given)
         require(found, True, f"{name}.ndim > {least - 1}")
     else:
         require(graph.call_function(getattr, (node, "ndim")), value.ndim, f"{name}.ndim == {value.ndim}")

@@ -165,7 +165,8 @@ _ELEMENTWISE = (
 )
 _OPERATORS = frozenset({*(getattr(operator, name) for name in _ELEMENTWISE.split()), len, int, float, complex, bool})
 _REDUCING = frozenset(
-    "sum mean max min prod std var all any argmax argmin amax amin nansum nanmean nanmax nanmin median norm trace".split()
+    "sum mean max min prod std var all any argmax argmin amax amin nansum nanmean nanmax nanmin median norm "
+    "trace".split()
 )
 _KEEPING = frozenset(
     "copy astype clip round conj conjugate ravel flatten cumsum cumprod argsort fill zeros_like ones_like empty_like "
