@@ -17,6 +17,7 @@ from clew.ir.effects import pure
 
 if TYPE_CHECKING:
     from clew.capture.recording.example_recorder import ExampleRecorder
+    from clew.capture.recording.recorder import Recorder
 
 _LITERAL = (int, type(None))
 
@@ -249,7 +250,7 @@ class StateListProxy(list[Any]):
     __slots__ = ("original", "place", "recorder", "seen", "size")
 
     def __init__(
-        self, original: list[Any], items: list[Any], place: Any = None, recorder: ExampleRecorder | None = None
+        self, original: list[Any], items: list[Any], place: Any = None, recorder: Recorder | None = None
     ) -> None:
         list.__init__(self, items)
         self.original = original

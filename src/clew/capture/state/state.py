@@ -209,7 +209,8 @@ class State:
 
     def _is_held_once(self, slot: Slot) -> bool:
         """Whether a variable is the only way on which the program can come to the list in it."""
-        holder, around, value = slot.variable.holder, self.inputs.recorder.surroundings, slot.variable.get()
+        holder, value = slot.variable.holder, slot.variable.get()
+        around = getattr(self.inputs.recorder, "surroundings", None)
         is_variable = isinstance(holder, (CellType, type)) or (isinstance(holder, dict) and "__name__" in holder)
         if not is_variable or slot.variable.root is not slot.variable or around is None:
             return False
