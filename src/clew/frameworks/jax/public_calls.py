@@ -21,6 +21,7 @@ import numpy
 from clew.capture.patches import Patches
 from clew.capture.python import imported_names
 from clew.capture.python.imported_names import noted
+from clew.capture.state.surroundings import Surroundings
 from clew.frameworks.jax import names, private, transforms
 from clew.frameworks.jax.recorder import JaxRecorder
 from clew.ir.source import is_hidden
@@ -44,7 +45,7 @@ _PLAIN = frozenset(
 """Functions of dtypes and settings, which run as they are, and transforms."""
 
 
-def install(patches: Patches, current: Current, surroundings: Any) -> None:
+def install(patches: Patches, current: Current, surroundings: Surroundings) -> None:
     """Let these functions report to the recorder that ``current`` names, if it is recording."""
     names.qualified_name(jax.numpy.sin)  # so that all names are known before they are replaced
     for home in _PLACES:
