@@ -376,7 +376,7 @@ def _conds(original: Any, current: Current) -> Any:
         if tracing is None:
             return original(pred, true_fn, false_fn, *rest, **options)
         sides = _Sides(tracing)
-        run = lambda one, other: original(pred, one, other, *rest, **options)  # noqa: E731
+        run = lambda one, other: original(pred, one, other, *rest, **options)
         return sides.join((true_fn, false_fn), run, pred)
 
     return cond_v2
