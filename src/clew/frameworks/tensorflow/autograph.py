@@ -12,6 +12,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy
@@ -564,13 +565,13 @@ def _calls(original: Any, current: Current) -> Any:
         if not has_traced(values) or not str(getattr(f, "__module__", "")).startswith("tensorflow."):
             return original(f, args, kwargs, *rest, **options)
         wanted = len(tracing.wanted)
-        try:
+        with suppress(TypeError, ValueError):
             if f is not tf.TensorArray:  # which keeps the number that it is given
                 return original(f, args, kwargs, *rest, **options)
-        except (TypeError, ValueError):
-            del tracing.wanted[wanted:]
         named = {name: tensors_for(one) for name, one in (kwargs or {}).items()}
-        return original(f, tuple(map(tensors_for, args)), named, *rest, **options)
+        result = original(f, tuple(map(tensors_for, args)), named, *rest, **options)
+        del tracing.wanted[wanted:]
+        return result
 
     return _call_unconverted
 
