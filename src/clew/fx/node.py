@@ -4,12 +4,8 @@ from typing import TypeVar
 
 from clew.frameworks.torch.guest import TorchGuest
 from clew.fx.torch_source import definitions_beside
-from clew.ir.arguments import BASE_TYPES, Argument, Target, map_aggregate, map_arg
-from clew.ir.effects import _effectful as _side_effectful_functions
+from clew.ir.arguments import BASE_TYPES, map_aggregate, map_arg
 from clew.ir.effects import has_side_effect
-from clew.ir.format import format_argument as _format_arg
-from clew.ir.format import format_type as _type_repr
-from clew.ir.format import qualified_name as _get_qualified_name
 from clew.ir.node import Node
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
