@@ -1,9 +1,15 @@
 """torch.fx._symbolic_trace: programs run on symbolic values."""
 
+# ruff: noqa: F401 - private names of torch.fx are here for clients that import them
+
 from clew.api import symbolic_trace
 from clew.capture.symbolic import PH, PHBase, PHWithMeta, ProxyableClassMeta, Tracer, wrap
+from clew.capture.symbolic.tracer import _proxyable as _proxyable_classes
 from clew.capture.symbolic.tracer import is_symbolic_tracing as is_fx_symbolic_tracing
 from clew.capture.symbolic.tracer import is_symbolic_tracing as is_fx_tracing
+from clew.capture.symbolic.wrap import _wrapped as _wrapped_fns_to_patch
+from clew.capture.symbolic.wrap import _wrapped_methods as _wrapped_methods_to_patch
+from clew.capture.symbolic.wrap import find_proxy as _find_proxy
 from clew.fx.torch_source import definitions_beside
 
 __all__ = [

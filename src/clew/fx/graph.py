@@ -1,12 +1,20 @@
 """torch.fx.graph: graphs, and the code that is made of them."""
 
+# ruff: noqa: F401 - private names of torch.fx are here for clients that import them
+
 from collections.abc import Callable
 
 from clew.codegen.python import CodeGen, PythonCode
+from clew.codegen.python import PyTreeCodeGen as _PyTreeCodeGen
+from clew.codegen.python import PyTreeInfo as _PyTreeInfo
 from clew.codegen.statements import inplace_methods, magic_methods, reflectable_magic_methods
 from clew.fx.torch_source import definitions_beside
 from clew.ir.arguments import map_arg
 from clew.ir.graph import Graph
+from clew.ir.graph import InsertPoint as _InsertPoint
+from clew.ir.names import Namespace as _Namespace
+from clew.ir.names import snake_case as _snake_case
+from clew.ir.node_list import NodeList as _node_list
 
 __all__ = ["CodeGen", "Graph", "PythonCode", "inplace_methods", "magic_methods", "map_arg", "reflectable_magic_methods"]
 

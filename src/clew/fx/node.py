@@ -1,11 +1,17 @@
 """torch.fx.node: nodes, and walks through their arguments."""
 
+# ruff: noqa: F401 - private names of torch.fx are here for clients that import them
+
 from typing import TypeVar
 
 from clew.frameworks.torch.guest import TorchGuest
 from clew.fx.torch_source import definitions_beside
-from clew.ir.arguments import BASE_TYPES, map_aggregate, map_arg
+from clew.ir.arguments import BASE_TYPES, Argument, Target, map_aggregate, map_arg
+from clew.ir.effects import _effectful as _side_effectful_functions
 from clew.ir.effects import has_side_effect
+from clew.ir.format import format_argument as _format_arg
+from clew.ir.format import format_type as _type_repr
+from clew.ir.format import qualified_name as _get_qualified_name
 from clew.ir.node import Node
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]

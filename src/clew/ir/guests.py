@@ -119,7 +119,7 @@ class Guest:
         return None
 
     def wrapped_elsewhere(self) -> tuple[list[tuple[dict[str, Any], str]], list[tuple[type, str]]]:
-        """Functions, by globals and name, and methods, by class and name, that the framework's own tracer keeps whole."""
+        """Functions (globals, name) and methods (class, name) that the framework's own tracer keeps whole."""
         return [], []
 
     def settle_writes(self, graph: Any, root: Any) -> list[tuple[str, Any]]:

@@ -39,9 +39,8 @@ def wrap(fn_or_name: WrappedT) -> WrappedT:
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError(f"wrap takes a function or the name of one, not {type(fn_or_name).__name__}")
     name: str | None = fn_or_name if isinstance(fn_or_name, str) else getattr(fn_or_name, "__name__", None)
-    if not isinstance(fn_or_name, str):
-        if name is None:
-            raise AssertionError(f"wrap needs a function with a name, not {fn_or_name!r}")
+    if name is None:
+        raise AssertionError(f"wrap needs a function with a name, not {fn_or_name!r}")
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
         raise NotImplementedError(
