@@ -141,7 +141,7 @@ class Presented:
     __slots__ = ()
 
     @property
-    def __class__(self) -> type:  # type: ignore[override]
+    def __class__(self) -> type:
         kind = type(self)
         return kind if not PRESENTED else next((PRESENTED[one] for one in kind.__mro__ if one in PRESENTED), kind)
 
