@@ -53,7 +53,7 @@ class install(AbstractContextManager["install"]):
     def _exchange(self, functions: dict[Callable[..., Any], Callable[..., Any]]) -> None:
         """Put functions in the places of others, in all modules that hold them by now."""
         for module in list(sys.modules.values()):
-            names = getattr(module, "__dict__", None)
+            names: Any = getattr(module, "__dict__", None)
             is_open = type(names) is dict and module is not sys.modules[__name__]
             for name, value in list(names.items()) if is_open else ():
                 ours = functions.get(value) if isinstance(value, (FunctionType, BuiltinFunctionType)) else None

@@ -107,7 +107,7 @@ def install_those_of(patches: Patches, guest: Guest) -> None:
     for names, name in functions:
         patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name, None))
     for kind, name in (*methods, *_wrapped_methods):
-        patches.on_class(kind, name, lambda original, name=name: _method_recorder(original, name), inherited=True)
+        patches.on_class(kind, name, functools.partial(_method_recorder, name=name), inherited=True)
 
 
 def _method_recorder(original: Callable[..., Any], name: str) -> Callable[..., Any]:
