@@ -63,6 +63,8 @@ IDEAS = {
     "frameworks.torch.sizes.rules_of_parts": "a table of rules, judged against torch's own operators",
     "frameworks.torch.transforms.autograd_functions": "one family of torch's transforms, as each has its file",
     "frameworks.torch.transforms.control_flow": "one family of torch's transforms, as each has its file",
+    "frameworks.torch.unseen_writes": "an analysis of graphs: which writes nobody sees",
+    "fx.installation": "a question of the public surface, one file each",
     "io.jaxpr": "a format of its own, one file each",
     "io.tensorflow_graph": "a format of its own, one file each",
     "io.torchscript": "a format of its own, one file each",

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/from_torch_fx.md that name what each module of torch.fx has: ``python -m tests.docs.torch_fx_page``.
+"""Writes the tables of modules in docs/from_torch_fx.md: ``python -m tests.docs.torch_fx_page``.
 
 In come the modules of torch.fx and clew.fx as they are installed; out goes the part of the page behind its mark, one
 table a module. A name that Clew defines itself keeps what the page says of it; of all others the state is found out:

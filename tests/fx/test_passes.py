@@ -1,4 +1,4 @@
-"""Passes of torch.fx, each once on torch.fx's graphs and once on Clew's: same results, and nodes that stay themselves."""
+"""Passes of torch.fx, each once on torch.fx's graphs and once on Clew's: the same results."""
 
 import importlib
 import operator
@@ -85,8 +85,7 @@ def test_splitter_base(load):
     splitter = Splitter(traced, (example(),), Supports(), settings, return_tuple=False)
     split = splitter()
     assert any("_run_on_acc" in name for name, _ in split.named_children())
-    check_same(split, Block.forward and traced, example())
-    assert "_run_on_acc" in splitter.node_support_preview(dump_graph=False) or True
+    check_same(split, traced, example())
 
 
 def test_capability_based_partitioner(load):
@@ -255,7 +254,8 @@ def test_fake_tensors(load):
     traced = load().symbolic_trace(Block())
     mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
     fake.FakeTensorProp(traced, mode).propagate(example())
-    assert [tuple(node.meta["val"].shape) for node in traced.graph.nodes if node.op == "call_module"] == [(3, 8), (3, 4)]
+    shapes = [tuple(node.meta["val"].shape) for node in traced.graph.nodes if node.op == "call_module"]
+    assert shapes == [(3, 8), (3, 4)]
 
 
 def test_graph_drawer(load):
@@ -375,7 +375,8 @@ class Asserting(nn.Module):
 def test_rewritten_asserts(load):
     rewriter = load("experimental.rewriter")
     traced = rewriter.RewritingTracer().trace(Asserting())
-    assert [node.op for node in traced.nodes] == ["placeholder", "call_method", "call_function", "call_function", "output"]
+    ops = [node.op for node in traced.nodes]
+    assert ops == ["placeholder", "call_method", "call_function", "call_function", "output"]
     assert torch._assert in [node.target for node in traced.nodes]
 
 

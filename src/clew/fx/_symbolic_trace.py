@@ -1,5 +1,7 @@
 """torch.fx._symbolic_trace: programs run on symbolic values."""
 
+# ruff: noqa: F401 - private names of torch.fx are here for clients that import them
+
 from clew.api import symbolic_trace
 from clew.capture.symbolic import PH, PHBase, PHWithMeta, ProxyableClassMeta, Tracer, wrap
 from clew.capture.symbolic.tracer import is_symbolic_tracing as is_fx_symbolic_tracing

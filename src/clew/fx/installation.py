@@ -31,7 +31,7 @@ _FOR = {Graph: torch.fx.Graph, GraphModule: torch.fx.GraphModule, Node: torch.fx
 _installed: list[install] = []
 
 
-class install(AbstractContextManager["install"]):  # noqa: N801: it is called like a function
+class install(AbstractContextManager["install"]):
     """Let programs that know torch.fx only work on Clew's graphs, until ``uninstall()`` or the end of ``with``.
 
     ``install("torchvision.models")`` moreover imports these packages anew, over Clew's classes.
@@ -53,8 +53,9 @@ class install(AbstractContextManager["install"]):  # noqa: N801: it is called li
     def _exchange(self, functions: dict[Callable[..., Any], Callable[..., Any]]) -> None:
         """Put functions in the places of others, in all modules that hold them by now."""
         for module in list(sys.modules.values()):
-            names = getattr(module, "__dict__", None)
-            for name, value in list(names.items()) if type(names) is dict and module is not sys.modules[__name__] else ():
+            names: Any = getattr(module, "__dict__", None)
+            is_open = type(names) is dict and module is not sys.modules[__name__]
+            for name, value in list(names.items()) if is_open else ():
                 ours = functions.get(value) if isinstance(value, (FunctionType, BuiltinFunctionType)) else None
                 if ours is not None and names is not None:
                     names[name] = ours

@@ -1,12 +1,13 @@
 """Modules of torch.fx run over Clew's classes: the passes, and what else Clew has no version of its own of.
 
-In comes the source of a module as the user's torch has it; out goes a module in which every mention of ``torch.fx`` means
-``clew.fx``, so that its functions and classes work on Clew's graphs directly: nodes keep their identity, callbacks get
+In comes the source of a module as the user's torch has it; out goes a module in which every mention of ``torch.fx``
+means ``clew.fx``, so that its functions and classes work on Clew's graphs directly: nodes keep their identity,
+callbacks get
 Clew's nodes, subclasses are of Clew's classes, and nothing is converted. Nothing of it is stored. Modules that hold a
 state of torch itself (``SHARED``) are not run a second time: they are torch's own.
 
-``TorchSource`` is the import hook behind ``import clew.fx.passes.split_module``; ``definitions_beside`` completes a file
-of Clew's with those definitions of torch's file of the same name that it lacks.
+``TorchSource`` is the import hook behind ``import clew.fx.passes.split_module``; ``definitions_beside`` completes a
+file of Clew's with those definitions of torch's file of the same name that it lacks.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Guest:
         return None
 
     def wrapped_elsewhere(self) -> tuple[list[tuple[dict[str, Any], str]], list[tuple[type, str]]]:
-        """Functions, by globals and name, and methods, by class and name, that the framework's own tracer keeps whole."""
+        """Functions (globals, name) and methods (class, name) that the framework's own tracer keeps whole."""
         return [], []
 
     def settle_writes(self, graph: Any, root: Any) -> list[tuple[str, Any]]:
@@ -144,7 +144,7 @@ class Presented:
     __slots__ = ()
 
     @property
-    def __class__(self) -> type:  # type: ignore[override]
+    def __class__(self) -> type:
         kind = type(self)
         return kind if not PRESENTED else next((PRESENTED[one] for one in kind.__mro__ if one in PRESENTED), kind)
 

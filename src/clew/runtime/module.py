@@ -97,6 +97,7 @@ class GraphModule(HoldsGraph, torch.nn.Module, Presented):
                 f"Unsupported type {type(root).__name__} passed for root!",
                 fixes=["give a torch.nn.Module, or a dict from dotted paths to values"],
             )
+        self.meta = {}
         self.graph = graph
 
     def _take_from_dict(self, root: dict[str, Any], graph: Graph) -> None:

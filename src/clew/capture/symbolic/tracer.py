@@ -245,8 +245,8 @@ class Tracer(TracerBase):
 
     def _settle_writes(self) -> None:
         """Let writes that nobody sees be no writes."""
-        for guest in present():
-            for name, node in guest.settle_writes(self.graph, self.root):
+        for host in present():
+            for name, node in host.settle_writes(self.graph, self.root):
                 self.node_name_to_scope[node.name] = self.node_name_to_scope.pop(name)
 
     def _function_of(self, root: Any) -> tuple[types.FunctionType, bool]:
@@ -298,8 +298,8 @@ class Tracer(TracerBase):
                     patches.on_method(guest.module_class, "__getattr__", _reporting_getattr)
                     patches.on_class(guest.module_class, "__call__", _reporting_call)
             install(patches)
-            for guest in present():
-                install_those_of(patches, guest)
+            for host in present():
+                install_those_of(patches, host)
             run.wrap_in(names)
             for module in self._autowrap_search:
                 run.wrap_in(vars(module))

@@ -39,9 +39,8 @@ def wrap(fn_or_name: WrappedT) -> WrappedT:
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError(f"wrap takes a function or the name of one, not {type(fn_or_name).__name__}")
     name: str | None = fn_or_name if isinstance(fn_or_name, str) else getattr(fn_or_name, "__name__", None)
-    if not isinstance(fn_or_name, str):
-        if name is None:
-            raise AssertionError(f"wrap needs a function with a name, not {fn_or_name!r}")
+    if name is None:
+        raise AssertionError(f"wrap needs a function with a name, not {fn_or_name!r}")
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
         raise NotImplementedError(
@@ -108,7 +107,7 @@ def install_those_of(patches: Patches, guest: Guest) -> None:
     for names, name in functions:
         patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name, None))
     for kind, name in (*methods, *_wrapped_methods):
-        patches.on_class(kind, name, lambda original, name=name: _method_recorder(original, name), inherited=True)
+        patches.on_class(kind, name, functools.partial(_method_recorder, name=name), inherited=True)
 
 
 def _method_recorder(original: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -1,8 +1,9 @@
 """Writes that nobody sees: ``x += y`` recorded as ``x + y`` where that is the same.
 
 In comes a graph of a symbolic trace and its root; where the value that ``x += y`` writes to is fresh, nobody else reads
-it, or a view of it, later, and the result has the dtype of ``x`` for certain, the node becomes an ``add``, which is what
-tools look for. The dtype is certain if ``y`` is a number, or if both come out of convolutions and linear layers with
+it, or a view of it, later, and the result has the dtype of ``x`` for certain, the node becomes an ``add``, which is
+what tools look for. The dtype is certain if ``y`` is a number, or if both come out of convolutions and linear layers
+with
 weights of one dtype, by way of calls that keep it; autocast, too, gives all of those one dtype. Everywhere else the
 write stays a write.
 """
