@@ -345,13 +345,20 @@ class NumpyListener(Listener):
 
     def clock(self, name: str, value: Any) -> Any:
         """The graph reads the clock again."""
+        self._check_place(name)
         return self.recorder.result(value, self.recorder.create(clock, (name,)))
 
     def draw(self, name: str, stream: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """The graph draws again; where a stream stands, it could not remember."""
+        self._check_place(name)
         if name in _STATES:
             raise self.refusal(f"{name} of a stream of random numbers")
         return _RECORDERS[name](self.recorder, stream, original, args, kwargs)
+
+    def _check_place(self, name: str) -> None:
+        """A function that was handed to another one is run as often as that one likes: there nothing is asked anew."""
+        if self.recorder.bodies.is_in_function:
+            raise self.refusal(f"{name} inside of a function that is handed to another one")
 
     def has_stream(self, stream: Any) -> bool:
         """Whether draws from a stream are followed."""
