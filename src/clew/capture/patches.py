@@ -178,7 +178,7 @@ def _release(key: Key) -> None:
 
 def _lead(*args: Any, **kwargs: Any) -> Any:
     """The code that stands in a function whose calls are led elsewhere; the name is that of a global over there."""
-    return _target(*args, **kwargs)  # type: ignore[name-defined]
+    return _target(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
 def _twin(function: FunctionType) -> FunctionType:

@@ -1,6 +1,6 @@
 """torch.fx._symbolic_trace: programs run on symbolic values."""
 
-# ruff: noqa: F401 - private names of torch.fx are here for clients that import them
+
 
 from clew.api import symbolic_trace
 from clew.capture.symbolic import PH, PHBase, PHWithMeta, ProxyableClassMeta, Tracer, wrap

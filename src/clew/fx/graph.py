@@ -1,6 +1,6 @@
 """torch.fx.graph: graphs, and the code that is made of them."""
 
-# ruff: noqa: F401 - private names of torch.fx are here for clients that import them
+
 
 from collections.abc import Callable
 

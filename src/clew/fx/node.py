@@ -1,6 +1,6 @@
 """torch.fx.node: nodes, and walks through their arguments."""
 
-# ruff: noqa: F401 - private names of torch.fx are here for clients that import them
+
 
 from typing import TypeVar
 

@@ -377,7 +377,7 @@ def _conds(original: Any, current: Current) -> Any:
         if tracing is None:
             return original(pred, true_fn, false_fn, *rest, **options)
         sides = _Sides(tracing)
-        run = lambda one, other: original(pred, one, other, *rest, **options)
+        run = lambda one, other: original(pred, one, other, *rest, **options)  # noqa: E731
         return sides.join((true_fn, false_fn), run, pred)
 
     return cond_v2
