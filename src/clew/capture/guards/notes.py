@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from types import CellType, FunctionType
+from types import CellType
 from typing import Any
 
 from clew.capture.guards.function_equality import FunctionFingerprint, has_fingerprint
@@ -136,10 +136,6 @@ register(
 # ---- variables around a program --------------------------------------------------------------------------------------
 
 
-DEFAULTS = ("__defaults__", "__kwdefaults__")
-"""The attributes of a function that hold the values of parameters which are left out."""
-
-
 class Variable:
     """A variable outside of the program: in a dict of globals, a cell of a closure, or an attribute of an object."""
 
@@ -191,8 +187,7 @@ class Variable:
         if isinstance(holder, dict):
             return holder.get(self.name, MISSING)
         if not isinstance(holder, CellType):
-            is_default = type(holder) is FunctionType and self.name in DEFAULTS
-            return getattr(holder, self.name) if is_default else vars(holder).get(self.name, MISSING)
+            return vars(holder).get(self.name, MISSING)
         try:
             return holder.cell_contents
         except ValueError:  # a cell that is not filled yet

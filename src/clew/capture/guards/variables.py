@@ -14,10 +14,10 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType
 from typing import Any, Generic, TypeVar
 
-from clew.capture.guards.notes import DEFAULTS, MISSING, Variable, require_variable
+from clew.capture.guards.notes import MISSING, Variable, require_variable
 from clew.capture.guards.variable_reads import ATTRIBUTE, ITEM, WHOLE, Item, ProgramUses, Reads
 from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.recorder import Recorder
@@ -36,7 +36,6 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
-from clew.ir.source import is_installed
 
 _NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
 """Classes of values on which no result depends."""
@@ -109,15 +108,6 @@ class VariableGuards:
             is_own = is_module or isinstance(one.holder, (CellType, type))
             if is_own and one.expected not in around.program[0] and not around.is_of_library(one.holder, one.name):
                 self._write(one, repr(one))
-        for function in [one for one in around.ran(executed) if not is_installed(one.__code__)]:
-            self._defaults(function)
-
-    def _defaults(self, function: FunctionType) -> None:
-        """The defaults of a function that ran, which the user may set anew."""
-        for name in DEFAULTS:
-            value = getattr(function, name)
-            if value:
-                self.whole(Variable(function, name), value, f"{function.__qualname__}.{name}")
 
     def _variable(self, holder: Any, name: str, value: Any, executed: list[CodeType]) -> None:
         """A variable of which nobody has told what was read."""

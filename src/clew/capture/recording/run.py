@@ -212,12 +212,12 @@ class ExampleRun:
         return self.errors
 
     def _check_swallowed(self, error: Exception | None = None) -> None:
-        """Raise what the program has kept of Clew's; start over with plain numbers if something took no others."""
+        """Raise what the program has kept of Clew's; start over with plain numbers if it has kept an error of code that
+        takes no others."""
         kept = swallowed()
         if kept is not None and kept is not error:
             raise kept
-        is_foreign = error is not None and self.errors.is_foreign(error, error.__traceback__)
-        if (is_foreign or self.errors.error is not None) and not self.findings.has_plain_numbers:
+        if self.errors.error is not None and not self.findings.has_plain_numbers:
             self.findings.has_plain_numbers = True
             raise Restart
 
