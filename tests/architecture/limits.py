@@ -55,6 +55,7 @@ IDEAS = {
     "frameworks.jax.public_calls": "the names that are replaced for the time of a capture",
     "frameworks.jax.matching": "an algorithm: whether a call is the same as an equation",
     "frameworks.numpy.foreign_draws": "NumPy's draws in programs of other frameworks, beside its own in random_streams",
+    "frameworks.numpy.updates": "an analysis of graphs: what decides which arrays a program writes to",
     "frameworks.tensorflow.control_flow": "operations with bodies",
     "frameworks.torch.entry_facts": "rules by which questions are answered at the entrance, judged against torch",
     "frameworks.torch.modules.calls": "how the call of one module becomes nodes",

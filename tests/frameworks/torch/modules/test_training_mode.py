@@ -163,7 +163,9 @@ class LeavesOut(nn.Module):
 
 
 class LeavesNoneOut(LeavesOut):
-    chance = 0.0
+    def __init__(self):
+        super().__init__()
+        self.chance = 0  # a fraction would be read at each call, and another one would leave layers out
 
 
 class LeavesOutByAFlag(LeavesOut):
