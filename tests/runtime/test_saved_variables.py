@@ -21,7 +21,7 @@ CASES = {
     "saved_programs.SCALES[0] = 5.0": None,
     "saved_programs.SHIFT = saved_programs.SHIFT + 1": "SHIFT",
     "saved_programs.TABLE['abs'] = torch.neg": "TABLE",
-    "saved_programs.scaled.__closure__[1].cell_contents = 7": None,
+    "saved_programs.scaled.__closure__[1].cell_contents = 7": "times",
 }
 """What happens in the other process before the capture is loaded there, and the variable whose guard tells of it, if
 the graph does not read it at each call."""

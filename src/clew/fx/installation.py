@@ -21,7 +21,7 @@ from torch.fx import node as torch_node
 from clew.fx.torch_source import clients_over_clew
 from clew.ir.arguments import Reference, leaves, map_aggregate
 from clew.ir.graph import Graph
-from clew.ir.guests import PRESENTED
+from clew.ir.guests import PRESENTED, Presented
 from clew.ir.node import Node
 from clew.runtime.module import GraphModule
 
@@ -43,6 +43,9 @@ class install(AbstractContextManager["install"]):
             # A class of its own for each, derived from torch.fx's: programs set the name of ``module.__class__``.
             PRESENTED.update({ours: type(theirs.__name__, (theirs,), {}) for ours, theirs in _FOR.items()})
             self._undo.callback(PRESENTED.clear)
+            for ours in PRESENTED:
+                self._undo.callback(setattr, ours, "__bases__", ours.__bases__)
+                ours.__bases__ = (*ours.__bases__, Presented)
             self._undo.callback(setattr, torch.fx.GraphModule, "__new__", torch.fx.GraphModule.__new__)
             torch.fx.GraphModule.__new__ = _new_module  # type: ignore[method-assign, assignment]
             self._exchange(_EXCHANGED)

@@ -23,7 +23,6 @@ from clew.ir.effects import is_impure, resolve
 from clew.ir.format import table
 from clew.ir.gc_pause import CollectorPaused
 from clew.ir.guards import Guard, Guards
-from clew.ir.guests import Presented
 from clew.ir.memo import Memo
 from clew.ir.names import Namespace, snake_case
 from clew.ir.node import (
@@ -82,7 +81,7 @@ class Watchers:
     replaced: list[Callable[..., Any]] = field(default_factory=list)
 
 
-class Graph(Body, Presented):
+class Graph(Body):
     """A program as a list of nodes; ``owning_module`` is what paths of get_attr and call_module nodes refer to."""
 
     default_codegen: ClassVar[Callable[[], Any] | None] = None

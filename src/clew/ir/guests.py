@@ -139,14 +139,17 @@ _set_class = vars(object)["__class__"].__set__
 
 
 class Presented:
-    """What ``isinstance`` may take for an instance of another library's class, while ``PRESENTED`` says so."""
+    """A base that classes get while ``isinstance`` shall take their instances for those of another library's class.
+
+    Only then: an instance that is asked for its class by a function of Python's makes each ``isinstance`` slower.
+    """
 
     __slots__ = ()
 
     @property
     def __class__(self) -> type:
         kind = type(self)
-        return kind if not PRESENTED else next((PRESENTED[one] for one in kind.__mro__ if one in PRESENTED), kind)
+        return next((PRESENTED[one] for one in kind.__mro__ if one in PRESENTED), kind)
 
     @__class__.setter
     def __class__(self, kind: type) -> None:

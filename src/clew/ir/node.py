@@ -24,7 +24,7 @@ from clew.errors import BadArgument, BadArgumentIndex, BadMeta, BadTarget, Erase
 from clew.ir.arguments import EMPTY_DICT, FLAT, Body, Reference, immutable_dict, immutable_list, map_arg, rebuilt_tuple
 from clew.ir.effects import is_impure
 from clew.ir.format import format_node, format_target
-from clew.ir.guests import Presented, guest_of, module_guest
+from clew.ir.guests import guest_of, module_guest
 from clew.ir.source import SourceLine
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def make_node(
     return result
 
 
-class Node(NodeFields, FreeAttributes, Presented):
+class Node(NodeFields, FreeAttributes):
     """One step of a graph. Assign ``args``, ``kwargs``, ``target``, ``op``, ``name`` freely: all accounts follow."""
 
     __slots__ = ()

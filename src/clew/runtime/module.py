@@ -25,7 +25,6 @@ from clew.errors import GraphError, MissingAttribute
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph, Watchers
 from clew.ir.guards import referred_paths
-from clew.ir.guests import Presented
 from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.bound import USUAL_LOOKUPS, bind, body_of, may_bind
@@ -61,7 +60,7 @@ OWN_ATTRIBUTES = frozenset({*_FIRST, *_DERIVED, "_chosen_tracer"})
 """What each module keeps besides its parts."""
 
 
-class GraphModule(HoldsGraph, torch.nn.Module, Presented):
+class GraphModule(HoldsGraph, torch.nn.Module):
     """A module generated from a graph."""
 
     if TYPE_CHECKING:  # torch.jit.script reads the annotations of a class

@@ -184,7 +184,8 @@ def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic:
         if around.is_of_library(root.holder, root.name) or (group is not None and is_of_library(type(group.owner))):
             continue
         if is_number and (variable is root or variable.way in (ATTRIBUTE, ITEM)):
-            takes = group is None or type(variable.expected) is float  # others in objects and modules are mostly sizes
+            is_whole = type(variable.expected) is int  # such are mostly sizes and numbers of rounds
+            takes = not is_whole or (dynamic and group is None)
         else:
             takes = variable is root and (dynamic or group is not None) and _holds_fractions(variable)
         if takes:
