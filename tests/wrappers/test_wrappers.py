@@ -21,15 +21,15 @@ from .checks import check, packages_in
 ROOT = Path(__file__).resolve().parents[2]
 
 
-CACHED = pytest.mark.xfail(
-    strict=False,
-    raises=(clew.GuardError, AssertionError),
-    reason="after captures of arrays in this process a size that einops hashes for its cache is guarded, not followed",
-)
+OPEN = "failed in a run of the whole suite, where a size that einops hashes was guarded; passes alone, cause not found"
+IN_ORDER = frozenset({"attention", "patches", "pooled"})
 
 
-@CACHED
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.xfail(strict=False, raises=clew.GuardError, reason=OPEN))
+     if name in IN_ORDER else name for name in PROGRAMS],
+)  # fmt: skip
 def test_only_calls_of_the_backend_are_left(name: str) -> None:
     check(PROGRAMS[name])
 
@@ -43,7 +43,7 @@ def test_layers_of_einops() -> None:
     assert torch.equal(captured(x), model(x)) and set(packages_in(captured)) <= {"torch", "_operator", "builtins"}
 
 
-@CACHED
+@pytest.mark.xfail(strict=False, raises=AssertionError, reason=OPEN)
 def test_a_size_that_does_not_fit_is_refused_or_recaptured() -> None:
     def halves(x: torch.Tensor) -> torch.Tensor:
         return rearrange(x, "(two n) -> two n", two=2)
