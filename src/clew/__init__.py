@@ -40,9 +40,14 @@ if TYPE_CHECKING:
     from clew.io.torch_fx import from_fx, to_fx
     from clew.io.torchscript import from_torchscript
     from clew.passes.common_subexpressions import common_subexpressions
+    from clew.passes.constant_folding import constant_folding
+    from clew.passes.dead_code import dead_code
+    from clew.passes.fold_batch_norm import fold_batch_norm
     from clew.passes.match import SubgraphMatcher
+    from clew.passes.remove_dropout import remove_dropout
     from clew.passes.replace import Match, replace_pattern, replace_pattern_with_filters
     from clew.passes.shape_prop import ShapeProp
+    from clew.passes.simplify import simplify
     from clew.passes.transformer import Transformer
     from clew.runtime.module import GraphModule
     from clew.tools.explain import explain
@@ -61,6 +66,11 @@ _LATE = {
     "replace_pattern_with_filters": "clew.passes.replace",
     "SubgraphMatcher": "clew.passes.match",
     "common_subexpressions": "clew.passes.common_subexpressions",
+    "constant_folding": "clew.passes.constant_folding",
+    "dead_code": "clew.passes.dead_code",
+    "fold_batch_norm": "clew.passes.fold_batch_norm",
+    "remove_dropout": "clew.passes.remove_dropout",
+    "simplify": "clew.passes.simplify",
     "from_fx": "clew.io.torch_fx",
     "to_fx": "clew.io.torch_fx",
     "from_exported": "clew.io.exported",
@@ -106,10 +116,13 @@ __all__ = [
     "choose",
     "common_subexpressions",
     "cond",
+    "constant_folding",
+    "dead_code",
     "difference",
     "explain",
     "explain_match",
     "flat",
+    "fold_batch_norm",
     "for_loop",
     "from_exported",
     "from_fx",
@@ -124,9 +137,11 @@ __all__ = [
     "parse",
     "parse_type",
     "pure",
+    "remove_dropout",
     "replace_pattern",
     "replace_pattern_with_filters",
     "same_graph",
+    "simplify",
     "symbolic_trace",
     "text_and_objects",
     "to_fx",

@@ -220,6 +220,8 @@ class Test:
     """The assumption, of the text of the subject and the expected value."""
     told: Callable[[Any], str] = _value_told
     """What the value is instead."""
+    advice: tuple[str, ...] = ()
+    """What a user can do about it, where the kind of guard does not tell."""
 
 
 TESTS: dict[str, Test] = {}
@@ -359,7 +361,7 @@ class Guard:
         first = (_BATCH_OF_ONE,) if is_one else ()
         if self.kind == "value" and self.expected is None:
             return (*first, *_LEFT_OUT)
-        return first + _ADVICE[self.kind]
+        return first + (TESTS[self.test].advice or _ADVICE[self.kind])
 
     @property
     def inputs(self) -> list[Node]:

@@ -66,8 +66,16 @@ class Guest:
         """The effect of calling the method ``name`` of one of the framework's arrays."""
         return None
 
+    def only_writes_first(self, name: str) -> bool:
+        """Whether the function or method ``name`` writes into its first argument, and does nothing else."""
+        return False
+
     def module_effect(self, module: Any) -> Effect | None:
         """The effect of calling ``module``."""
+        return None
+
+    def resting_flags(self, module: Any, path: str) -> list[str] | None:
+        """The flags of the module at ``path`` that must be off, and are, for a call to only compute its value."""
         return None
 
     def shared_hooks(self) -> list[dict[int, Any]]:

@@ -14,12 +14,13 @@ import builtins
 import operator
 from typing import Any
 
-from clew.ir.arguments import bodies_of, is_leaf, nested_graphs
+from clew.ir.arguments import bodies_of, is_leaf
 from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect, guest_of
 from clew.ir.node import Node
 from clew.passes.gather import Memory
+from clew.passes.program import ProgramT, opened
 
 _BUILTINS = frozenset(
     getattr(builtins, name)
@@ -31,12 +32,12 @@ _IDENTITY = frozenset({operator.is_, operator.is_not, id})
 _BY_VALUE = frozenset({int, bool, str, bytes, type(None), type(...)})
 
 
-def common_subexpressions(graph: Graph) -> Graph:
-    """The graph in which equal calls are made once; it is changed in place and returned."""
-    with CollectorPaused():
-        for each in (graph, *nested_graphs(graph)):
+def common_subexpressions(program: ProgramT) -> ProgramT:
+    """The graph or captured program in which equal calls are made once; it is changed in place and returned."""
+    with CollectorPaused(), opened(program) as graphs:
+        for each in graphs:
             _Sharing(each).run()
-    return graph
+    return program
 
 
 class _Sharing:
@@ -85,7 +86,7 @@ class _Sharing:
         """Asked once for each function."""
         known = self.repeatable.get(id(function))
         if known is None:
-            known = self.repeatable[id(function)] = _is_repeatable(function)
+            known = self.repeatable[id(function)] = is_repeatable(function)
         return known
 
     def _may_be_shared(self, node: Node) -> bool:
@@ -102,7 +103,7 @@ class _Sharing:
         return self.memory.find(node) not in self.written
 
 
-def _is_repeatable(function: Any) -> bool:
+def is_repeatable(function: Any) -> bool:
     """Whether a pure function gives the same each time that it is given the same objects."""
     try:
         if function in _CONSUMING:

@@ -11,18 +11,21 @@ Reading an attribute gives the same object wherever it stands, so such reads nev
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
-from clew.ir.guests import Effect, guest_of
+from clew.ir.guests import Effect, guest_of, present
 from clew.ir.node import Node
+from clew.ir.spellings import is_surely_array
+from clew.ir.types import ArrayType, ScalarType
 from clew.passes.effect_cache import KnownEffects
 
 _READS = ("placeholder", "get_attr")
-_OUTSIDE = "outside"
+OUTSIDE = "outside"
 
 # Functions and methods whose result is always new memory, in every framework that has one of that name.
 _NEW_MEMORY = frozenset(
@@ -32,6 +35,8 @@ _NEW_MEMORY = frozenset(
     "zeros ones full empty arange zeros_like ones_like full_like empty_like rand randn abs argmax argmin mean prod std "
     "sum var".split()
 )
+_WITHOUT_MEMORY = tuple(map(ScalarType, ("bool", "int", "float", "complex", "str")))
+"""Types of values that share no memory with others; what was None in the example may be an array in another call."""
 _SEQUENCES_TOO = frozenset({"add", "mul"})
 _NEW_MEMORY_MODULES = ("Linear", "Conv", "BatchNorm", "LayerNorm", "GroupNorm", "Embedding", "Sigmoid", "Tanh", "GELU")
 
@@ -41,7 +46,7 @@ class Memory:
 
     def __init__(self, graph: Graph) -> None:
         self.root = graph.owning_module
-        self.parent: dict[Any, Any] = {_OUTSIDE: _OUTSIDE}
+        self.parent: dict[Any, Any] = {OUTSIDE: OUTSIDE}
         self.arrays: set[Node] = set()
         self.effect: dict[Node, Effect] = {}
         self._effects = KnownEffects()
@@ -53,12 +58,22 @@ class Memory:
         self.parent[node] = node
         effect = self.effect[node] = self._effects.of(node)
         if node.op in _READS or effect is Effect.UNKNOWN:
-            self._join(node, _OUTSIDE)
+            self.join(node, OUTSIDE)
         if effect is Effect.NONE and self._makes_array(node):
             self.arrays.add(node)
         elif node.op != "output":
-            for used in node.all_input_nodes:
-                self._join(node, used)
+            for used in self._shared(node):
+                self.join(node, used)
+
+    def _shared(self, node: Node) -> Iterable[Node]:
+        """The inputs whose memory the value may share: of an in-place call the one that it writes to."""
+        if node.value_type in _WITHOUT_MEMORY:
+            return ()
+        written = written_array(node, self.arrays)
+        if written is None:
+            return [used for used in node._inputs if used.value_type not in _WITHOUT_MEMORY]
+        self.arrays.add(node)
+        return [written]
 
     def _makes_array(self, node: Node) -> bool:
         """True when the value is a number or array of its own; adding and multiplying could also be of sequences."""
@@ -70,6 +85,8 @@ class Memory:
             if getattr(node.target, "__module__", "") != "_operator" and guest_of(node.target) is None:
                 return False
             name = getattr(node.target, "__name__", "").partition(".")[0]
+        if isinstance(node.value_type, ArrayType) and name in _SEQUENCES_TOO:
+            return True
         numeric = any(type(value) is float or (type(value) is Node and value in self.arrays) for value in node.args)
         return name in _NEW_MEMORY or (name in _SEQUENCES_TOO and numeric)
 
@@ -82,7 +99,7 @@ class Memory:
             self.parent[value], value = top, self.parent[value]
         return top
 
-    def _join(self, one: Any, other: Any) -> None:
+    def join(self, one: Any, other: Any) -> None:
         self.parent[self.find(one)] = self.find(other)
 
     def touched(self, node: Node) -> set[Any]:
@@ -94,8 +111,31 @@ class Memory:
             tokens = {id(value) for value in state or [module]}  # the root holds them all, so no id is used twice
             classes |= tokens
             if tokens & self.attributes:
-                classes.add(self.find(_OUTSIDE))
+                classes.add(self.find(OUTSIDE))
         return classes
+
+
+_IN_PLACE_OPERATORS = frozenset(
+    getattr(operator, name)
+    for name in "iadd iand ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem".split()
+)
+
+
+def written_array(node: Node, arrays: Container[Node] = ()) -> Node | None:
+    """The array that a call writes into, if that is all that it does; its value, if it has one, is that array.
+
+    ``arrays`` are nodes that are known to be arrays, besides those whose types say so.
+    """
+    if node.op not in ("call_function", "call_method") or not node.args:
+        return None
+    first = node.args[0]
+    if type(first) is not Node or not (first in arrays or is_surely_array(first)):
+        return None
+    if node.op == "call_function" and getattr(node.target, "__module__", "") == "_operator":
+        return first if node.target in _IN_PLACE_OPERATORS else None
+    name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
+    is_known = "out" not in node.kwargs and any(guest.only_writes_first(name) for guest in present())
+    return first if is_known else None
 
 
 def _members(module: Any, kind: str) -> Iterable[Any]:

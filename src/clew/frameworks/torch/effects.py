@@ -367,6 +367,25 @@ def method_effect(
     return Effect.NONE if operator is None else operator_effect(operator, args, kwargs, on_tensors=True)
 
 
+_SHARING = frozenset({"set_", "requires_grad_", "share_memory_", "rename_", "resize_", "resize_as_"})
+"""Names like those of in-place operators of what does other things to a tensor than write numbers into it."""
+
+
+@functools.cache
+def only_writes_first(name: str) -> bool:
+    """Whether the in-place operator ``name`` writes numbers into its first argument, and nothing else."""
+    if name in WRITING_DUNDERS:
+        return name == "__setitem__" or name.startswith("__i") and name != "__init__"
+    operator = packet(name) if ends_in_place(name) and name not in _SHARING else None
+    return operator is not None and all(map(_writes_first_alone, overloads(operator)))
+
+
+def _writes_first_alone(overload: OpOverload) -> bool:
+    written = [_is_written(argument) for argument in overload._schema.arguments]
+    is_random = torch.Tag.nondeterministic_seeded in overload.tags
+    return not is_random and bool(written) and written[0] and not any(written[1:])
+
+
 def _property_effect(target: Any) -> Effect | None:
     """``torch.Tensor.shape.__get__`` and its like."""
     owner = getattr(target.__self__, "__objclass__", None)
@@ -436,7 +455,7 @@ def module_effect(root: nn.Module) -> Effect | None:
         return None
     if module._global_forward_hooks or module._global_forward_pre_hooks:
         return Effect.UNKNOWN
-    return worst(_one_effect(part) for part in root.modules()) if root._modules else _one_effect(root)
+    return worst(part_effect(part) for part in root.modules()) if root._modules else part_effect(root)
 
 
 def written_by(root: nn.Module) -> Iterator[Tensor]:
@@ -477,7 +496,7 @@ def _is_class_of_torch(kind: Any) -> bool:
     return inside and kind is not nn.Module and not kind.__module__.startswith(_TALKING)
 
 
-def _one_effect(part: nn.Module) -> Effect:
+def part_effect(part: nn.Module) -> Effect:
     """The effect of one module, its children left aside."""
     has_hooks = part._forward_hooks or part._forward_pre_hooks
     if has_hooks or "forward" in vars(part) or not _is_torchs_own(part):

@@ -13,6 +13,7 @@ from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.modules import hooks
 from clew.frameworks.torch.symbolic import TracingAnswers
 from clew.frameworks.torch.tracing_tools import is_capturing_stream
+from clew.frameworks.torch.unchanged import resting_flags
 from clew.ir.guests import Effect
 
 
@@ -32,6 +33,14 @@ class TorchGuest(TracingAnswers):
     def method_effect(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:
         """The effect of calling the method ``name``, which is a tensor's for all that is known."""
         return effects.method_effect(name, args, kwargs)
+
+    def resting_flags(self, module: Any, path: str) -> list[str] | None:
+        """The flags of a module and its parts, all off, that must stay off for a call to only compute its value."""
+        return resting_flags(module, path)
+
+    def only_writes_first(self, name: str) -> bool:
+        """Whether the method ``name`` writes into its tensor, and neither keeps others nor draws random numbers."""
+        return effects.only_writes_first(name)
 
     def module_effect(self, module: Any) -> Effect | None:
         """The effect of calling a module of ``torch.nn`` in the state it is in; None for classes of users."""

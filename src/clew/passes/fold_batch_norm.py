@@ -1,0 +1,132 @@
+"""Batch norm folding: a convolution or linear layer and the batch norm behind it become one layer in evaluation mode.
+
+A graph of a module comes in, or a captured module, is changed in place and returned; branches and loops are treated
+too. The new layer stands under the path of the old one and has weights of its own, made of those as they are now; the
+norm's path is gone, so a state dict of the original does not load silently. The graph gets a guard that the layer is
+not in training mode: batch norm would use the statistics of the batch there, and ``GuardError`` is raised instead.
+
+A pair is folded only if the layer is called once, nobody else uses its result or its weights, both are torch's own
+without hooks or parametrizations, the norm has running statistics, and their numbers are of one dtype. Where a norm
+could take other axes for the channels (``BatchNorm1d``), a guard on the rank is added.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from clew.frameworks.torch.effects import module_effect
+from clew.ir.arguments import all_nodes
+from clew.ir.graph import Graph
+from clew.ir.guards import guard, referred_paths
+from clew.ir.guests import Effect
+from clew.ir.node import Node
+from clew.passes.program import ProgramT, Root, add_guards, graph_in, mode_guard, opened, put_in_place
+
+_PAIRS: dict[type, tuple[type, int]] = {
+    nn.Conv1d: (nn.BatchNorm1d, 3),
+    nn.Conv2d: (nn.BatchNorm2d, 4),
+    nn.Conv3d: (nn.BatchNorm3d, 5),
+    nn.ConvTranspose1d: (nn.BatchNorm1d, 3),
+    nn.ConvTranspose2d: (nn.BatchNorm2d, 4),
+    nn.ConvTranspose3d: (nn.BatchNorm3d, 5),
+    nn.Linear: (nn.BatchNorm1d, 2),
+}
+"""The norm that each layer goes with, and the rank of what lies between them."""
+_REASON = "fold_batch_norm folded running statistics into the weights, which training would not use"
+
+
+@dataclass(frozen=True)
+class _Pair:
+    layer: Node
+    norm: Node
+
+
+def fold_batch_norm(program: ProgramT) -> ProgramT:
+    """The program with batch norms folded into the layers before them; it is changed in place and returned."""
+    graph = graph_in(program)
+    root = Root(graph)
+    calls = Counter(id(root.get(node.target)) for node in all_nodes(graph) if node.op == "call_module")
+    read = {path for path in referred_paths(graph) if not isinstance(root.get(path), nn.Module)}
+    with opened(program) as graphs:
+        for pair in [pair for each in graphs for pair in _pairs(each, root)]:
+            layer = root.get(pair.layer.target)
+            held = {path for path in read if path.startswith(f"{pair.layer.target}.")}
+            if calls[id(layer)] == 1 and not held and root.may_replace(pair.layer.target):
+                _fold(pair, graph, root)
+    return program
+
+
+def _pairs(graph: Graph, root: Root) -> list[_Pair]:
+    found = []
+    for node in graph.find_nodes(op="call_module"):
+        layer = node.args[0] if len(node.args) == 1 and not node.kwargs else None
+        if not isinstance(layer, Node) or layer.op != "call_module" or len(layer.users) != 1:
+            continue
+        if _fit(root.get(layer.target), root.get(node.target)):
+            found.append(_Pair(layer, node))
+    return found
+
+
+def _fit(layer: Any, norm: Any) -> bool:
+    """Whether a layer and a norm can become one."""
+    kind, _ = _PAIRS.get(type(layer), (None, 0))
+    if kind is None or type(norm) is not kind or norm.training or layer.training or norm.running_mean is None:
+        return False
+    if module_effect(layer) is not Effect.NONE or module_effect(norm) is Effect.UNKNOWN:
+        return False
+    tensors = [layer.weight, layer.bias, norm.weight, norm.bias, norm.running_mean, norm.running_var]
+    return len({(one.dtype, one.device) for one in tensors if one is not None}) == 1
+
+
+def _fold(pair: _Pair, graph: Graph, root: Root) -> None:
+    path = str(pair.layer.target)
+    layer, norm = root.get(path), root.get(pair.norm.target)
+    kind, rank = _PAIRS[type(layer)]
+    root.replace_module(path, folded(layer, norm))
+    put_in_place(pair.norm, pair.layer)
+    root.forget_module(str(pair.norm.target))
+    if kind is nn.BatchNorm1d:
+        _require_rank(pair.layer, rank)
+    add_guards(graph, [mode_guard(f"{path}.training", pair.norm.source, _REASON)])
+
+
+def _require_rank(layer: Node, rank: int) -> None:
+    """A batch norm in one dimension also takes an array of another rank, of which another axis is the channels."""
+    with layer.graph.inserting_before(layer):
+        asked = layer.graph.call_function(getattr, (layer.args[0], "ndim"))
+        check = layer.graph.call_function(guard, (asked, rank))
+    for node in (asked, check):
+        node.source = layer.source
+    check.meta["guard"] = {"reason": "fold_batch_norm took the axis behind the batch for the channels"}
+
+
+def folded(layer: Any, norm: Any) -> Any:
+    """A layer that computes what ``layer`` and ``norm`` do after each other in evaluation mode."""
+    with torch.no_grad():
+        scale = torch.rsqrt(norm.running_var + norm.eps)
+        if norm.weight is not None:
+            scale = scale * norm.weight
+        shift = -norm.running_mean if layer.bias is None else layer.bias - norm.running_mean
+        bias = shift * scale if norm.bias is None else shift * scale + norm.bias
+        weight = layer.weight * _along_outputs(scale, layer)
+    twin = copy.copy(layer)
+    twin.__dict__["_parameters"] = {
+        "weight": nn.Parameter(weight, layer.weight.requires_grad),
+        "bias": nn.Parameter(bias, layer.weight.requires_grad),
+    }
+    return twin
+
+
+def _along_outputs(scale: torch.Tensor, layer: Any) -> torch.Tensor:
+    """The scale in the shape in which it multiplies the weights of each output."""
+    rank = layer.weight.ndim
+    if not getattr(layer, "transposed", False):
+        return scale.reshape(-1, *[1] * (rank - 1))
+    per_group = scale.reshape(layer.groups, 1, -1).expand(-1, layer.weight.shape[0] // layer.groups, -1)
+    return per_group.reshape(layer.weight.shape[0], -1, *[1] * (rank - 2))
