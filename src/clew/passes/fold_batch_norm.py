@@ -28,7 +28,7 @@ from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.passes.program import ProgramT, Root, add_guards, graph_in, mode_guard, opened, put_in_place
 
-_PAIRS: dict[type, tuple[type, int]] = {
+_PAIRS: dict[type, tuple[Any, int]] = {
     nn.Conv1d: (nn.BatchNorm1d, 3),
     nn.Conv2d: (nn.BatchNorm2d, 4),
     nn.Conv3d: (nn.BatchNorm3d, 5),
@@ -75,8 +75,9 @@ def _pairs(graph: Graph, root: Root) -> list[_Pair]:
 
 def _fit(layer: Any, norm: Any) -> bool:
     """Whether a layer and a norm can become one."""
-    kind, _ = _PAIRS.get(type(layer), (None, 0))
-    if kind is None or type(norm) is not kind or norm.training or layer.training or norm.running_mean is None:
+    if type(layer) not in _PAIRS or type(norm) is not _PAIRS[type(layer)][0]:
+        return False
+    if norm.training or layer.training or norm.running_mean is None:
         return False
     if module_effect(layer) is not Effect.NONE or module_effect(norm) is Effect.UNKNOWN:
         return False

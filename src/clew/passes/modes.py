@@ -1,7 +1,8 @@
 """Modes: the flags under which a call does more than compute its value, ``self.bn.training`` for one.
 
 A node comes in, whose graph knows its root; out come the paths of flags. A call that only computes its value while
-these are off may be treated as pure by a pass that adds a guard on each. Frameworks other than torch have no such flags.
+these are off may be treated as pure by a pass that adds a guard on each. Only torch has such
+flags.
 """
 
 from __future__ import annotations

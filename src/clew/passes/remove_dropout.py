@@ -75,8 +75,8 @@ def _choices(graph: Graph) -> list[Guard]:
     """Settle ``p if self.training else 0.0``: which chance attention gets."""
     guards = []
     for node in graph.find_nodes(op="call_function", target=choose):
-        flag, _, chance = node.args if len(node.args) == 3 else (None, None, None)
-        if is_flag(flag) and type(chance) in (int, float) and not chance:
+        flag, chance = node.args[0], node.args[-1]
+        if is_flag(flag) and len(node.args) == 3 and type(chance) in (int, float) and not chance:
             guards.append(mode_guard(flag.target, node.source, _REASON))
             put_in_place(node, chance)
             _drop(flag)

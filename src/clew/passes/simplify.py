@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
+from clew.ir.graph import Graph
 from clew.ir.guards import Guard, is_guard
 from clew.ir.guests import Effect
-from clew.ir.graph import Graph
 from clew.ir.node import Node
 from clew.passes.floating import floating_guard, floating_values
 from clew.passes.gather import OUTSIDE, Memory
@@ -66,8 +66,8 @@ class Rule:
     text: str
     pattern: Any
     replacement: Any
-    gives_input: bool
-    """Whether the value of the pattern is replaced by one of its inputs, and not by a new one."""
+    given: int | None
+    """The place of the parameter that takes the place of the result, if it is not a new value."""
 
 
 def rules_in(text: str) -> list[Rule]:
@@ -78,9 +78,9 @@ def rules_in(text: str) -> list[Rule]:
 def _rule(line: str) -> Rule:
     pattern, replacement = (part.strip() for part in line.split("->"))
     names = {node.id for node in ast.walk(ast.parse(pattern)) if isinstance(node, ast.Name)}
-    parameters = ", ".join(sorted(names - {"torch", "abs"}))
-    pair = [eval(f"lambda {parameters}: {part}", {"torch": torch}) for part in (pattern, replacement)]
-    return Rule(line, *pair, replacement.isidentifier())
+    parameters = sorted(names - {"torch", "abs"})
+    find, put = (eval(f"lambda {', '.join(parameters)}: {part}", {"torch": torch}) for part in (pattern, replacement))
+    return Rule(line, find, put, parameters.index(replacement) if replacement in parameters else None)
 
 
 def simplify(program: ProgramT, *, fast: bool = False, rules: str = "") -> ProgramT:
@@ -119,15 +119,18 @@ class _Places:
 
     def accepts(self, match: InternalMatch, graph: Graph, pattern: Graph) -> bool:
         """Whether nobody can tell that the value of a match is another one."""
-        known = self._known.setdefault(id(graph), _Known(graph))
-        (value,) = (one for one in match.placeholder_nodes if isinstance(one, Node)) or (None,)
-        result = match.returning_nodes[0]
-        needed = known.floating.get(value)
-        if needed is None or (needed and graph is not self.graph):
+        if id(graph) not in self._known:
+            self._known[id(graph)] = _Known(graph)
+        known, bound = self._known[id(graph)], match.placeholder_nodes
+        values = [one for one in bound if isinstance(one, Node)]
+        if not all(one in known.floating for one in values):
             return False
-        if self.rule.gives_input and not known.may_alias(result, value):
+        inputs = [one for value in values for one in known.floating[value]]
+        if inputs and graph is not self.graph:
             return False
-        self.guards += map(floating_guard, needed)
+        if self.rule.given is not None and not known.may_alias(match.returning_nodes[0], bound[self.rule.given]):
+            return False
+        self.guards += map(floating_guard, inputs)
         return True
 
 
@@ -143,7 +146,7 @@ class _Known:
         outputs = graph.find_nodes(op="output")
         self.returned = {self.memory.find(value) for node in outputs for value in node._inputs}
 
-    def may_alias(self, result: Node, value: Node) -> bool:
+    def may_alias(self, result: Node, value: Any) -> bool:
         """Whether ``value``, which lies in memory as ``result`` does, may stand for it; from then on they are one."""
         memory = self.memory
         ours, theirs = memory.find(result), memory.find(value)

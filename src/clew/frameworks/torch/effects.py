@@ -375,7 +375,7 @@ _SHARING = frozenset({"set_", "requires_grad_", "share_memory_", "rename_", "res
 def only_writes_first(name: str) -> bool:
     """Whether the in-place operator ``name`` writes numbers into its first argument, and nothing else."""
     if name in WRITING_DUNDERS:
-        return name == "__setitem__" or name.startswith("__i") and name != "__init__"
+        return name == "__setitem__" or (name.startswith("__i") and name != "__init__")
     operator = packet(name) if ends_in_place(name) and name not in _SHARING else None
     return operator is not None and all(map(_writes_first_alone, overloads(operator)))
 

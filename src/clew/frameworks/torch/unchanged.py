@@ -24,7 +24,7 @@ from clew.ir.guests import Effect
 
 
 class Unchanged:
-    """A tensor as it was. Copies and pickles know the digest, and look once whether the tensor they meet is the same."""
+    """A tensor as it was. Copies and pickles know the digest, and look once whether the tensor that they meet is it."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.facts, self.digest = _facts(tensor), _digest(tensor)
