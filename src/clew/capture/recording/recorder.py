@@ -26,7 +26,7 @@ from types import (
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clew.capture.bytecode.instructions import Instruction, instructions_of, stored_in, variable_for
-from clew.capture.bytecode.try_blocks import FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
+from clew.capture.bytecode.try_blocks import ARITHMETIC, FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
 from clew.capture.guards.notes import CHECKS, describe, require
 from clew.capture.options import Options
 from clew.capture.python.outside_reads import OutsideReads
@@ -725,5 +725,7 @@ class Recorder:
                 return bool(chosen)
         node = self.resolve(place)
         why = self.paths.declined if self.paths is not None and is_data else ""
-        self.guard(node if is_fixed and node.value_type == _BOOL else self.create(bool, (node,)), answer, why)
+        if not is_fixed or node.value_type != _BOOL:
+            node = self.create(bool, (node,), errors=ARITHMETIC if is_fixed else None)
+        self.guard(node, answer, why)
         return answer

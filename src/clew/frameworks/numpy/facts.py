@@ -15,7 +15,7 @@ import numpy
 
 from clew.capture.recording.list_proxies import TupleProxy
 from clew.capture.recording.recorder import Pending
-from clew.frameworks.numpy.array_proxy import SLOTS, Traced, TracedInt, made_stand_in
+from clew.frameworks.numpy.array_proxy import SLOTS, Reliance, Traced, TracedInt, made_stand_in, relying
 
 if TYPE_CHECKING:
     from clew.frameworks.numpy.recorder import NumpyRecorder
@@ -57,11 +57,11 @@ class TracedShape(TupleProxy):
         if type(key) is int and -tuple.__len__(self) <= key < tuple.__len__(self):
             self._reach(key)
             node = self.recorder.create(operator.getitem, (self.recorder.resolve(self.place), key))
-            return self.recorder.result(self.recorder.concrete(tuple.__getitem__(self, key)), node)
+            return _number(self.recorder, self.recorder.concrete(tuple.__getitem__(self, key)), node)
         if type(key) is TracedInt and not self.recorder.bodies.open:
             size = tuple.__getitem__(self, self.recorder.concrete(key))
             node = self.recorder.create(operator.getitem, self.recorder.argument((self, key)))
-            return self.recorder.result(self.recorder.concrete(size), node)
+            return _number(self.recorder, self.recorder.concrete(size), node)
         bounds = (key.start, key.stop, key.step) if isinstance(key, slice) else (0.5,)
         if any(type(bound) not in (int, type(None)) for bound in bounds):
             return self.fix_length()[key]
@@ -97,15 +97,21 @@ class TracedShape(TupleProxy):
         answer = function(recorder.concrete(self), recorder.concrete(other))
         if not self.is_whole:
             return answer
-        return recorder.result(answer, recorder.create(function, (recorder.argument(self), recorder.argument(other))))
+        node = recorder.create(function, (recorder.argument(self), recorder.argument(other)))
+        return _number(recorder, answer, node)
 
     __hash__ = TupleProxy.__hash__
+
+
+def _number(recorder: NumpyRecorder, plain: Any, place: Any) -> Any:
+    """The stand-in of a size, or of what a comparison says: a number of Python's, whatever the arrays are."""
+    return relying(recorder.result(plain, place), Reliance.NOTHING)
 
 
 def shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder, array: Any = None) -> Any:
     """The stand-in of a shape; of an ``array`` among the arguments, if it is given."""
     made = TracedShape(
-        recorder.result(size, Pending(operator.getitem, (place, index))) for index, size in enumerate(plain)
+        _number(recorder, size, Pending(operator.getitem, (place, index))) for index, size in enumerate(plain)
     )
     made.place, made.recorder, made.fixed, made.array = place, recorder, None, array
     return made
@@ -142,7 +148,7 @@ def dtype(plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
     if recorder.identity.of_objects:
         recorder.guard(place, plain)
         return plain
-    return made_stand_in(TracedDtype, plain, place, recorder)
+    return relying(made_stand_in(TracedDtype, plain, place, recorder), Reliance.NOTHING)
 
 
 def dtype_attribute(recorder: NumpyRecorder, traced: Any, name: str) -> Any:

@@ -284,6 +284,19 @@ def _own_reliance(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return Reliance.NOTHING if name in _KEEPING else Reliance.RANK if name in _BY_RANK else Reliance.DTYPE
 
 
+def is_arithmetic(target: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call is an operator between numbers of Python's, or facts, whatever the arrays of the program are."""
+    return not isinstance(target, str) and target in _OPERATORS and all(type(value) in (int, float, bool, str) or _is_own(value) for value in args)
+
+
+def _is_own(value: Any) -> bool:
+    return _is_traced_fact(value) and value.reliance is Reliance.NOTHING
+
+
+def _is_traced_fact(value: Any) -> bool:
+    return issubclass(type(value), Traced) and type(value) not in (TracedArray, TracedGeneric)
+
+
 def _is_of_arrays(value: Any) -> bool:
     return issubclass(type(value), Traced) and not issubclass(type(value), TracedPython)
 

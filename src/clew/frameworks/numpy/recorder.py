@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy
 
+from clew.capture.bytecode.try_blocks import ARITHMETIC
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.python.caches import CachedResults, refusal
 from clew.capture.recording.example_recorder import ExampleRecorder
@@ -42,6 +43,7 @@ from clew.frameworks.numpy.ranks_and_dtypes import (
     DATA_BOOLS,
     gives_several,
     guard_kind,
+    is_arithmetic,
     is_array,
     is_data,
     own_reliance,
@@ -278,7 +280,7 @@ class NumpyRecorder(ExampleRecorder):
         if not self.traces_facts or not self.open or not self.running or self.depth:
             return
         is_known = type(traced) is TracedArray and traced.reliance is Reliance.NOTHING
-        if not is_known and type(traced) is not TracedBool:
+        if not is_known and type(traced) is not TracedBool and not self.is_surely(traced, int):
             self.guard(self.create(type, (self.argument(traced),)), type(traced.plain))
 
     def memory(self) -> list[Any]:
@@ -420,7 +422,8 @@ class NumpyRecorder(ExampleRecorder):
             self.folding.spoil(self.resolve(array.place))
         only_computes = not written and border is None and computes(target, args, kwargs)
         value = self.perform(target, args, kwargs, (node_args, node_kwargs) if only_computes else None)
-        node = self.create_node(op, target, node_args, node_kwargs, is_result=True, form=form)
+        errors = ARITHMETIC if self.traces_facts and is_arithmetic(target, args) else None
+        node = self.create_node(op, target, node_args, node_kwargs, is_result=True, form=form, errors=errors)
         if border is not None:
             border.end()
         if not written and not self.bodies.open and self.folding.is_constant(node):
