@@ -512,3 +512,20 @@ def test_torch_programs_stay_torch_programs() -> None:
     torch = pytest.importorskip("torch")
     graph = clew.trace(lambda x: torch.relu(x) * 2, (torch.randn(2, 3),))
     assert torch.equal(graph(torch.ones(5, 3)), torch.ones(5, 3) * 2)
+
+
+def test_a_function_that_was_compiled_with_other_variables_is_refused() -> None:
+    space: dict[str, Any] = {"jax": jax, "jnp": jnp, "SCALE": 2.0, "WEIGHTS": jnp.arange(3.0)}
+    exec("@jax.jit\ndef scaled(x):\n    return jnp.sin(x) * SCALE + WEIGHTS\n", space)
+    scaled = space["scaled"]
+    assert (clew.trace(scaled, (X,))(X) == scaled(X)).all()
+    assert (clew.trace(scaled, (X,))(X) == scaled(X)).all()  # compiled by now, of the same variables
+    for name, value in (("SCALE", 3.0), ("WEIGHTS", jnp.ones(3))):
+        before, space[name] = space[name], value
+        with pytest.raises(CaptureError, match="compiled of it at an earlier call"):
+            clew.trace(lambda x: scaled(x) + 1, (X,))
+        space[name] = before
+    space["SCALE"] = 3.0
+    scaled.clear_cache()
+    captured = clew.trace(scaled, (X,))
+    assert (captured(X) == scaled(X)).all()

@@ -14,18 +14,21 @@ import pytest
 import clew
 from clew.errors import ClewError
 from tests.frameworks.numpy.comparing import same
-from tests.frameworks.numpy.hard import PROGRAMS, Program, state
+from tests.frameworks.numpy.hard import PROGRAMS, Program, outside, state
 
 REFUSED = "refused"
 
 
 def _world() -> Any:
     """What programs of the file keep outside of themselves."""
-    return state.BUFFER, state.TABLE, state.LIMITS, state.SETTINGS
+    classes = [np.array(array) for array in (outside.MAPPED, outside.MASKED.mask, outside.MASKED.data, outside.TAGGED)]
+    return state.BUFFER, state.TABLE, state.LIMITS, state.SETTINGS, classes
 
 
 def _reset() -> None:
     state.BUFFER[:] = 0
+    outside.MAPPED[:], outside.TAGGED[:] = 2.0, 1.0
+    outside.MASKED[:] = np.ma.array(np.ones(4), mask=[False, True, False, False])
     np.random.seed(3)
     random.seed(3)
 
@@ -105,3 +108,21 @@ def test_traced(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_lazy(name: str) -> None:
     judge(PROGRAMS[name], lambda fn, arguments: clew.trace(fn))
+
+
+@pytest.mark.parametrize("array", [outside.MAPPED, outside.MASKED, outside.TAGGED], ids=lambda one: type(one).__name__)
+def test_what_arrays_of_other_classes_hold_is_guarded(array: Any) -> None:
+    _reset()
+    program = PROGRAMS["read_from_arrays_of_other_classes"].make()
+    captured = clew.trace(program, (np.ones(4),))
+    assert same(captured(np.ones(4)), program(np.ones(4)))
+    array[0] = 9.0
+    with pytest.raises(clew.GuardError, match="is what it was"):
+        captured(np.ones(4))
+    _reset()
+
+
+def test_an_array_of_another_class_is_refused_as_an_argument() -> None:
+    with pytest.raises(clew.CaptureError, match="a class of arrays of its own") as refused:
+        clew.trace(lambda x, other: x * other[0], (np.ones(4), outside.MAPPED))
+    assert "numpy.asarray" in str(refused.value)

@@ -93,8 +93,6 @@ def test_text_in_a_fresh_process(tmp_path: Path) -> None:
         text, objects = clew.text_and_objects(graph.graph)
         assert objects == {}, program.label
         state = {path: value for path, value in vars(graph.root).items()}
-        if any(path.startswith("watched") for path in state):  # layers of Keras, which cannot be pickled, are guarded
-            continue
         saved = pickle.dumps((text, state, program.call(3)))
         wanted = graph(*program.call(3))
         leaves = [_plain(leaf) for leaf in tf.nest.flatten(wanted, expand_composites=True)]
@@ -105,7 +103,7 @@ def test_text_in_a_fresh_process(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.split() == ["same", str(len(cases))]
-    assert len(cases) >= 30
+    assert len(cases) >= 40
 
 
 def _plain(leaf: Any) -> Any:

@@ -37,6 +37,7 @@ from clew.capture.state.containers import (
     contents,
     follows,
     has_attributes,
+    is_flat,
     refill,
     same_part,
     value_of,
@@ -467,7 +468,14 @@ def _has_equality(value: Any) -> bool:
 
 def _cannot_follow(name: str, value: Any) -> CaptureError:
     other = guest_of(value)
-    if other is not None and other.array_class is not None and isinstance(value, other.array_class):
+    kind = None if other is None else other.array_class
+    if other is not None and kind is not None and isinstance(value, kind):
+        if is_flat(value) and type(value) is not kind:
+            return CaptureError(
+                f"the argument {name!r} holds {a_or_an(value)}, a class of arrays of its own",
+                why="what such an array does when it is read or written to is not seen",
+                fixes=("pass a plain array: numpy.asarray(x)",),
+            )
         return CaptureError(
             f"the argument {name!r} holds an array of {other.package}, and the program is of another framework",
             why="a capture follows the arrays of one framework",

@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
+from clew.errors import CaptureError, a_or_an
 from clew.ir.effects import pure
 from clew.ir.source import is_installed_file
 
@@ -92,7 +93,7 @@ def is_followed(kind: Any) -> bool:
     if kind in _CONTAINERS or issubclass(kind, (*_AMBIENT, contextlib.ExitStack)):
         return True
     is_foreign = kind.__module__.partition(".")[0] in _FOREIGN
-    if is_foreign or issubclass(kind, (*CODE, MethodType, *SIMPLE, tuple, enum.Enum)):
+    if is_foreign or issubclass(kind, (*CODE, MethodType, *SIMPLE, tuple, enum.Enum)) or _array_class(kind) is not None:
         return False
     return issubclass(kind, (list, dict, set, deque)) or bool(kind.__dictoffset__) or bool(slots_of(kind))
 
@@ -138,15 +139,20 @@ def is_flat(value: Any) -> bool:
     kind: Any = type(value)
     if not may_be_flat(kind):
         return False
-    return kind.__module__ != "numpy" or not value.dtype.hasobject
+    return _array_class(kind) is None or not value.dtype.hasobject
 
 
 @functools.lru_cache(maxsize=4096)
 def may_be_flat(kind: Any) -> bool:
     """Whether values of a class are flat, arrays of NumPy if they hold no objects."""
-    return issubclass(kind, (bytearray, array.array, *_WEAK, *TEXTS)) or (
-        kind.__module__ == "numpy" and kind.__name__ == "ndarray"
-    )
+    return issubclass(kind, (bytearray, array.array, *_WEAK, *TEXTS)) or _array_class(kind) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def _array_class(kind: Any) -> Any:
+    """The class of NumPy's arrays, if a class is this one or made of it, as ``numpy.memmap`` is; else None."""
+    found = (base for base in kind.__mro__ if base.__module__ == "numpy" and base.__name__ == "ndarray")
+    return next(found, None)
 
 
 def _flat_contents(value: Any) -> Any:
@@ -156,7 +162,39 @@ def _flat_contents(value: Any) -> Any:
         return tuple(value)
     if isinstance(value, TEXTS):
         return None if value.closed else (value.getvalue(), value.tell())
+    kind: Any = type(value)
+    if _array_class(kind) not in (None, kind):
+        return _bytes_of(value)
     return bytes(value) if isinstance(value, bytearray) else value.tobytes()
+
+
+_MOST_BYTES = 1 << 26
+
+
+def _bytes_of(value: Any) -> tuple[bytes, ...]:
+    """What an array of a class of its own holds, and the arrays in its attributes: a mask, say."""
+    kind: Any = type(value)
+    base = _array_class(kind)
+    if value.nbytes > _MOST_BYTES:
+        raise CaptureError(
+            f"{a_or_an(value)} of {value.nbytes >> 20} MB is kept around the program",
+            why="what is read of it has no node, so that all of it would be compared at each call",
+            fixes=("pass the part that is used as an argument: numpy.array(part)",),
+        )
+    return tuple([base.tobytes(part) for part in (value, *_arrays_in(value, base))])
+
+
+def _arrays_in(value: Any, base: Any) -> list[Any]:
+    return [part for _, part in sorted(getattr(value, "__dict__", {}).items()) if isinstance(part, base)]
+
+
+def _refill_array(value: Any, held: Any) -> None:
+    kind: Any = type(value)
+    base = _array_class(kind)
+    parts = held if isinstance(held, tuple) else (held,)
+    for part, before in zip((value, *_arrays_in(value, base)), parts, strict=False):
+        if part.flags.writeable:
+            part.view(base)[...] = base(part.shape, part.dtype, before)
 
 
 def _refill_flat(value: Any, held: Any) -> None:
@@ -170,8 +208,8 @@ def _refill_flat(value: Any, held: Any) -> None:
     elif isinstance(value, array.array):
         del value[:]
         value.frombytes(held)
-    elif value.flags.writeable:
-        value[...] = type(value)(value.shape, value.dtype, held)
+    else:
+        _refill_array(value, held)
 
 
 def _refill_text(value: Any, held: Any) -> None:

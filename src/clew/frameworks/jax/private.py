@@ -9,8 +9,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+import jax
 import jax.numpy as jnp
-from jax._src import core, pjit
+import numpy
+from jax._src import core, pjit, tree_util
+from jax._src.lib import jax_jit
 
 Trace = core.Trace
 Tracer = core.Tracer
@@ -38,6 +41,33 @@ def options_in(info: Any) -> dict[str, Any]:
     if info.keep_unused:
         options["keep_unused"] = True
     return options
+
+
+def compiled_body(function: Any, info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What JAX has traced of a jitted function at an earlier call with such arguments, and goes on to use: its text and
+    its constants; None if there was no such call."""
+    static = info.static_argnums, info.static_argnames
+    names, values = tuple(kwargs), tuple(kwargs.values())
+    signature, dynamic = jax_jit.parse_arguments(args, values, names, *static, tree_util.tracing_registry)
+    avals = pjit._infer_input_type(function, lambda: None, dynamic)  # type: ignore[arg-type, return-value]
+    mesh = pjit.get_ctx_mesh(info.use_resource_env)
+    known = pjit._infer_params_cached(function, info, signature, avals, mesh).pjit_params
+    return None if known is None else _described(known)
+
+
+def traced_body(function: Any, info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same of a function that was never called: what JAX traces now."""
+    return _described(pjit._infer_params(function, info, args, kwargs)[0])
+
+
+def _described(traced: Any) -> Any:
+    body = traced.params["jaxpr"]
+    return str(body), [_contents(one) for one in (*traced.consts, *body.consts)]
+
+
+def _contents(constant: Any) -> tuple[str, bytes]:
+    is_key = jnp.issubdtype(core.typeof(constant).dtype, jax.dtypes.prng_key)
+    return str(core.typeof(constant)), numpy.asarray(jax.random.key_data(constant) if is_key else constant).tobytes()
 
 
 def is_special(info: Any) -> bool:

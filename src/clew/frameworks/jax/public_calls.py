@@ -8,7 +8,9 @@ go through; what is not jitted comes to the trace as primitives.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
+import io
 import sys
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
@@ -22,8 +24,10 @@ from clew.capture.patches import Patches
 from clew.capture.python import imported_names
 from clew.capture.python.imported_names import noted
 from clew.capture.state.surroundings import Surroundings
+from clew.errors import CaptureError
 from clew.frameworks.jax import names, private, transforms
 from clew.frameworks.jax.recorder import JaxRecorder
+from clew.frameworks.numpy.opaque_calls import where
 from clew.ir.source import is_hidden
 
 Current: TypeAlias = Callable[[], "JaxRecorder | None"]
@@ -191,8 +195,29 @@ def jitted(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -
         return recorder.public(known, args, kwargs)
     options = private.options_in(info)
     if transforms.is_user_function(fun) and not private.is_special(info) and not _is_of_jax(fun):
-        return transforms.apply(recorder, transforms.ORIGINAL_JIT, fun, options, args, kwargs)
+        result = transforms.apply(recorder, transforms.ORIGINAL_JIT, fun, options, args, kwargs)
+        _check_compiled(recorder, fun, info, args, kwargs)
+        return result
     return recorder.staged(transforms.ORIGINAL_JIT(fun, **options), args, kwargs)
+
+
+def _check_compiled(recorder: JaxRecorder, fun: Any, info: Any, args: Any, kwargs: Any) -> None:
+    """Raise if JAX has compiled a function when variables around it were others: it goes on with what it compiled."""
+    plain, named = recorder.concrete(args), recorder.concrete(kwargs)
+    with recorder.paused(), recorder.places.suspended(), contextlib.redirect_stdout(io.StringIO()):
+        compiled = None if recorder.bodies.open else private.compiled_body(fun, info, plain, named)
+        if compiled is None:
+            return
+        anew = functools.wraps(fun)(lambda *given, **given_named: fun(*given, **given_named))
+        now = private.traced_body(anew, info, plain, named)
+    if now != compiled:
+        name = getattr(fun, "__name__", "a function")
+        raise CaptureError(
+            f"{name} does not do what JAX has compiled of it at an earlier call",
+            where=where(),
+            why="a variable that it reads has changed since, and JAX goes on with what it compiled",
+            fixes=(f"{name}.clear_cache() or jax.clear_caches() before the capture", "make the variable an argument"),
+        )
 
 
 def _is_of_jax(function: Any) -> bool:

@@ -286,15 +286,16 @@ def _own_reliance(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 def is_arithmetic(target: Any, args: tuple[Any, ...]) -> bool:
     """Whether a call is an operator between numbers of Python's, or facts, whatever the arrays of the program are."""
-    return not isinstance(target, str) and target in _OPERATORS and all(type(value) in (int, float, bool, str) or _is_own(value) for value in args)
+    is_operator = not isinstance(target, str) and target in _OPERATORS
+    return is_operator and all(type(value) in _LITERALS or _is_number_or_fact(value) for value in args)
 
 
-def _is_own(value: Any) -> bool:
-    return _is_traced_fact(value) and value.reliance is Reliance.NOTHING
+_LITERALS = (int, float, bool, str)
 
 
-def _is_traced_fact(value: Any) -> bool:
-    return issubclass(type(value), Traced) and type(value) not in (TracedArray, TracedGeneric)
+def _is_number_or_fact(value: Any) -> bool:
+    is_one = issubclass(type(value), Traced) and type(value) not in (TracedArray, TracedGeneric)
+    return is_one and value.reliance is Reliance.NOTHING
 
 
 def _is_of_arrays(value: Any) -> bool:

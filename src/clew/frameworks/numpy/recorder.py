@@ -143,7 +143,8 @@ class NumpyRecorder(ExampleRecorder):
 
     def is_end(self, value: Any) -> bool:
         """True for arrays, stand-ins and dtypes: what is in them is followed by other means."""
-        return is_traced(value) or isinstance(value, _ENDS)
+        is_own_class = isinstance(value, numpy.ndarray) and type(value) is not numpy.ndarray  # which is flat
+        return is_traced(value) or (isinstance(value, _ENDS) and not is_own_class)
 
     def follows(self, value: Any) -> bool:
         """Whether a call on this value is recorded."""

@@ -113,6 +113,10 @@ class WrappedContents:
             else:
                 self.value.extend(values)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Elsewhere there is no such module that could change: what is saved holds its own weights."""
+        return WrappedContents, (self.label, [])
+
 
 @pure
 def changed_contents(held: WrappedContents) -> str | None:

@@ -90,3 +90,46 @@ def shuffled(x):
 def stream_of_its_own():
     stream = random.Random(5)
     return lambda x: x * stream.random() + stream.randint(0, 9)
+
+
+class Tagged(np.ndarray):
+    """An array of a class of the user's."""
+
+
+def _own_classes():
+    mapped = np.memmap(FOLDER / "numbers", dtype=float, mode="w+", shape=(4,))
+    mapped[:] = 2.0
+    return mapped, np.ma.array(np.ones(4), mask=[False, True, False, False]), np.ones(4).view(Tagged)
+
+
+MAPPED, MASKED, TAGGED = _own_classes()
+
+
+@program(KIND, (A,), (B,))
+def read_from_arrays_of_other_classes(x):
+    return x * float(MAPPED[0]) + float(MASKED[0]) + TAGGED.tolist()[0]
+
+
+@program(KIND, (A,))
+def writes_to_a_mapped_file(x):
+    MAPPED[1] = 7.0
+    return x * 2
+
+
+@program(KIND, (A,))
+def writes_to_a_masked_array(x):
+    MASKED[1] = 7.0
+    return x * 2
+
+
+@program(KIND, (A,))
+def writes_through_a_view_of_its_own_class(x):
+    view = TAGGED[1:]
+    view += 1
+    return x * 2
+
+
+@program(KIND, (A, TAGGED), (A, TAGGED + 1))
+def array_of_another_class_given(x, tagged):
+    tagged[0] = 5.0
+    return x * float(tagged[1])
