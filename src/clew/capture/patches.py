@@ -60,6 +60,18 @@ def held_at(owner: Any, name: str) -> Any:
     return vars(owner).get(name, _MISSING)
 
 
+def own_code(function: FunctionType) -> CodeType:
+    """The code of a function, whatever traces let it run for now."""
+    return _own_codes.get(id(function), function.__code__)
+
+
+def own_defaults(function: FunctionType) -> tuple[Any, ...] | None:
+    """The defaults of a function, whatever traces have put in their place for now."""
+    place = _places.get((id(function), _DEFAULTS))
+    defaults: tuple[Any, ...] | None = function.__defaults__ if place is None else place.original
+    return defaults
+
+
 def _layer_of(function: FunctionType) -> _Place | None:
     """The place whose code a function runs, one of two layers."""
     return _places.get((id(function), REWRITTEN)) or _places.get((id(function), "__code__"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import pickle
 import subprocess
 import sys
@@ -68,6 +70,47 @@ def test_methods_of_a_module(monkeypatch: Any) -> None:
         captured(X)
 
 
+def test_the_forward_of_a_module_is_looked_up_in_its_class(monkeypatch: Any) -> None:
+    captured = clew.trace(Model(), args=(X,))
+    monkeypatch.setattr(Model, "forward", lambda self, x: x * 9)
+    with pytest.raises(clew.GuardError, match=r"Model\.forward"):
+        captured(X)
+
+
+def shifted(value: Any, by: float = 1.0, *, times: float = 2.0) -> Any:
+    return value * times + by
+
+
+def by_defaults(x: torch.Tensor) -> Any:
+    return shifted(x)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("__defaults__", (7.0,)), ("__kwdefaults__", {"times": 7.0}), ("__kwdefaults__", None),
+     ("__code__", (lambda value, by=1.0, *, times=2.0: value - by).__code__)],
+)  # fmt: skip
+def test_code_and_defaults_of_a_function_that_are_set_anew_are_noticed(name: str, value: Any, monkeypatch: Any) -> None:
+    captured = clew.trace(by_defaults, args=(X,))
+    copied = copy.deepcopy(captured)
+    monkeypatch.setattr(shifted, name, value)
+    for one in (captured, copied):
+        with pytest.raises(clew.GuardError, match="shifted"):
+            one(X)
+    monkeypatch.undo()
+    monkeypatch.setattr(shifted, "__defaults__", (float("1.0"),))  # an equal number does the same
+    assert torch.equal(captured(X), by_defaults(X)) and torch.equal(copied(X), by_defaults(X))
+
+
+def test_keywords_of_a_partial_that_are_set_anew_are_noticed() -> None:
+    part = functools.partial(shifted, times=3.0)
+    captured = clew.trace(lambda x: part(x), args=(X,))
+    assert torch.equal(captured(X), part(X))
+    part.keywords["times"] = 5.0
+    with pytest.raises(clew.GuardError, match="part"):
+        captured(X)
+
+
 def test_they_have_one_line_in_the_table() -> None:
     def program(x: torch.Tensor) -> Any:
         return by_function(x) + by_class(x)
@@ -81,7 +124,7 @@ def test_they_have_one_line_in_the_table() -> None:
 def test_the_program_itself_and_code_of_libraries_are_not_watched() -> None:
     captured = clew.trace(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), args=(X,))
     assert not [guard for guard in captured.guards if guard.kind == "code"]
-    assert not [guard for guard in clew.trace(Box().doubled, args=(X,)).guards if guard.kind == "code"]
+    assert not [guard for guard in clew.trace(halves, args=(X,)).guards if guard.kind == "code"]
 
 
 def test_a_saved_capture_needs_none_of_it(tmp_path: Path) -> None:

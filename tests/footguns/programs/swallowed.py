@@ -218,3 +218,22 @@ def _():
 
     others = [lambda: call(ones(3) * 2), lambda: call(ones(4))]
     return Case(f, example=lambda: call(ones(3)), others=others, state=lambda: count)
+
+
+@program("default_of_a_function_set_anew", kind=KIND)
+def _():
+    def scale(x, factor=2.0, *, shift=1.0):
+        return x * factor + shift
+
+    def change(_):
+        scale.__defaults__ = (5.0,)
+
+    def change_more(_):
+        scale.__kwdefaults__ = {"shift": 3.0}
+
+    return Case(
+        lambda x: scale(x),
+        example=lambda: call(ones(3)),
+        others=[lambda: call(ones(3) * 2), lambda: call(ones(4))],
+        between={"other 1": change, "other 2": change_more},
+    )

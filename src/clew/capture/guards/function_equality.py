@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
-from clew.capture.state.containers import SIMPLE
+from clew.capture.patches import own_code, own_defaults
+from clew.capture.state.containers import SIMPLE, same_part
 
 _DEPTH = 4
 
@@ -47,6 +48,42 @@ class FunctionFingerprint:
 
     def __repr__(self) -> str:
         return getattr(self.function, "__qualname__", None) or repr(self.function)
+
+
+class FunctionState:
+    """The code and the defaults of a function as they were: both can be set anew, and the function stays the same."""
+
+    __slots__ = ("code", "defaults", "function", "named")
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+        self.code = own_code(function)
+        self.defaults = own_defaults(function)
+        self.named = None if function.__kwdefaults__ is None else dict(function.__kwdefaults__)
+
+    @classmethod
+    def of(cls, value: Any) -> FunctionState | None:
+        """That of a function, or of the one in a static method, a class method or a property; None for a class."""
+        function = getattr(value, "__func__", getattr(value, "fget", value))
+        return cls(function) if type(function) is FunctionType else None
+
+    def has_changed(self) -> bool:
+        """Whether the function has another code, or a default that is another object and no equal plain value."""
+        if own_code(self.function) is not self.code:
+            return True
+        now, named = own_defaults(self.function), self.function.__kwdefaults__
+        if now is not self.defaults and not _same_values(now or (), self.defaults or ()):
+            return True
+        if named is None or self.named is None:
+            return bool(named) or bool(self.named)
+        return list(named) != list(self.named) or not _same_values(tuple(named.values()), tuple(self.named.values()))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FunctionState:
+        return self  # a copied graph calls the same function
+
+
+def _same_values(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
+    return len(now) == len(before) and all(map(same_part, now, before))
 
 
 def has_fingerprint(value: Any) -> bool:

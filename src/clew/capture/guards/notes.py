@@ -13,7 +13,7 @@ import sys
 from types import CellType
 from typing import Any
 
-from clew.capture.guards.function_equality import FunctionFingerprint, has_fingerprint
+from clew.capture.guards.function_equality import FunctionFingerprint, FunctionState, has_fingerprint
 from clew.capture.guards.saved_variables import ABSENT, HolderPath, SavedValue, path_of_holder, saved
 from clew.capture.state.containers import SIMPLE, attributes_of, is_of_library, same_part
 from clew.capture.state.memory import Memory, below
@@ -141,7 +141,7 @@ class Variable:
 
     __slots__ = ("expected", "held", "holder", "name")
 
-    def __init__(self, holder: Any, name: str, expected: Any = None, held: Memory | None = None) -> None:
+    def __init__(self, holder: Any, name: str, expected: Any = None, held: Memory | FunctionState | None = None) -> None:
         self.holder = holder
         self.name = name
         self.expected = expected

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, CodeType
 from typing import Any, Generic, TypeVar
 
+from clew.capture.guards.function_equality import FunctionState
 from clew.capture.guards.notes import MISSING, Variable, require_variable
 from clew.capture.guards.variable_reads import ATTRIBUTE, ITEM, WHOLE, Item, ProgramUses, Reads
 from clew.capture.recording.inputs import Inputs
@@ -30,7 +31,7 @@ from clew.capture.state.containers import (
     is_of_library,
     is_plain_object,
 )
-from clew.capture.state.memory import below
+from clew.capture.state.memory import Memory, below
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
@@ -101,13 +102,21 @@ class VariableGuards:
         self._code(executed)
 
     def _code(self, executed: list[CodeType]) -> None:
-        """The user's own functions, methods and classes, which she may replace; the program itself is what it is."""
+        """The user's own functions, methods and classes, which she may replace; a function that is captured itself is
+        what it is, whatever its name stands for later."""
         around = self.around
         for one in [*around.code(executed), *around.own_classes(executed), *around.methods(executed)]:
             is_module = isinstance(one.holder, dict) and "__name__" in one.holder
             is_own = is_module or isinstance(one.holder, (CellType, type))
-            if is_own and one.expected not in around.program[0] and not around.is_of_library(one.holder, one.name):
+            if is_own and not self._is_captured_itself(one) and not around.is_of_library(one.holder, one.name):
+                one.held = FunctionState.of(one.expected)
                 self._write(one, repr(one))
+
+    def _is_captured_itself(self, one: Variable) -> bool:
+        """Whether a variable holds the function that is captured; a module finds its own by the name in its class."""
+        functions, kinds = self.around.program
+        is_of_class = isinstance(one.holder, type) and any(issubclass(kind, one.holder) for kind in kinds)
+        return one.expected in functions and not is_of_class
 
     def _variable(self, holder: Any, name: str, value: Any, executed: list[CodeType]) -> None:
         """A variable of which nobody has told what was read."""
@@ -197,7 +206,8 @@ def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic:
 
 def _holds_fractions(variable: Variable) -> bool:
     """Whether a variable holds a few values, and fractions among them."""
-    kept = [] if variable.held is None or variable.held.ends else variable.held.kept((0, _MOST_HELD + 1))
+    held = variable.held
+    kept = held.kept((0, _MOST_HELD + 1)) if isinstance(held, Memory) and not held.ends else []
     return 0 < len(kept) <= _MOST_HELD and any(type(part) is float for reading in kept for part in reading.parts)
 
 

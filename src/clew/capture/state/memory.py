@@ -56,7 +56,7 @@ def _held_by(value: Any) -> Iterable[Any]:
     if isinstance(value, MethodType):
         return (value.__self__,)
     if isinstance(value, functools.partial):
-        return (value.func, *value.args, *value.keywords.values())
+        return (value.func, *value.args, value.keywords)
     return tuple(tuple.__iter__(value))  # a class of the user's may not tell its length
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
+from clew.capture.guards.function_equality import FunctionState
 from clew.capture.guards.notes import MISSING, Variable
 from clew.capture.guards.saved_variables import SavedValue
 from clew.capture.guards.variable_reads import ATTRIBUTE, CONTAINS, ITEM, LENGTH, Item, current
@@ -219,14 +220,27 @@ _USUAL = (object.__getattribute__, type.__getattribute__)
 
 def quick_tests(variable: Variable, bind: Bind) -> list[str]:
     """The expressions for a guard on ``variable``; none where only the guard itself can tell."""
-    if type(variable.expected) is SavedValue or variable.held is not None:
+    if type(variable.expected) is SavedValue or not (variable.held is None or isinstance(variable.held, FunctionState)):
         return []
     tests: list[str] = []
     now = _read(variable, bind, tests)
     if now is None:
         return []
     differs = "!=" if getattr(variable, "way", "") == LENGTH else "is not"
-    return [f"{bind(current)}.get() is not None", *tests, f"{now} {differs} {bind(variable.expected)}"]
+    tests += [f"{now} {differs} {bind(variable.expected)}"]
+    if variable.held is not None:
+        tests += _of_function(variable.held, bind)
+    return [f"{bind(current)}.get() is not None", *tests]
+
+
+def _of_function(state: FunctionState, bind: Bind) -> list[str]:
+    """The expressions for the code and the defaults of a function."""
+    function = bind(state.function)
+    tests = [f"{function}.__code__ is not {bind(state.code)}", f"{function}.__defaults__ is not {bind(state.defaults)}"]
+    named = f"{function}.__kwdefaults__"
+    if state.named is not None:
+        tests.append(f"{named} is None")
+    return tests + [f"{named}[{name!r}] is not {bind(value)}" for name, value in (state.named or {}).items()]
 
 
 def _read(variable: Variable, bind: Bind, tests: list[str]) -> str | None:
