@@ -60,6 +60,13 @@ def held_at(owner: Any, name: str) -> Any:
     return vars(owner).get(name, _MISSING)
 
 
+def original_in(names: dict[str, Any], name: str, default: Any = None) -> Any:
+    """What a dict has under a name, whatever traces have put there for now."""
+    place = _places.get((id(names), name))
+    found = names.get(name, _MISSING) if place is None else place.original
+    return default if found is _MISSING else found
+
+
 def own_code(function: FunctionType) -> CodeType:
     """The code of a function, whatever traces let it run for now."""
     return _own_codes.get(id(function), function.__code__)

@@ -16,7 +16,7 @@ from typing import Any
 
 from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.guards.notes import Variable
-from clew.capture.patches import Patches
+from clew.capture.patches import Patches, original_in, own_code
 from clew.capture.state.memory import Memory, below
 from clew.capture.state.reachable import attribute_names
 from clew.capture.state.surroundings import Surroundings
@@ -107,6 +107,7 @@ def refusal(cached: Any, why: str) -> CaptureError:
 # ---- functions that only calculate -----------------------------------------------------------------------------------
 
 # Variables of closures are missing here: a function that has none of its own shares them only with those inside it.
+_MISSING = object()
 _OUTSIDE = frozenset(
     "STORE_GLOBAL DELETE_GLOBAL STORE_ATTR DELETE_ATTR IMPORT_NAME STORE_NAME DELETE_NAME "
     "LOAD_CLASSDEREF YIELD_VALUE SEND RETURN_GENERATOR LOAD_BUILD_CLASS".split()
@@ -129,7 +130,7 @@ def only_calculates(function: Any) -> bool:
 def _is_plain(function: Any, above: frozenset[Any]) -> bool:
     if not isinstance(function, FunctionType) or function.__closure__ or function in above:
         return False
-    return _is_plain_code(function.__code__, function.__globals__, above | {function})
+    return _is_plain_code(own_code(function), function.__globals__, above | {function})
 
 
 def _is_plain_code(code: CodeType, names: dict[str, Any], above: frozenset[Any]) -> bool:
@@ -145,10 +146,10 @@ def _is_plain_code(code: CodeType, names: dict[str, Any], above: frozenset[Any])
 
 
 def _is_plain_name(name: str, names: dict[str, Any], above: frozenset[Any]) -> bool:
-    if name not in names:
-        known = getattr(builtins, name, None)
+    value = original_in(names, name, _MISSING)
+    if value is _MISSING:
+        known = original_in(vars(builtins), name)
         return name in _BUILTINS or (isinstance(known, type) and issubclass(known, BaseException))
-    value = names[name]
     if isinstance(value, type):
         return issubclass(value, BaseException)
-    return type(value) in (int, float, str, bool, type(None)) or _is_plain(value, above)
+    return value is None or isinstance(value, (int, float, str)) or _is_plain(value, above)

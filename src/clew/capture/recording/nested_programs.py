@@ -58,6 +58,16 @@ class Bodies:
         """Whether nodes can be added to a graph: the outermost one, or a body that has not ended."""
         return graph is self.outermost or any(body.graph is graph for body in self.open)
 
+    def since(self, last: Node) -> list[Node]:
+        """The nodes after one that was the latest, in its graph and in the bodies that were opened since inside it."""
+        levels = [self.outermost, *(body.graph for body in self.open)]
+        home = next(level for level, found in enumerate(levels) if found is last.graph)
+        found, node = [], last._next
+        while node is not last.graph._root:
+            found.append(node)
+            node = node._next
+        return found + [node for graph in levels[home + 1 :] for node in graph.nodes]
+
     @property
     def path_bodies(self) -> list[OpenBody]:
         """The bodies that hold the rest of the program as this run goes on, each inside of the one before."""

@@ -314,14 +314,12 @@ def _freeze(recorder: TorchRecorder, result: Any) -> None:
 def _check_constant(recorder: TorchRecorder, cached: Any, last: Any) -> None:
     """What was recorded since the node ``last`` must give the same for the same arguments, always."""
     made: set[Any] = set()
-    node = last._next
-    while node is not recorder.graph._root:
+    for node in recorder.bodies.since(last):
         made.add(node)
         if not _stays_inside(node, made):
             raise _refusal(cached, f"{node.name} in its body acts only when the cache has no result yet")
         if any(source.op == "get_attr" for source in node.all_input_nodes):
             raise _refusal(cached, "it reads tensors that may change while its cache stays as it is")
-        node = node._next
 
 
 def _stays_inside(node: Any, made: set[Any]) -> bool:
