@@ -136,12 +136,16 @@ register(
 # ---- variables around a program --------------------------------------------------------------------------------------
 
 
+Held = Memory | FunctionState
+"""What can be changed below the value of a variable, as it was."""
+
+
 class Variable:
     """A variable outside of the program: in a dict of globals, a cell of a closure, or an attribute of an object."""
 
     __slots__ = ("expected", "held", "holder", "name")
 
-    def __init__(self, holder: Any, name: str, expected: Any = None, held: Memory | FunctionState | None = None) -> None:
+    def __init__(self, holder: Any, name: str, expected: Any = None, held: Held | None = None) -> None:
         self.holder = holder
         self.name = name
         self.expected = expected

@@ -19,12 +19,10 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple, Protocol
 
 from clew.capture.bytecode.instructions import Instruction, instructions_of
-from clew.capture.guards.function_equality import FunctionState
-from clew.capture.guards.notes import MISSING, PROXY_CLASSES, Variable, is_read_by_compiler
+from clew.capture.guards.notes import MISSING, PROXY_CLASSES, Held, Variable, is_read_by_compiler
 from clew.capture.guards.saved_variables import ABSENT, SavedValue, saved
 from clew.capture.patches import Patches
 from clew.capture.state.containers import CODE, SIMPLE, follows, same_part
-from clew.capture.state.memory import Memory
 from clew.capture.state.surroundings import Surroundings
 from clew.ir.source import is_installed
 
@@ -170,7 +168,7 @@ class Item(Variable):
 
     __slots__ = ("_base", "is_loaded", "way")
 
-    def __init__(self, base: Variable, way: str, key: Any, expected: Any = None, held: Memory | FunctionState | None = None) -> None:
+    def __init__(self, base: Variable, way: str, key: Any, expected: Any = None, held: Held | None = None) -> None:
         super().__init__(base.holder, key, expected, held)
         self._base = base
         self.way = way
