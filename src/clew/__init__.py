@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from clew.tools.explain import explain
     from clew.tools.explain_match import explain_match
     from clew.tools.nested import flat, nested
+    from clew.tools.profile import Profile, profile
     from clew.tools.verify import verify
 
 __version__ = "0.1.0"
@@ -83,6 +84,8 @@ _LATE = {
     "explain_match": "clew.tools.explain_match",
     "flat": "clew.tools.nested",
     "nested": "clew.tools.nested",
+    "Profile": "clew.tools.profile",
+    "profile": "clew.tools.profile",
     "verify": "clew.tools.verify",
 }
 
@@ -102,6 +105,7 @@ __all__ = [
     "Match",
     "Node",
     "Opcode",
+    "Profile",
     "Proxy",
     "ProxyableClassMeta",
     "PythonCode",
@@ -136,6 +140,7 @@ __all__ = [
     "nested",
     "parse",
     "parse_type",
+    "profile",
     "pure",
     "remove_dropout",
     "replace_pattern",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -113,6 +114,35 @@ class Guest:
     def plain_number(self, value: Any) -> Any:
         """The number that an array stands for while the framework's own tracer is at work; all else as it is."""
         return value
+
+    def memory_of(self, value: Any) -> tuple[Any, int] | None:
+        """Which memory an array lies in, and how many bytes that has; None for what is no array of the framework."""
+        is_array = self.array_class is not None and isinstance(value, self.array_class)
+        return (id(value), int(value.nbytes)) if is_array else None
+
+    def bytes_of(self, value: Any) -> int:
+        """How many bytes the elements of an array take; those that lie in the same place count once."""
+        memory = self.memory_of(value)
+        return 0 if memory is None else memory[1]
+
+    def version_of(self, value: Any) -> int | None:
+        """How often an array was written to; None where nobody counts."""
+        return None
+
+    def has_data(self, value: Any) -> bool:
+        """Whether an array holds numbers, or only says how many there would be."""
+        return True
+
+    def wait_for(self, value: Any) -> None:
+        """Return when an array has been computed."""
+
+    def without_data(self, value: Any) -> Any:
+        """An array that holds no data, or a copy of a module whose arrays hold none."""
+        return value
+
+    def operators_inside(self, see: Callable[..., None]) -> AbstractContextManager[Any] | None:
+        """A context in which each operator is told to ``see(name, args, kwargs, result)``; None if there is none."""
+        return None
 
     def is_total(self, node: Any, root: Any) -> bool:
         """Whether a call gives a result, and waits for nothing, whatever numbers its arrays hold."""

@@ -132,7 +132,7 @@ class Interpreter:
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The next argument; all that are left for ``*args``, none for ``**kwargs``; the default if none is left."""
         if target.startswith("*"):
-            return {} if target.startswith("**") else list(self.args_iter)
+            return {} if target.startswith("**") else tuple(self.args_iter)
         value = next(self.args_iter, inspect.Signature.empty)
         if value is not inspect.Signature.empty:
             return value

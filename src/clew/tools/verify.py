@@ -82,7 +82,7 @@ def verify(
     arguments and state, random numbers, and gradients. The rules of the IR come first, and a broken one is raised;
     without ``fn`` they are all that is checked.
     """
-    captured = _callable(graph)
+    captured = program_of(graph)
     rules.verify(captured.graph)
     if fn is None:
         return Verification(getattr(captured, "__name__", type(captured).__name__), [Case("rules of the graph", EQUAL)])
@@ -92,7 +92,7 @@ def verify(
     return Verification(getattr(fn, "__name__", type(fn).__name__), cases)
 
 
-def _callable(graph: Any) -> Any:
+def program_of(graph: Any) -> Any:
     """The program to run for what the user gave."""
     if isinstance(graph, Graph):
         owner = graph.owning_module
@@ -103,5 +103,5 @@ def _callable(graph: Any) -> Any:
     raise ClewError(
         f"{a_or_an(graph)} is no graph",
         why="a lazy graph is as many graphs as it has captures" if several else "",
-        fixes=("verify one of its captures: lazy.captures[0]",) if several else ("give what clew.trace returned",),
+        fixes=("give one of its captures: lazy.captures[0]",) if several else ("give what clew.trace returned",),
     )

@@ -46,3 +46,8 @@ class JaxGuest(Guest):
     def same_value(self, left: Any, right: Any) -> bool | None:
         """Whether two arrays are the same constant."""
         return types.same_value(left, right)
+
+    def wait_for(self, value: Any) -> None:
+        """Return when an array has been computed."""
+        if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+            value.block_until_ready()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -51,3 +52,17 @@ class NumpyGuest(Guest):
     def same_value(self, left: Any, right: Any) -> bool | None:
         """Whether two arrays, or two plain values of NumPy's, are the same constant."""
         return types.same_value(left, right)
+
+    def memory_of(self, value: Any) -> tuple[Any, int] | None:
+        """The array that owns the memory of an array, and its size."""
+        if not isinstance(value, (numpy.ndarray, numpy.generic)):
+            return None
+        owner: Any = value
+        while isinstance(getattr(owner, "base", None), numpy.ndarray):
+            owner = owner.base
+        return id(owner), int(owner.nbytes)
+
+    def bytes_of(self, value: Any) -> int:
+        """How many bytes the elements of an array take; those that were broadcast count once."""
+        sizes = zip(value.shape, value.strides, strict=True)
+        return int(value.itemsize * math.prod(size for size, stride in sizes if stride))

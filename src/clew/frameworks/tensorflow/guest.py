@@ -52,3 +52,9 @@ class TensorflowGuest(Guest):
     def same_value(self, left: Any, right: Any) -> bool | None:
         """Whether two tensors are the same constant."""
         return types.same_value(left, right)
+
+    def memory_of(self, value: Any) -> tuple[Any, int] | None:
+        """A tensor or variable itself, and the size of its elements."""
+        if not isinstance(value, (tf.Tensor, tf.Variable)):
+            return None
+        return id(value), int(value.shape.num_elements() or 0) * value.dtype.size

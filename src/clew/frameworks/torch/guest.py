@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import _symbolic_trace
 
-from clew.frameworks.torch import effects, names, signatures, types, unseen_writes
+from clew.frameworks.torch import effects, names, signatures, storages, types, unseen_writes
 from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.modules import hooks
 from clew.frameworks.torch.symbolic import TracingAnswers
@@ -86,6 +86,14 @@ class TorchGuest(TracingAnswers):
     def same_value(self, left: Any, right: Any) -> bool | None:
         """Whether two tensors, or two plain values of torch, are the same constant."""
         return types.same_value(left, right)
+
+    memory_of = staticmethod(storages.memory_of)
+    bytes_of = staticmethod(storages.bytes_of)
+    version_of = staticmethod(storages.version_of)
+    has_data = staticmethod(storages.has_data)
+    wait_for = staticmethod(storages.wait_for)
+    without_data = staticmethod(storages.without_data)
+    operators_inside = storages.OperatorsInside
 
     def normalized_arguments(self, node: Any, root: Any, options: dict[str, Any]) -> Any:
         """The arguments of a node matched to the signature of its target."""
