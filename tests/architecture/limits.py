@@ -62,6 +62,7 @@ IDEAS = {
     "frameworks.torch.modules.leaf_expressions": "a table: torch's small modules as expressions",
     "frameworks.torch.sizes.rules_of_new": "a table of rules, judged against torch's own operators",
     "frameworks.torch.sizes.rules_of_parts": "a table of rules, judged against torch's own operators",
+    "frameworks.torch.storages": "what torch knows of the memory of tensors",
     "frameworks.torch.transforms.autograd_functions": "one family of torch's transforms, as each has its file",
     "frameworks.torch.transforms.control_flow": "one family of torch's transforms, as each has its file",
     "frameworks.torch.unseen_writes": "an analysis of graphs: which writes nobody sees",
@@ -82,7 +83,10 @@ IDEAS = {
     "tools.explain": "a question of the public surface, one file each",
     "tools.nested": "a question of the public surface, one file each",
     "tools.snapshots": "values and state as they are at one moment, to be compared later",
-    "tools.verify": "a question of the public surface, one file each",
+    "tools.profile": "a question of the public surface, one file each",
+    "tools.costs": "a table: what each operation takes",
+    "tools.tables": "how reports look",
+    "tools.watching": "the interpreter under all tools that watch a run",
 }
 """Files with a single importer that stand by themselves nevertheless."""
 

@@ -560,15 +560,15 @@ def _final_norm(norm: Any, values: Any) -> Cost:
     return Cost() if norm is None else _normalised(count(values), count(values) // shape(values)[-1], 2)
 
 
-def _transformer_layer(layer: Any, values: Any, memory: Any) -> Cost:
+def _transformer_layer(layer: Any, values: Any, encoded: Any) -> Cost:
     elements, width = count(values), shape(values)[-1]
     rows = elements // width
     inner = layer.linear1.weight.shape[0]
     settings = {"num_heads": layer.self_attn.num_heads, "batch_first": layer.self_attn.batch_first}
     total = multihead_attention(Call("torch", "", (values, values, values), {}, values, settings))
-    if memory is not None:
-        total += multihead_attention(Call("torch", "", (values, memory, memory), {}, values, settings))
-    parts = 2 if memory is None else 3
+    if encoded is not None:
+        total += multihead_attention(Call("torch", "", (values, encoded, encoded), {}, values, settings))
+    parts = 2 if encoded is None else 3
     activation = getattr(layer.activation, "__name__", "relu")
     each = 5 if activation == "gelu" else 1
     total += Cost(macs=2 * rows * width * inner, others=rows * (inner * (1 + each) + width))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -355,9 +355,9 @@ class Step:
         self.versions = [_guest(array).version_of(array) for array in self.arrays]
         self.framework = self._framework()
         self.name, self.settings = self._operation()
-        self.listener: Any = self._listener()
-        self.listens = self.listener is not None
-        self.listener = self.listener or nullcontext()
+        listener = self._listener()
+        self.listens = listener is not None
+        self.listener: AbstractContextManager[Any] = nullcontext() if listener is None else listener
 
     def _framework(self) -> str:
         guest = guest_of(self.node.target) if self.node.op == "call_function" else None
@@ -383,7 +383,7 @@ class Step:
             return self.name in TABLE
         return is_control(self.node) or self.name in TABLE or f"{self.framework}.{self.name}" in TABLE
 
-    def _listener(self) -> Any:
+    def _listener(self) -> AbstractContextManager[Any] | None:
         """What counts the operators inside of a call that the table does not have; None where nothing can."""
         if self._is_known() or bodies_of(self.node):
             return None
