@@ -32,6 +32,7 @@ SMALL_RESNET = {"embedding_size": 16, "hidden_sizes": [16, 16, 32, 32], "depths"
 SMALL_RESNET["out_features"] = ["stage2", "stage3", "stage4"]
 SMALL_SWIN = {"model_type": "swin", "image_size": 224, "window_size": 7, "embed_dim": 16, "depths": [1, 1, 1, 1]}
 SMALL_SWIN |= {"num_heads": [1, 2, 2, 4], "out_features": ["stage1", "stage2", "stage3", "stage4"]}
+SMALL_LCNET = {"model_type": "pp_lcnet", "out_features": ["stage2", "stage3", "stage4", "stage5"]}
 SMALL_TIPS = {"model_type": "tipsv2_vision_model", "image_size": 112, "patch_size": 14, "hidden_size": WIDTH}
 SMALL_TIPS |= {"num_hidden_layers": 4, "num_attention_heads": HEADS, "out_indices": [1, 2, 3, 4]}
 # What the rules cannot know: numbers that must fit each other, by the type of the configuration.
@@ -55,7 +56,7 @@ PARTICULARS: dict[str, dict[str, Any]] = {
     "SamHQPromptEncoderConfig": {"image_size": 128, "image_embedding_size": 8},
     "Sam2PromptEncoderConfig": {"image_size": 128},
     "Sam2VisionConfig": {"backbone_feature_sizes": [[32, 32], [16, 16], [8, 8]]},
-    "slanet": {"max_text_length": 8},
+    "slanet": {"max_text_length": 8, "backbone_config": SMALL_LCNET},
     "slanext": {"max_text_length": 8, "post_conv_in_channels": WIDTH, "post_conv_out_channels": WIDTH},
     "swin2sr": {"image_size": 32, "embed_dim": 60, "depths": [2, 2], "num_heads": [6, 6]},
     "vits": {
@@ -97,6 +98,7 @@ RULES: list[tuple[str, int]] = [
     (r"num_queries|num_query_tokens|.*num_latents|.*n_latents", 10),
     (r"num_frames", 4),
     (r"upsample_groups", WIDTH),
+    (r"(mamba_)?(chunk_size|d_state)|ssm_state_size|state_size", 32),
     (r"max_text_length", 8),
     (r"output_channels", WIDTH),
     (r"num_pos_feats", WIDTH // 2),

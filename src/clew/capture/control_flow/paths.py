@@ -103,8 +103,8 @@ class Way:
     """The way that one run goes: the answers that it has given, and the segments through which it has come."""
 
     __slots__ = (
-        *("count", "cursor", "given", "in_libraries", "is_to_align", "known", "latest", "modes", "place", "places"),
-        *("segment", "told", "trail"),
+        *("count", "cursor", "expressions", "given", "in_libraries", "is_to_align", "known", "latest", "modes"),
+        *("place", "places", "segment", "told", "trail"),
     )
 
     def __init__(self, first: Segment, assumed: dict[Node, bool]) -> None:
@@ -117,6 +117,8 @@ class Way:
         self.known = dict(assumed)
         self.told: list[tuple[Any, bool, int | None]] = []
         """Answers to questions of libraries, each with where it was given, if a write after that counts."""
+        self.expressions: dict[tuple[Node, int], Any] = {}
+        """What nodes compute, as far as it was asked: each question may hang on all that was computed before."""
         self.count = 0
         self.modes = 0
         self.in_libraries = 0
@@ -284,14 +286,14 @@ class Paths:
         self.way.segment, self.way.cursor, self.way.latest = side, 0, (question, chosen)
         self.way.trail.append(side)
         if question.aligns:
-            expression = Provenance(self.bodies, self.root).expression(node)
+            expression = Provenance(self.bodies, self.root, self.way.expressions).expression(node)
             since = None if question.is_of_tracers else len(self.way.trail) - 1
             self.way.told.append((expression, chosen, since))
         return chosen
 
     def _told_before(self, node: Node) -> bool | None:
         """The answer to a question of a library that has asked the same before, if nothing was written since."""
-        asked = Provenance(self.bodies, self.root)
+        asked = Provenance(self.bodies, self.root, self.way.expressions)
         expression = asked.expression(node)
         for known, answer, place in self.way.told:
             if known == expression and place is None:  # no write changes who traces the program
@@ -502,11 +504,13 @@ _SIZES = frozenset({"size", "dim", "numel", "nelement"})
 
 
 class Provenance:
-    """A look at nodes from inside of the bodies that are open; ``root`` has the modules that nodes call."""
+    """A look at nodes from inside of the bodies that are open; ``root`` has the modules that nodes call, ``known`` what
+    was found out about nodes before."""
 
-    def __init__(self, bodies: Bodies, root: Any) -> None:
+    def __init__(self, bodies: Bodies, root: Any, known: dict[tuple[Node, int], Any] | None = None) -> None:
         self._outer = {parameter: node for body in bodies.open for node, parameter in body.free.items()}
         self._root = root
+        self._known = {} if known is None else known
 
     def _home(self, node: Node) -> Node:
         """The node that a parameter stands for."""
@@ -530,6 +534,11 @@ class Provenance:
     def expression(self, node: Node, depth: int = 0) -> Any:
         """What a node computes, of nodes that both sides of a comparison share."""
         node = self._home(node)
+        if (node, depth) not in self._known:
+            self._known[node, depth] = self._expression(node, depth)
+        return self._known[node, depth]
+
+    def _expression(self, node: Node, depth: int) -> Any:
         is_call = node.op in ("call_function", "call_method") and not bodies_of(node)
         if not is_call or depth > _DEPTH or effect_of(node, self._root) is not Effect.NONE:
             return id(node) if node.op != "get_attr" else (node.op, node.target)
