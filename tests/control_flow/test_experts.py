@@ -60,3 +60,36 @@ def test_one_graph_is_right_on_all_inputs(make, lazy):
         for inputs in INPUTS:
             x = inputs()
             torch.testing.assert_close(captured(x), program(x), rtol=0, atol=0)
+
+
+class WithIdleExperts(nn.Module):
+    """Experts of which those behind the last weight leave their rows as they are, as in models with zero experts."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 3
+        self.weights = nn.Parameter(torch.randn(3, 4, 4))
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        for found in torch.bincount(chosen, minlength=8).nonzero():
+            number = int(found.item())
+            (rows,) = torch.where(chosen == number)
+            if number >= self.count:
+                moved = x[rows]
+            else:
+                moved = x[rows] @ self.weights[number]
+            out.index_add_(0, rows, moved)
+        return out
+
+
+@pytest.mark.parametrize("example", [[5, 5, 6, 7, 6], [0, 1, 0, 2, 2], [7, 0, 1, 1, 3], list(range(12))])
+def test_a_side_that_fails_with_the_number_of_the_example_is_run_with_one_that_leads_there(example):
+    """No row of the first example goes to an expert with weights: ``weights[5]`` would be out of range. The last one
+    has more rounds than are compared with each other, and each unpacks what ``torch.where`` gives."""
+    torch.manual_seed(0)
+    program = WithIdleExperts()
+    captured = clew.trace(program, args=(torch.randn(len(example), 4), torch.tensor(example)))
+    for chosen in ([0, 1, 2, 3, 4], [7, 7, 7, 7, 7], [2, 2], [6, 0, 6, 0, 1, 5]):
+        inputs = torch.randn(len(chosen), 4), torch.tensor(chosen)
+        assert torch.equal(captured(*inputs), program(*inputs))

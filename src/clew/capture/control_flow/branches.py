@@ -6,6 +6,7 @@ sides only read a number (``a if test else b``), nothing runs twice: one node ch
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable
@@ -13,7 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.bytecode.instructions import instructions_of
-from clew.capture.control_flow.body_recorder import ConstructSite, End, Piece, PieceRecorder, with_leaves
+from clew.capture.control_flow.body_recorder import Abandon, ConstructSite, End, Piece, PieceRecorder, with_leaves
 from clew.capture.control_flow.operand_order import arrange
 from clew.capture.control_flow.paths import Paths
 from clew.capture.guards.notes import MISSING
@@ -54,7 +55,7 @@ class Branch:
             for side, held in zip(self.sides, (True, False), strict=True):
                 side.paths.assume(around, predicate, held)
         self.sides[answer].is_untaken = True
-        ends = [self.pieces.ends(side) for side in self.sides]
+        ends = [self._ends(place, predicate) for place in range(2)]
         unused = set(names) - set(live)
         going_on = [end for side in ends for end in side if not end.raised]
         places = self._places(going_on, unused)
@@ -76,6 +77,34 @@ class Branch:
                 if name in unused:
                     Location(name, cell, None).put(MISSING)
         return self._left(node, result, places)
+
+    def _ends(self, place: int, predicate: Any) -> list[End]:
+        """The ends of a side; one that fails with the number of the example is run with one that leads there."""
+        side = self.sides[place]
+        try:
+            return self.pieces.ends(side)
+        except Abandon as found:
+            other = leading_number(predicate, place == 0) if side.is_untaken and found.site == self.site else None
+            numbers = [] if other is None else self._numbers_of(other[0], side)
+            if other is None or not numbers or found.__cause__ is None:
+                raise
+        again = Piece(side.site, side.function, Paths(self.recorder.bodies), side.snapshot)
+        again.paths.assumed, again.is_untaken = side.paths.assumed, True
+        again.function = functools.partial(_run_with, numbers, other[1], side.function)
+        found_ends = self.pieces.ends(again)
+        again.function, self.sides[place] = side.function, again
+        return found_ends
+
+    def _numbers_of(self, node: Node, side: Piece) -> list[Any]:
+        """The variables that a side sees and that hold the number which a node gives."""
+        found = [Location(name, cell, None).get() for name, cell in cells_of(side.function).items()]
+        scalars = [one for one in found if issubclass(type(one), Scalar)]
+        return [one for one in scalars if self._home(self.recorder.argument(one)) is self._home(node)]
+
+    def _home(self, node: Any) -> Any:
+        """What a parameter of the bodies that are open stands for in the end."""
+        outer = self.recorder.bodies.outer(node)
+        return node if outer is None else self._home(outer)
 
     def _numbers(self, ends: list[list[End]]) -> list[Any]:
         """The plain numbers of one kind that the two sides give, if that is all that they do."""
@@ -158,6 +187,36 @@ def _is_settled(values: list[Any], kinds: frozenset[type]) -> bool:
     first = values[0]
     plain = not issubclass(type(first), Scalar) and type(first) in {bool, int, float, *kinds}
     return plain and all(type(value) is type(first) and repr(value) == repr(first) for value in values)
+
+
+_COMPARING = frozenset({operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne})
+
+
+def _run_with(numbers: list[Any], value: int, side: Callable[[], Any]) -> Any:
+    """Run a side while traced numbers have another value than in the example."""
+    befores = [number.plain for number in numbers]
+    try:
+        for number in numbers:
+            number.plain = value
+        return side()
+    finally:
+        for number, before in zip(numbers, befores, strict=True):
+            number.plain = before
+
+
+def leading_number(predicate: Any, answer: bool) -> tuple[Node, int] | None:
+    """The node of a whole number that is compared with a literal, and a value of it that gets this answer."""
+    if not isinstance(predicate, Node) or predicate.target not in _COMPARING:
+        return None
+    nodes = [one for one in predicate.args if isinstance(one, Node)]
+    literals = [one for one in predicate.args if type(one) is int]
+    if len(nodes) != 1 or len(literals) != 1:
+        return None
+    compare: Any = predicate.target
+    for value in (literals[0], literals[0] + 1, literals[0] - 1):
+        if compare(*(value if isinstance(one, Node) else one for one in predicate.args)) is answer:
+            return nodes[0], value
+    return None
 
 
 # ---- a choice between two numbers that are only read -----------------------------------------------------------------

@@ -291,10 +291,13 @@ _MOST_STEPS = 8
 
 
 def _counts_columns(node: Node) -> bool:
-    """Whether a number is that of the columns of ``nonzero``, ``len(x.nonzero().t())``: the rank of what was asked."""
+    """Whether a number is that of the columns of ``nonzero``, ``len(x.nonzero().t())`` or ``len(torch.where(x))``: the
+    rank of what was asked."""
     measured = node.args[0] if node.args else None
     if not isinstance(measured, Node):
         return False
+    if node.target is len and _gives_columns(measured):
+        return True
     is_first = node.target is operator.getitem and node.args[1] == 0 and measured.target is getattr
     is_length = node.target is len and measured.target == "unbind" and measured.args[1:] == (0,)
     if not (is_length or (is_first and measured.args[1] == "shape")):
@@ -302,6 +305,13 @@ def _counts_columns(node: Node) -> bool:
     turned: Any = measured.args[0]
     found: Any = turned.args[0] if turned.op == "call_method" and turned.target == "t" else None
     return isinstance(found, Node) and _name_of(found) in ("nonzero", "argwhere")
+
+
+def _gives_columns(node: Node) -> bool:
+    """Whether a node gives the places that fulfil a condition as a tuple, an array for each axis."""
+    name = _name_of(node)
+    is_where = name == "where" and len(node.args) == 1 and not node.kwargs
+    return is_where or (name == "nonzero" and node.kwargs.get("as_tuple") is True)
 
 
 def _name_of(node: Node) -> str:
