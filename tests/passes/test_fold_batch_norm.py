@@ -53,8 +53,8 @@ def test_golden():
     assert lines(captured) == [
         "%getattr_1 = function builtins.getattr(%input_1, 'ndim')",
         "%guard = function clew.guard(%getattr_1, 2)",
-        "%_0: f32[5, 6] = module '0'(%input_1)",
-        "return %_0",
+        "%_1: f32[5, 6] = module '0'(%input_1)",
+        "return %_1",
     ]
     assert list(captured.state_dict()) == ["0.weight", "0.bias"]
 

@@ -26,7 +26,7 @@ from clew.ir.graph import Graph
 from clew.ir.guards import guard, referred_paths
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.passes.program import ProgramT, Root, add_guards, graph_in, mode_guard, opened, put_in_place
+from clew.passes.program import ProgramT, Root, add_guards, graph_in, mode_guard, opened
 
 _PAIRS: dict[type, tuple[Any, int]] = {
     nn.Conv1d: (nn.BatchNorm1d, 3),
@@ -90,10 +90,14 @@ def _fold(pair: _Pair, graph: Graph, root: Root) -> None:
     layer, norm = root.get(path), root.get(pair.norm.target)
     kind, rank = _PAIRS[type(layer)]
     root.replace_module(path, folded(layer, norm))
-    put_in_place(pair.norm, pair.layer)
-    root.forget_module(str(pair.norm.target))
+    norm_path = str(pair.norm.target)
+    pair.layer.append(pair.norm)  # the value that stays is the norm's, at the place of the layer
+    pair.norm.target, pair.norm.args = path, pair.layer.args
+    pair.norm.kwargs = pair.layer.kwargs
+    pair.layer.graph.erase_node(pair.layer)
+    root.forget_module(norm_path)
     if kind is nn.BatchNorm1d:
-        _require_rank(pair.layer, rank)
+        _require_rank(pair.norm, rank)
     add_guards(graph, [mode_guard(f"{path}.training", pair.norm.source, _REASON)])
 
 

@@ -7,7 +7,7 @@ without touching the original that was captured: a captured module holds the par
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -75,6 +75,14 @@ class Root:
         vars(self.value)[path] = value
         return path
 
+    def plain(self, path: str) -> Any:
+        """A constant that the root holds as a plain attribute; None for all else."""
+        return vars(self.value).get(path) if self.value is not None else None
+
+    def set_plain(self, path: str, value: Any) -> None:
+        """Exchange such a constant."""
+        vars(self.value)[path] = value
+
     def may_replace(self, path: str) -> bool:
         """Whether the graph is a module's, which holds its parts itself."""
         return hasattr(self.value, "add_submodule") and resolve(self.value, path) is not None
@@ -101,6 +109,19 @@ def add_guards(graph: Graph, guards: list[Guard]) -> None:
     new = {(str(one), one.kind): one for one in guards if (str(one), one.kind) not in known}
     if new:
         graph.guards.add(*new.values())
+
+
+def insert_at_entrance(graph: Graph, wanted: Callable[[Node], bool], make: Callable[[Node], Node]) -> None:
+    """Let what ``make`` gives for an input stand for it, for all inputs that are ``wanted`` and used."""
+    inputs = graph.find_nodes(op="placeholder")
+    with graph.inserting_before(inputs[-1].next if inputs else None):
+        for node in inputs:
+            if wanted(node) and node.users:
+                users = list(node.users)
+                made = make(node)
+                made.source = node.source
+                for user in users:
+                    user.replace_input_with(node, made)
 
 
 def put_in_place(node: Node, value: Any) -> None:

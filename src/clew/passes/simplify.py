@@ -11,6 +11,7 @@ guards let in.
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from clew.passes.floating import floating_guard, floating_values
 from clew.passes.gather import OUTSIDE, Memory
 from clew.passes.match import InternalMatch
 from clew.passes.program import ProgramT, add_guards, graph_in, opened
-from clew.passes.replace import replace_pattern_with_filters
+from clew.passes.replace import graph_of, replace_pattern_with_filters
 
 EXACT = """
 x * 1 -> x
@@ -70,6 +71,12 @@ class Rule:
     """The place of the parameter that takes the place of the result, if it is not a new value."""
 
 
+@functools.lru_cache(maxsize=16)
+def _graphs_in(text: str) -> list[tuple[Rule, Graph, Graph]]:
+    """The rules of a table, with the graphs of pattern and replacement."""
+    return [(rule, graph_of(rule.pattern), graph_of(rule.replacement)) for rule in rules_in(text)]
+
+
 def rules_in(text: str) -> list[Rule]:
     """The rules of a table: ``pattern -> replacement  # for which numbers it is wrong``, one a line."""
     return [_rule(line.partition("#")[0].strip()) for line in text.splitlines() if line.strip()]
@@ -90,9 +97,9 @@ def simplify(program: ProgramT, *, fast: bool = False, rules: str = "") -> Progr
     """
     graph = graph_in(program)
     with opened(program):
-        for rule in rules_in(EXACT + (FAST if fast else "") + rules):
+        for rule, pattern, replacement in _graphs_in(EXACT + (FAST if fast else "") + rules):
             places = _Places(rule, graph)
-            replace_pattern_with_filters(_Holder.of(program, graph), rule.pattern, rule.replacement, [places.accepts])
+            replace_pattern_with_filters(_Holder.of(program, graph), pattern, replacement, [places.accepts])
             add_guards(graph, places.guards)
     return program
 

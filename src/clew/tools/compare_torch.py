@@ -389,8 +389,8 @@ def locate(captured: Any, fn: Any, call: Call, state: ProgramState, tolerance: T
         return _failing_node(captured, call, state) or (None, f"no second capture: {str(error).partition(chr(10))[0]}")
     finally:
         state.put_back()
-    wanted = _record(reference, call, state)
-    got = _record(captured, call, state)
+    wanted = record(reference, call, state)
+    got = record(captured, call, state)
     if got.failed is not None and wanted.failed is None:
         return got.failed[0], f"it raises {type(got.failed[1]).__name__}"
     return _first_difference(wanted, got, tolerance)
@@ -403,11 +403,11 @@ def _captured_again(fn: Any, call: Call) -> Any:
 
 
 def _failing_node(captured: Any, call: Call, state: ProgramState) -> Place | None:
-    failed = _record(captured, call, state).failed
+    failed = record(captured, call, state).failed
     return None if failed is None else (failed[0], f"it raises {type(failed[1]).__name__}")
 
 
-def _record(program: Any, call: Call, state: ProgramState) -> Recording:
+def record(program: Any, call: Call, state: ProgramState) -> Recording:
     """Run a program's graph on a copy of the call, and put everything back."""
     recording = Recording(program.root if isinstance(program, GraphFunction) else program, program.graph)
     try:
