@@ -34,6 +34,7 @@ from clew.ir.types import ArrayType, Type, parse_type, type_of
 from clew.runtime.function import GraphFunction
 
 if TYPE_CHECKING:
+    from clew.io.decompose import decompose
     from clew.io.exported import from_exported
     from clew.io.jaxpr import from_jaxpr, to_jaxpr
     from clew.io.tensorflow_graph import from_tf, to_tf
@@ -41,9 +42,15 @@ if TYPE_CHECKING:
     from clew.io.torchscript import from_torchscript
     from clew.passes.common_subexpressions import common_subexpressions
     from clew.passes.constant_folding import constant_folding
+    from clew.passes.convert_dtype import convert_dtype
     from clew.passes.dead_code import dead_code
     from clew.passes.fold_batch_norm import fold_batch_norm
+    from clew.passes.functionalize import functionalize
+    from clew.passes.inline_modules import inline_modules
     from clew.passes.match import SubgraphMatcher
+    from clew.passes.place import place
+    from clew.passes.recognize import recognize
+    from clew.passes.reinplace import reinplace
     from clew.passes.remove_dropout import remove_dropout
     from clew.passes.replace import Match, replace_pattern, replace_pattern_with_filters
     from clew.passes.shape_prop import ShapeProp
@@ -53,7 +60,11 @@ if TYPE_CHECKING:
     from clew.tools.explain import explain
     from clew.tools.explain_match import explain_match
     from clew.tools.nested import flat, nested
+<<<<<<< HEAD
     from clew.tools.profile import Profile, profile
+=======
+    from clew.tools.pipeline import Pipeline, bisect
+>>>>>>> 366ab45 (Passes: functionalisation and back, modules as functions and back, dtypes, devices, core ATen; pipelines and bisection)
     from clew.tools.verify import verify
 
 __version__ = "0.1.0"
@@ -72,6 +83,15 @@ _LATE = {
     "fold_batch_norm": "clew.passes.fold_batch_norm",
     "remove_dropout": "clew.passes.remove_dropout",
     "simplify": "clew.passes.simplify",
+    "decompose": "clew.io.decompose",
+    "convert_dtype": "clew.passes.convert_dtype",
+    "functionalize": "clew.passes.functionalize",
+    "inline_modules": "clew.passes.inline_modules",
+    "place": "clew.passes.place",
+    "recognize": "clew.passes.recognize",
+    "reinplace": "clew.passes.reinplace",
+    "Pipeline": "clew.tools.pipeline",
+    "bisect": "clew.tools.pipeline",
     "from_fx": "clew.io.torch_fx",
     "to_fx": "clew.io.torch_fx",
     "from_exported": "clew.io.exported",
@@ -105,7 +125,11 @@ __all__ = [
     "Match",
     "Node",
     "Opcode",
+<<<<<<< HEAD
     "Profile",
+=======
+    "Pipeline",
+>>>>>>> 366ab45 (Passes: functionalisation and back, modules as functions and back, dtypes, devices, core ATen; pipelines and bisection)
     "Proxy",
     "ProxyableClassMeta",
     "PythonCode",
@@ -117,11 +141,14 @@ __all__ = [
     "Transformer",
     "Type",
     "any_of",
+    "bisect",
     "choose",
     "common_subexpressions",
     "cond",
     "constant_folding",
+    "convert_dtype",
     "dead_code",
+    "decompose",
     "difference",
     "explain",
     "explain_match",
@@ -131,17 +158,25 @@ __all__ = [
     "from_exported",
     "from_fx",
     "from_jaxpr",
-    "from_torchscript",
     "from_tf",
+    "from_torchscript",
+    "functionalize",
     "guard",
     "has_side_effect",
+    "inline_modules",
     "map_aggregate",
     "map_arg",
     "nested",
     "parse",
     "parse_type",
+<<<<<<< HEAD
     "profile",
+=======
+    "place",
+>>>>>>> 366ab45 (Passes: functionalisation and back, modules as functions and back, dtypes, devices, core ATen; pipelines and bisection)
     "pure",
+    "recognize",
+    "reinplace",
     "remove_dropout",
     "replace_pattern",
     "replace_pattern_with_filters",

@@ -67,26 +67,31 @@ IDEAS = {
     "frameworks.torch.transforms.control_flow": "one family of torch's transforms, as each has its file",
     "frameworks.torch.unseen_writes": "an analysis of graphs: which writes nobody sees",
     "fx.installation": "a question of the public surface, one file each",
+    "io.decompose": "a format of its own, one file each",
     "io.jaxpr": "a format of its own, one file each",
     "io.tensorflow_graph": "a format of its own, one file each",
     "io.torchscript": "a format of its own, one file each",
     "io.torchscript_operators": "a table: what each operator is in Python",
-    "ir.text": "the textual format, written and read",
     "passes.flatten": "a pass, one file each",
     "passes.fold_runs": "a pass, one file each",
-    "passes.floating": "an analysis that passes stand on",
     "passes.module_regions": "an analysis that passes stand on",
     "runtime.folder": "the format on disk",
     "runtime.framework_compilers": "captures under compilers of the frameworks",
     "runtime.tensorflow_captured": "what a captured program is, one file for each framework",
+    "tools.compare_torch": "how calls are compared, one file for each framework",
     "tools.compare_numpy": "how calls are compared, one file for each framework",
     "tools.explain": "a question of the public surface, one file each",
     "tools.nested": "a question of the public surface, one file each",
+<<<<<<< HEAD
     "tools.snapshots": "values and state as they are at one moment, to be compared later",
     "tools.profile": "a question of the public surface, one file each",
     "tools.costs": "a table: what each operation takes",
     "tools.tables": "how reports look",
     "tools.watching": "the interpreter under all tools that watch a run",
+=======
+    "tools.pipeline": "a question of the public surface, one file each",
+    "tools.verify": "a question of the public surface, one file each",
+>>>>>>> 366ab45 (Passes: functionalisation and back, modules as functions and back, dtypes, devices, core ATen; pipelines and bisection)
 }
 """Files with a single importer that stand by themselves nevertheless."""
 

@@ -69,5 +69,5 @@ def test_collaborators_without_a_type_are_counted(text: str, count: int) -> None
 
 def test_a_satellite_is_told_from_files_that_each_framework_has() -> None:
     text = "from clew.frameworks.torch import effects\nfrom clew import part\nfrom clew.ir import text"
-    names = ("frameworks.torch.effects", "part", "ir.text")
+    names = ("frameworks.torch.effects", "part", "config")
     assert satellites({"clew.main": text} | {f"clew.{name}": "" for name in names}) == {"part": 1}

@@ -79,6 +79,7 @@ def _new_target(node: Node) -> object | None:
 def _make_new(graph: Graph, node: Node, nodes: list[Node]) -> None:
     """Let a node give a new array, which from there on stands for all that ``nodes`` gave before."""
     written = node.args[0]
+    node.value_type = node.value_type or written.value_type
     if "inplace" in node.kwargs:
         node.kwargs = {**node.kwargs, "inplace": False}
     else:

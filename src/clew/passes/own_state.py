@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from clew.errors import GraphError, a_or_an
-from clew.ir.guards import referred_paths
 from clew.ir.graph import Graph
+from clew.ir.guards import referred_paths
 from clew.runtime.module import GraphModule
 from clew.runtime.parts import Part
 

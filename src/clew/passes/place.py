@@ -1,9 +1,9 @@
 """Device placement: a captured torch module computes on another device from then on.
 
 A captured program comes in, is changed in place and returned. Parameters, buffers and the constants that the capture
-keeps are on the device afterwards, in modules that the program gets for itself; arrays among the inputs are moved at the
-entrance, and literals that name another device, ``device=torch.device("cpu")``, name this one. What the program makes
-without naming a device is made where torch makes it by default.
+keeps are on the device afterwards, in modules that the program gets for itself; arrays among the inputs are moved at
+the entrance, and literals that name another device, ``device=torch.device("cpu")``, name this one. What the
+program makes without naming a device is made where torch makes it by default.
 """
 
 from __future__ import annotations

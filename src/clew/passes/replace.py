@@ -114,6 +114,17 @@ def replace_pattern_with_filters(
     return [place for rewriting in rewritings for place in rewriting.places]
 
 
+def keep_origins(places: list[ReplacedPatterns]) -> None:
+    """Let what was put in the place of a match have the source, the module and the type of what stood there."""
+    for place in places:
+        old = place.nodes_map.get(place.anchor)
+        if not isinstance(old, Node) or not place.replacements:
+            continue
+        for node in place.replacements:
+            node.source, node.meta = old.source, dict(old.meta)
+        place.replacements[-1].value_type = old.value_type
+
+
 def predicate_on(matcher: SubgraphMatcher, where: Callable[..., bool]) -> Accept:
     """The predicate as a function of a match: parameters of the pattern are handed over by their names."""
     names = [str(node.target) for node in matcher.pattern_placeholder_nodes]

@@ -25,7 +25,7 @@ from clew.passes.floating import floating_guard, floating_values
 from clew.passes.gather import OUTSIDE, Memory
 from clew.passes.match import InternalMatch
 from clew.passes.program import ProgramT, add_guards, graph_in, opened
-from clew.passes.replace import graph_of, replace_pattern_with_filters
+from clew.passes.replace import graph_of, keep_origins, replace_pattern_with_filters
 
 EXACT = """
 x * 1 -> x
@@ -99,12 +99,13 @@ def simplify(program: ProgramT, *, fast: bool = False, rules: str = "") -> Progr
     with opened(program):
         for rule, pattern, replacement in _graphs_in(EXACT + (FAST if fast else "") + rules):
             places = _Places(rule, graph)
-            replace_pattern_with_filters(_Holder.of(program, graph), pattern, replacement, [places.accepts])
+            holder = Holder.of(program, graph)
+            keep_origins(replace_pattern_with_filters(holder, pattern, replacement, [places.accepts]))
             add_guards(graph, places.guards)
     return program
 
 
-class _Holder:
+class Holder:
     """Stands for the owner of a graph that has none."""
 
     def __init__(self, graph: Graph) -> None:
@@ -113,7 +114,7 @@ class _Holder:
     @staticmethod
     def of(program: Any, graph: Graph) -> Any:
         """What has the graph."""
-        return program if program is not graph else _Holder(graph)
+        return program if program is not graph else Holder(graph)
 
 
 class _Places:

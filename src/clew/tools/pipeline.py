@@ -65,8 +65,8 @@ class Step:
 class Pipeline:
     """Passes to be run after each other on a captured program.
 
-    Results may differ by ``atol`` and ``rtol`` from those before the first pass; with ``verify=False`` only the rules of
-    the IR are checked. ``steps`` tells of the latest run, and so does the pipeline as text.
+    Results may differ by ``atol`` and ``rtol`` from those before the first pass; with ``verify=False`` only the rules
+    of the IR are checked. ``steps`` tells of the latest run, and so does the pipeline as text.
     """
 
     def __init__(

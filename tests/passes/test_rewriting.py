@@ -1,0 +1,254 @@
+"""Functionalisation, re-inplacing, inlining, recognition, dtypes and devices: each equal to what it stands for."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import clew
+from tests.passes.programs import lines, owner_of, passed, same_as, targets
+from tests.strategies import runnable_graphs
+
+X = torch.randn(2, 3)
+
+# ---- functionalisation and back --------------------------------------------------------------------------------------
+
+
+def written(x):
+    y = x - 1.0
+    y.mul_(2)
+    F.relu(y, inplace=True)
+    return y + x
+
+
+def test_golden_functionalize():
+    captured = passed(clew.functionalize, written, X)
+    assert lines(captured) == [
+        "%y: f32[2, 3] = function operator.sub(%x, 1.0)",
+        "%mul_: f32[2, 3] = method mul(%y, 2)",
+        "%type_as: f32[2, 3] = method type_as(%mul_, %y)",
+        "%relu: f32[2, 3] = function torch.nn.functional.relu(%type_as, inplace=False)",
+        "%add: f32[2, 3] = function operator.add(%relu, %x)",
+        "return %add",
+    ]
+
+
+def through_view(x):
+    y = x - 1.0
+    y[0].add_(1)
+    return y
+
+
+def into_input(x):
+    x.add_(1)
+    return x * 2
+
+
+def chained(x):
+    y = x - 1.0
+    z = y.add_(1)
+    z += x
+    return y.sum() + z.sum()
+
+
+def wider(x):
+    y = x - 1.0
+    y += x.double()
+    return y
+
+
+@pytest.mark.parametrize("program", [through_view, into_input, chained, wider])
+def test_writes_that_others_see(program):
+    captured = clew.functionalize(clew.trace(program, (X.clone(),)))
+    ours, theirs = X.clone(), X.clone()
+    torch.testing.assert_close(captured(ours), program(theirs), rtol=0, atol=0)
+    assert torch.equal(ours, theirs)
+
+
+def activations(x):
+    y = (x - 1.0).relu()
+    z = torch.sigmoid(x - 2.0)
+    return y.tanh().sum() + z.mean(), z.exp()
+
+
+def test_reinplace():
+    captured = clew.reinplace(clew.trace(activations, (X,)))
+    assert targets(captured) == ["sub", "relu_", "sub", "sigmoid_", "tanh_", "sum", "mean", "add", "exp_"]
+    with torch.no_grad():
+        same_as(captured, activations, (X,))
+    with pytest.raises(clew.GuardError, match="is_grad_enabled"):
+        captured(X)
+
+
+def needed(x):
+    y = x - 1.0
+    return torch.relu(y) + y, torch.relu(x), torch.tanh(y.view(6))
+
+
+def test_what_is_needed_later_is_not_written_to():
+    captured = clew.reinplace(clew.trace(needed, (X,)))
+    assert not any(target.endswith("_") for target in targets(captured))
+
+
+# ---- modules and functions -------------------------------------------------------------------------------------------
+
+
+def layers():
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.GroupNorm(2, 4), nn.Dropout(),
+        nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16, 4), nn.LayerNorm(4), nn.GELU(), nn.Softmax(-1),
+    )  # fmt: skip
+
+
+def test_inline_modules():
+    x = torch.randn(2, 3, 8, 8)
+    model = layers().eval()
+    captured = passed(clew.inline_modules, model, x)
+    assert not captured.graph.find_nodes(op="call_module")
+    assert list(captured.state_dict()) == list(model.state_dict())
+    captured.train()
+    with pytest.raises(clew.GuardError, match=r"not self\.1\.training"):
+        captured(x)
+
+
+def test_inlined_dropout_follows_its_mode():
+    captured = clew.inline_modules(clew.trace(nn.Sequential(nn.Dropout(0.5)).eval(), (X,)))
+    assert torch.equal(captured(X), X)
+    torch.manual_seed(0)
+    ours = captured.train()(X)
+    torch.manual_seed(0)
+    assert torch.equal(ours, F.dropout(X, 0.5))
+
+
+def test_inlined_weights_train():
+    captured = clew.inline_modules(clew.symbolic_trace(nn.Sequential(nn.Linear(3, 2))))
+    captured(X).sum().backward()
+    assert captured.get_parameter("0.weight").grad is not None
+
+
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.b = nn.Parameter(torch.randn(6, 4)), nn.Parameter(torch.randn(6))
+        self.g, self.h = nn.Parameter(torch.rand(6)), nn.Parameter(torch.rand(6))
+
+    def linear(self, x):
+        return x @ self.w.t() + self.b, self.b + torch.matmul(x, self.w.T), torch.addmm(self.b, x[0], self.w.t())
+
+    def layer_norm(self, x):
+        y = x.repeat(1, 1, 2)[..., :6]
+        first = (y - y.mean(dim=-1, keepdim=True)) / torch.sqrt(y.var(-1, unbiased=False, keepdim=True) + 1e-5)
+        centred = y - torch.mean(y, -1, keepdim=True)
+        second = centred * torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.g * first + self.h, second * self.g + self.h
+
+    def rms_norm(self, x):
+        y = x.repeat(1, 1, 2)[..., :6]
+        return self.g * (y * torch.rsqrt(y.square().mean(-1, keepdim=True) + 1e-6))
+
+    def scaled_dot_product_attention(self, x):
+        mask = torch.zeros(5, 5) + x.mean()
+        masked = torch.softmax(x @ x.transpose(-2, -1) * 0.5 + mask, dim=-1) @ x
+        return masked, F.softmax(torch.matmul(x, x.mT) / 2.0, -1).matmul(x)
+
+    def rotary_embedding(self, x):
+        cos, sin = x.cos(), x.sin()
+        return x * cos + torch.cat((-x[..., 2:], x[..., :2]), dim=-1) * sin
+
+
+FUSED = ["linear", "layer_norm", "rms_norm", "scaled_dot_product_attention", "rotary_embedding"]
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_recognize(name):
+    model = Parts()
+    model.forward = getattr(model, name)
+    x = torch.randn(2, 5, 4)
+    captured = clew.trace(model, (x,))
+    lines_before = {node.source.lineno for node in captured.graph.nodes if node.source is not None}
+    clew.recognize(captured)
+    captured.graph.lint()
+    found = [node for node in captured.graph.nodes if getattr(node.target, "__name__", "") == name]
+    results = model(x)
+    assert len(found) == (len(results) if isinstance(results, tuple) else 1)
+    assert all(node.source.lineno in lines_before and node.value_type is not None for node in found)
+    torch.testing.assert_close(captured(x), results, rtol=1e-4, atol=1e-5)
+    assert not [node for node in clew.recognize(clew.trace(model, (x,)), only=("none",)).graph.nodes
+                if getattr(node.target, "__name__", "") == name]  # fmt: skip
+
+
+def test_a_bool_mask_is_not_taken_for_an_added_one():
+    def attention(x, mask):
+        return torch.softmax(x @ x.mT * 0.5 + mask, dim=-1) @ x
+
+    x = torch.randn(5, 4)
+    captured = clew.recognize(clew.trace(attention, (x, torch.ones(5, 5, dtype=torch.bool))))
+    assert "scaled_dot_product_attention" not in targets(captured)
+    captured = clew.recognize(clew.trace(attention, (x, torch.zeros(5, 5))))
+    assert "scaled_dot_product_attention" in targets(captured)
+    with pytest.raises(clew.GuardError, match="is_floating_point"):
+        captured(x, torch.ones(5, 5, dtype=torch.bool))
+
+
+# ---- dtypes, devices, operators --------------------------------------------------------------------------------------
+
+
+def test_convert_dtype():
+    x = torch.randn(2, 3, 8, 8)
+    model = layers().eval()
+    expected = copy.deepcopy(model).to(torch.bfloat16)(x.bfloat16())
+    captured = clew.trace(model, (x,))
+    clew.convert_dtype(captured, torch.bfloat16)
+    assert torch.equal(captured(x), expected)
+    assert {parameter.dtype for parameter in captured.parameters()} == {torch.bfloat16}
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    back = clew.convert_dtype(clew.trace(model, (x,)), torch.bfloat16, results=torch.float32)
+    assert torch.equal(back(x), expected.float())
+
+
+def test_tied_weights_stay_tied():
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    model[1].weight = model[0].weight
+    captured = clew.convert_dtype(clew.trace(model, (X,)), torch.float64)
+    assert captured.get_parameter("0.weight") is captured.get_parameter("1.weight")
+
+
+def test_place():
+    model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))
+    captured = clew.place(clew.trace(model, (X,)), "meta")
+    assert captured(X).device.type == "meta" and model(X).device.type == "cpu"
+
+
+def test_decompose():
+    x = torch.randn(2, 3, 8, 8)
+    model = layers().eval()
+    module = clew.decompose(clew.trace(model, (x,)), (x,))
+    calls = [node.target for node in module.graph.nodes if node.op == "call_function"]
+    assert any(target is torch.ops.aten.addmm.default for target in calls)
+    torch.testing.assert_close(module(x), model(x))
+    assert list(module.state_dict()) == list(model.state_dict())
+
+
+# ---- any order -------------------------------------------------------------------------------------------------------
+
+PASSES = [
+    clew.dead_code, clew.common_subexpressions, clew.constant_folding, clew.simplify, clew.functionalize,
+    clew.reinplace, clew.inline_modules, clew.recognize, clew.remove_dropout, clew.fold_batch_norm,
+]  # fmt: skip
+
+
+@given(runnable_graphs(most_nodes=12), st.lists(st.sampled_from(PASSES), min_size=2, max_size=6))
+@settings(max_examples=80, deadline=None)
+def test_random_programs_and_orders(drawn, passes):
+    graph, attributes, inputs = drawn
+    module = owner_of(graph, attributes).eval()
+    with torch.no_grad():
+        expected = copy.deepcopy(module)(*copy.deepcopy(inputs))
+        clew.ShapeProp(module).propagate(*copy.deepcopy(inputs))
+        module = clew.Pipeline(passes)(module, tuple(inputs))
+        result = module(*copy.deepcopy(inputs))
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
