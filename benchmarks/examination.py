@@ -105,7 +105,7 @@ def examine(suite: Suite, name: str, seconds: int) -> dict[str, Any]:
 
 
 def _examine(suite: Suite, name: str, row: dict[str, Any]) -> None:
-    found = _runnable(suite, name, row)
+    found = runnable(suite, name, row)
     if found is None:
         return
     model, inputs = found.model, found.make(EXAMPLE)
@@ -113,8 +113,8 @@ def _examine(suite: Suite, name: str, row: dict[str, Any]) -> None:
     row["label"] = found.label
     row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     row["inputs"] = _shapes(inputs)
-    row["eager_ms"] = _best_ms(lambda: _run(model, inputs))
-    _look_for_blindness(_run(model, inputs), _run(model, found.make(VARIATIONS["values"])), row)
+    row["eager_ms"] = _best_ms(lambda: run_once(model, inputs))
+    _look_for_blindness(run_once(model, inputs), run_once(model, found.make(VARIATIONS["values"])), row)
     captured = _captured(model, inputs, row)
     if captured is None:
         return
@@ -144,12 +144,12 @@ def _with_free_sizes(found: Candidate, row: dict[str, Any]) -> str:
     return str(notes["outcome"])
 
 
-def _runnable(suite: Suite, name: str, row: dict[str, Any]) -> Candidate | None:
+def runnable(suite: Suite, name: str, row: dict[str, Any]) -> Candidate | None:
     """The first candidate that runs eagerly, twice alike; the reasons why the others do not are kept in the row."""
     reasons: list[str] = []
     for candidate in suite.candidates(name, reasons):
         try:
-            _run(candidate.model, candidate.make(EXAMPLE))
+            run_once(candidate.model, candidate.make(EXAMPLE))
             return candidate
         except Exception as error:
             reasons.append(f"{candidate.label}: {first_line(error)}")
@@ -181,9 +181,9 @@ def _captured(model: nn.Module, inputs: Any, row: dict[str, Any], **options: Any
 
 def _same(model: nn.Module, captured: Any, inputs: Any, row: dict[str, Any]) -> str:
     """``equal``, ``guarded``, ``WRONG`` or ``failed``: the captured graph beside the model on these inputs."""
-    expected = _run(model, inputs)
+    expected = run_once(model, inputs)
     try:
-        actual = _run(captured, inputs)
+        actual = run_once(captured, inputs)
     except GuardError as error:
         _note(row, error)
         return "guarded"
@@ -191,7 +191,7 @@ def _same(model: nn.Module, captured: Any, inputs: Any, row: dict[str, Any]) -> 
         _note(row, error)
         return "failed"
     different = difference(expected, actual)
-    if different and difference(expected, _run(model, inputs)):
+    if different and difference(expected, run_once(model, inputs)):
         row["unstable"] = "the model itself gives another result each time"
         return "n/a"
     if different:
@@ -205,7 +205,7 @@ def _vary(model: nn.Module, captured: Any, inputs: Any, row: dict[str, Any]) -> 
     if _shapes(inputs) == row["inputs"] and "values" in row:
         return "n/a"
     try:
-        _run(model, inputs)
+        run_once(model, inputs)
     except Exception:
         return "n/a"
     found = _same(model, captured, inputs, row)
@@ -250,7 +250,7 @@ def _shapes(inputs: Any) -> Any:
     return [_shapes(value) for value in inputs] if isinstance(inputs, (list, tuple)) else inputs
 
 
-def _run(model: Any, inputs: Any) -> Any:
+def run_once(model: Any, inputs: Any) -> Any:
     """One call with its own copy of the inputs and a fixed seed."""
     torch.manual_seed(7)
     args, kwargs = copy.deepcopy(inputs)

@@ -60,11 +60,8 @@ if TYPE_CHECKING:
     from clew.tools.explain import explain
     from clew.tools.explain_match import explain_match
     from clew.tools.nested import flat, nested
-<<<<<<< HEAD
-    from clew.tools.profile import Profile, profile
-=======
     from clew.tools.pipeline import Pipeline, bisect
->>>>>>> 366ab45 (Passes: functionalisation and back, modules as functions and back, dtypes, devices, core ATen; pipelines and bisection)
+    from clew.tools.profile import Profile, profile
     from clew.tools.verify import verify
 
 __version__ = "0.1.0"
@@ -125,11 +122,8 @@ __all__ = [
     "Match",
     "Node",
     "Opcode",
-<<<<<<< HEAD
     "Profile",
-=======
     "Pipeline",
->>>>>>> 366ab45 (Passes: functionalisation and back, modules as functions and back, dtypes, devices, core ATen; pipelines and bisection)
     "Proxy",
     "ProxyableClassMeta",
     "PythonCode",
@@ -169,11 +163,8 @@ __all__ = [
     "nested",
     "parse",
     "parse_type",
-<<<<<<< HEAD
     "profile",
-=======
     "place",
->>>>>>> 366ab45 (Passes: functionalisation and back, modules as functions and back, dtypes, devices, core ATen; pipelines and bisection)
     "pure",
     "recognize",
     "reinplace",

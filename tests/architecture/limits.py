@@ -82,16 +82,11 @@ IDEAS = {
     "tools.compare_numpy": "how calls are compared, one file for each framework",
     "tools.explain": "a question of the public surface, one file each",
     "tools.nested": "a question of the public surface, one file each",
-<<<<<<< HEAD
-    "tools.snapshots": "values and state as they are at one moment, to be compared later",
     "tools.profile": "a question of the public surface, one file each",
     "tools.costs": "a table: what each operation takes",
     "tools.tables": "how reports look",
     "tools.watching": "the interpreter under all tools that watch a run",
-=======
     "tools.pipeline": "a question of the public surface, one file each",
-    "tools.verify": "a question of the public surface, one file each",
->>>>>>> 366ab45 (Passes: functionalisation and back, modules as functions and back, dtypes, devices, core ATen; pipelines and bisection)
 }
 """Files with a single importer that stand by themselves nevertheless."""
 
