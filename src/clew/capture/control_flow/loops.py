@@ -70,12 +70,14 @@ class Iteration:
 
 
 class Optional:
-    """A variable that is a constant until some round sets an array; ``example`` is such an array."""
+    """A variable that is a constant until some round sets an array; ``example`` is such an array. If it ``counts``, any
+    number of the constant's type may stand there before."""
 
     def __init__(self, place: Location, constant: Any, example: Any) -> None:
         self.place = place
         self.constant = constant
         self.example = example
+        self.counts = False
         self.input: Any = None
         """What stands for it in the round that is being recorded."""
 
@@ -83,7 +85,15 @@ class Optional:
         """Whether the variable may hold a value: the constant, or an array like the example."""
         if pieces.support.is_array(value):
             return bool(pieces.support.kind(value) == pieces.support.kind(self.example))
+        if self.is_another_number(pieces, value):
+            return self.counts
         return type(value) is type(self.constant) and repr(value) == repr(self.constant)
+
+    def is_another_number(self, pieces: PieceRecorder, value: Any) -> bool:
+        """Whether a value is a number of the constant's type, and perhaps not the constant."""
+        plain = pieces.recorder.concrete(value)
+        is_number = type(self.constant) in (int, float) and type(plain) is type(self.constant)
+        return is_number and (type(value) is not type(plain) or repr(plain) != repr(self.constant))
 
     def put(self, pieces: PieceRecorder, node: Node, is_constant: bool) -> None:
         """Let the variable be what a node gives: a question, which the example answers with ``is_constant``."""
@@ -91,7 +101,9 @@ class Optional:
         is_none = self.constant is None
         asked = recorder.create(operator.is_, (node, None)) if is_none else recorder.create(is_plain_number, (node,))
         if recorder.truth(asked, is_constant, is_data=True, is_fixed=True):
-            self.place.put(self.constant)
+            now = self.place.get()
+            number = recorder.concrete(now) if type(recorder.concrete(now)) is type(self.constant) else self.constant
+            self.place.put(pieces.tied(number, node) if self.counts else self.constant)
         else:
             now = self.place.get()
             self.place.put(pieces.tied(now if pieces.support.is_array(now) else self.example, node))
@@ -146,7 +158,9 @@ class Loop:
         self.optional: list[Optional] = []
         """Variables that are a constant until a round makes an array of them."""
         self.counts: dict[Any, int] = {}
-        self.kinds: dict[Any, list[Any]] = {}
+        """How many values each round gives for a list."""
+        self.ragged: set[Any] = set()
+        """Lists to which some ways of a round append more than others: each round gives a tuple."""
         self.inputs: dict[int, list[Node]] = {}
         self.raising: dict[int, list[End]] = {}
         """The paths of each piece that end with an error."""
@@ -159,6 +173,7 @@ class Loop:
         rounds, tests = self._pieces()
         ends, tested = rounds[1], [] if tests is None else tests[1]
         self._check(ends, rounds[0])
+        self._check_lists(ends)
         self.breaks = any(end.value is not None for end in ends)
         node = self._node(rounds, tests, ends, tested)
         self.starts = {place.identity: list(place.get()) for place in self.lists}
@@ -174,7 +189,7 @@ class Loop:
             rounds = self._recorded(self.body, is_round=True)
             tests = None if self.test is None else self._recorded(self.test, is_round=False)
             ends = [*rounds[1], *(() if tests is None else tests[1])]
-            if self._filled(ends) or self._become_arrays(ends) or self._asks_for_length(ends):
+            if self._filled(ends) or self._become_arrays(ends) or self._count(ends) or self._asks_for_length(ends):
                 continue
             found = self._further(ends)
             if found:
@@ -200,7 +215,7 @@ class Loop:
         self.befores = {place.identity: place.get() for place in self.carried}
         self.before_lists = {place.identity: place.get() for place in self.lists}
         self.counts.clear()
-        self.kinds.clear()
+        self.ragged.clear()
 
     def _recorded(self, function: Any, is_round: bool) -> tuple[Piece, list[End]]:
         paths = Paths(self.recorder.bodies)
@@ -273,6 +288,18 @@ class Loop:
                 return True
         return False
 
+    def _count(self, ends: list[End]) -> bool:
+        """Whether a variable that may become an array holds another number before that, which was not known."""
+        found = [
+            one
+            for one in self.optional
+            if not one.counts
+            and any(one.is_another_number(self.pieces, end.values.get(one.place.identity)) for end in ends)
+        ]
+        for one in found:
+            one.counts = True
+        return bool(found)
+
     def _filled(self, ends: list[End]) -> bool:
         """Whether a round appends to a list that only a variable of the loop holds, which was not known before."""
         known = {place.identity for place in self.lists}
@@ -299,23 +326,40 @@ class Loop:
         return [end.left[place.identity][0] for place in self.measured]
 
     def _appended(self, end: End) -> tuple[Any, ...]:
-        """What one way of a round appends to lists, as arguments of nodes."""
+        """What one way of a round appends to lists, as arguments of nodes; to a ragged one, all of it as a tuple."""
         given: list[Any] = []
         for place in self.lists:
-            now, before = end.values[place.identity], self.before_lists[place.identity]
-            added = list.__len__(now) - len(before) if type(now) is StateListProxy and not now.seen else -1
-            items = list(list.__iter__(now))[len(before) :] if added > 0 else []
-            is_regular = added == self.counts.setdefault(place.identity, added) and added > 0
-            if not is_regular or not all(map(self._is_item, items)):
-                raise Abandon(self.site, "a list is not simply appended to in each round")
+            items = self._added(end, place)
             leaves = list(leaves_of(self.recorder, tuple(items)))
-            kinds = [len(item) if type(item) is tuple else 0 for item in items]
-            kinds += [self.pieces.support.kind(leaf) for leaf in leaves]
-            if kinds != self.kinds.setdefault(place.identity, kinds):
-                raise Abandon(self.site, "what is appended to a list is of another type on another way")
             arguments = iter(end.left[place.identity][-len(leaves) :])
-            given += [_like(item, arguments) for item in items]
+            row = [_like(item, arguments) for item in items]
+            given += [tuple(row)] if place.identity in self.ragged else row
         return tuple(given)
+
+    def _added(self, end: End, place: Location) -> list[Any]:
+        """What one way of a round appends to a list."""
+        now, before = end.values[place.identity], self.before_lists[place.identity]
+        added = list.__len__(now) - len(before) if type(now) is StateListProxy and not now.seen else -1
+        items = list(list.__iter__(now))[len(before) :] if added > 0 else []
+        if added < 0 or not all(map(self._is_item, items)):
+            raise Abandon(self.site, "a list is not simply appended to in each round")
+        return items
+
+    def _check_lists(self, ends: list[End]) -> None:
+        """What rounds append must be of the same kinds on all ways; a list is ragged if it is not equally much."""
+        for place in self.lists:
+            rows = [[self._kind_of(item) for item in self._added(end, place)] for end in ends]
+            is_regular = all(len(row) == len(rows[0]) > 0 for row in rows)
+            items = [kind for row in rows for kind in row]
+            if any(row != rows[0] for row in rows) if is_regular else any(kind != items[0] for kind in items):
+                raise Abandon(self.site, "what is appended to a list is of another type on another way")
+            self.counts[place.identity] = len(rows[0]) if is_regular else 1
+            if not is_regular:
+                self.ragged.add(place.identity)
+
+    def _kind_of(self, item: Any) -> list[Any]:
+        parts = [len(item) if type(item) is tuple else 0]
+        return parts + [self.pieces.support.kind(leaf) for leaf in leaves_of(self.recorder, item)]
 
     def _is_item(self, value: Any) -> bool:
         """Whether a list of the graph may hold a value: an array, a number, or a tuple of some of these."""
@@ -570,9 +614,17 @@ class Loop:
             found = [recorder.create(operator.getitem, (node, index + one)) for one in range(count)]
             index += count
             whole = found[0] if count == 1 else recorder.create(interleaved, tuple(found))
+            if place.identity in self.ragged:
+                whole = recorder.create(flattened, (whole,))
             if before:
                 whole = recorder.create(operator.add, (recorder.argument(before), whole))
             place.put(ListProxy(now, whole, recorder, place.name in self.local_lists))
+
+
+@pure
+def flattened(rows: list[tuple[Any, ...]]) -> list[Any]:
+    """What all rounds of a loop have appended, one after the other."""
+    return [item for row in rows for item in row]
 
 
 @pure
