@@ -63,6 +63,7 @@ def trace(
     control_flow: str = "capture",
     dynamic: bool = False,
     guards: str = "read",
+    max_paths: int = 64,
 ) -> Any:
     """Capture a program from an example: it is run once on ``args`` and ``kwargs``, and what it does is recorded.
 
@@ -76,6 +77,7 @@ def trace(
     constants alone is computed in the capture. Functions that the capture cannot look into (wrapped ones, those with a
     backward of their own, compiled ones) stay calls; ``opaque="error"`` refuses them. Branches and loops on data are
     captured; with ``control_flow="guard"`` the graph relies on the way of the example, with ``"error"`` there are none.
+    A line from which more than ``max_paths`` paths of the program follow is guarded, and a warning names it.
     With ``dynamic`` conditions on sizes and on number arguments are captured too, and loops over them stay loops, which
     those of PyTorch's programs do anyway. Of variables around the program the graph relies on what was read of them;
     with ``guards="all"`` on all that they hold, with ``"none"`` they are not looked at again.
@@ -92,6 +94,7 @@ def trace(
         control_flow=control_flow,
         dynamic=dynamic,
         guards=guards,
+        max_paths=max_paths,
     )
     if args is None and kwargs is None:
         return make_lazy(original_of(fn), functools.partial(_capture_again, options._replace(keep=True)), limit)

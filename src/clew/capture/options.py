@@ -48,6 +48,8 @@ class Options(NamedTuple):
     """What is guarded of variables around the program: what it read of them, all that they hold, or nothing."""
     keeps_unused: bool = True
     """Whether calls stay whose results nobody uses, where they may raise."""
+    max_paths: int = 64
+    """How many paths of a program are recorded; a line that more follow from is guarded."""
     stateful: tuple[Any, ...] = ()
     """Objects whose attributes are all inputs of the graph."""
     stateful_arguments: tuple[Any, ...] = ()
@@ -63,6 +65,8 @@ class Options(NamedTuple):
             if getattr(options, name) not in known:
                 choices = " or ".join(f'"{choice}"' for choice in known)
                 raise CaptureError(f"{name}={getattr(options, name)!r} says nothing", fixes=(f"give {choices}",))
+        if type(options.max_paths) is not int or options.max_paths < 1:
+            raise CaptureError(f"max_paths={options.max_paths!r} allows no path", fixes=("give a number, 1 or more",))
         return options
 
     @property

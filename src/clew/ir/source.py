@@ -28,6 +28,11 @@ class SourceLine:
         self._variable: str | None = None  # what the result of this place is assigned to, once a capture has looked
 
     @property
+    def place(self) -> tuple[str, int]:
+        """The file and the line."""
+        return self.filename, self.lineno
+
+    @property
     def text(self) -> str:
         """The source text of the line, stripped; empty when the file cannot be read."""
         return linecache.getline(self.filename, self.lineno).strip()

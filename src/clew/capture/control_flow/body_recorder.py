@@ -226,6 +226,8 @@ class PieceRecorder:
         found: list[End] = []
         answers: tuple[bool, ...] | None = ()
         recorder.paths = paths
+        if outer is not None:
+            paths.limited, paths.most_paths = outer.limited, outer.most_paths
         try:
             while answers is not None:
                 recorder.guarded = set(guarded)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import gc
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,23 +17,26 @@ from typing import Any
 from clew.capture.bytecode.statements import look_at_screens, screens
 from clew.capture.captured import Captured
 from clew.capture.control_flow.paths import Paths, Unaligned
+from clew.capture.options import Options
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.run import ExampleRun, Findings, LibraryTracers
 from clew.capture.restart import RaisedInside, Restart, Swallowed
-from clew.errors import CaptureError, raised_inside
+from clew.errors import CaptureError, TraceWarning, compose, raised_inside
 
 _MOST_RUNS = 40
 
 
 def capture_until_known(
-    explore: Callable[[], Captured], findings: Findings, control_flow: str, find_island: Callable[[CannotFollow], Any]
+    explore: Callable[[], Captured], findings: Findings, options: Options, find_island: Callable[[CannotFollow], Any]
 ) -> Captured:
     """Call ``explore`` until it gives a capture; what it raises to start over is in the findings at the next call."""
-    findings.control_flow = control_flow
+    findings.control_flow, findings.most_paths = options.control_flow, options.max_paths
     for _ in range(_MOST_RUNS):
         try:
             with _no_collection():
-                return explore()
+                captured = explore()
+            _tell_of_limits(findings)
+            return captured
         except (CannotFollow, Restart, Swallowed) as raised:
             error = raised.error if isinstance(raised, Swallowed) else raised
             if isinstance(error, Restart):
@@ -48,6 +52,19 @@ def capture_until_known(
     )
 
 
+def _tell_of_limits(findings: Findings) -> None:
+    """Say which lines are guarded because too many paths follow from them, and what to write instead."""
+    for line in findings.limited.values():
+        fixes = (
+            "decide with arrays: where(), boolean masks, any(), all()",
+            "write a for loop over the rows, or sizes, with plain variables: it becomes one loop of the graph",
+            f"allow more paths: max_paths={2 * findings.most_paths}",
+        )
+        why = f"it decides about more than {findings.most_paths} paths of the program, and each would be recorded"
+        text = compose("the graph relies on the answers of the example to a question", line.describe(), why, fixes)
+        warnings.warn_explicit(text, TraceWarning, line.filename, line.lineno)
+
+
 def explore_paths(
     new_run: Callable[[Paths | None, Any, tuple[bool, ...]], Any],
     findings: Findings,
@@ -58,7 +75,8 @@ def explore_paths(
     paths = Paths() if findings.control_flow == "capture" else None
     first = new_run(paths, None, ())
     if paths is not None:
-        paths.guarded = findings.guarded
+        paths.guarded, paths.limited = findings.guarded, findings.limited.keys()
+        paths.most_paths = findings.most_paths
     _run_apart(first, args, kwargs)
     if paths is not None and paths.is_too_much:
         findings.looks_into_libraries = False
@@ -72,6 +90,9 @@ def explore_paths(
             paths.give_up(error)  # type: ignore[union-attr]
             continue
         runs.append(run)
+    exploding = None if paths is None else paths.explodes_at
+    if exploding is not None and findings.limited.setdefault(exploding.place, exploding) is exploding:
+        raise Restart
     if paths is not None and paths.lacks_path_of_tracer:
         findings.tracers = LibraryTracers.LEFT
         raise Restart

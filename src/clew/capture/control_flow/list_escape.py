@@ -15,7 +15,8 @@ from typing import Any
 _WALKING = frozenset({"zip", "enumerate"})
 _SPLITTING = frozenset({"split", "split_with_sizes"})
 _JOINING = frozenset("cat concat concatenate stack hstack vstack dstack column_stack tensor".split())
-_REDUCING = frozenset({"len", "max", "min"})
+_REDUCING = frozenset({"len", "max", "min", "sum", "any", "all"})
+_FOLDED = frozenset({"max", "min", "sum", "any", "all"})
 _GROWING = frozenset({"append", "extend"})
 _OWN_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LATER = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
@@ -77,6 +78,7 @@ class ListEscape:
         self._lost: set[str] = set()
         self._body = body
         self._gives_parts = False  # whether what is taken apart by a list may go anywhere
+        self._gives_back = False  # whether the function may return a list
         self._statements: dict[ast.AST, int] = {}
         for place, statement in enumerate(body):
             self._look(statement, place)
@@ -91,6 +93,24 @@ class ListEscape:
     def chains(self) -> dict[ast.For, set[str]]:
         """Those of them whose lists are looked at, or made longer by more than one item, in the loop."""
         return {loop: {name for name in names if self._is_chain(name, loop)} for loop, names in self.names.items()}
+
+    @functools.cached_property
+    def given_names(self) -> dict[ast.For, set[str]]:
+        """For each loop the variables whose lists do not escape either, but for a return of the function."""
+        self.names  # noqa: B018, which is without
+        self._gives_back = True
+        kept = {loop: {name for name in self._names if self._is_kept(name, loop, frozenset())} for loop in self._loops}
+        self._gives_back = False
+        return kept
+
+    @functools.cached_property
+    def given_back(self) -> set[ast.AST]:
+        """List comprehensions whose lists do not escape either, but for a return of the function."""
+        self._gives_back = True
+        found = {node for node in self._parents if isinstance(node, ast.ListComp) and _is_plain(node)}
+        found = {node for node in found if self._keeps(node)}
+        self._gives_back = False
+        return found
 
     @functools.cached_property
     def lists(self) -> set[ast.AST]:
@@ -115,6 +135,11 @@ class ListEscape:
     def comprehensions(self) -> set[ast.AST]:
         """List comprehensions whose lists do, and what ``max`` or ``min`` takes all items out of at once."""
         return {node for node in self._parents if _is_plain(node) and self._is_taken(node)}
+
+    @functools.cached_property
+    def reductions(self) -> set[ast.AST]:
+        """Calls that make one value of what they walk."""
+        return {node for node in [*self._body, *self._parents] if reduces(node)}
 
     @functools.cached_property
     def walks(self) -> set[ast.AST]:
@@ -265,8 +290,13 @@ class ListEscape:
 
     def _is_chain(self, name: str, loop: ast.For) -> bool:
         inside = [node for node in self._names[name] if loop in self._around(node) and isinstance(node.ctx, ast.Load)]
-        parents = [self._parents[node] for node in inside]
-        return any(isinstance(one, ast.Subscript) or getattr(one, "attr", "") == "extend" for one in parents)
+        parents = [(node, self._parents[node]) for node in inside]
+        return any(
+            isinstance(one, ast.Subscript)
+            or getattr(one, "attr", "") == "extend"
+            or (isinstance(one, (ast.For, ast.comprehension)) and one is not loop and one.iter is node)
+            for node, one in parents
+        )
 
     def _keeps(self, node: ast.AST, asked: frozenset[Any] = frozenset()) -> bool:
         """Whether the list that an expression gives does not escape."""
@@ -288,12 +318,15 @@ class ListEscape:
         if isinstance(parent, ast.Subscript):
             is_part = isinstance(parent.slice, ast.Slice) and self._keeps(parent, asked)
             is_read = node is parent.value and isinstance(parent.ctx, ast.Load)
-            return is_read and (is_part or _is_end(parent.slice))
+            is_index = node is parent.slice and isinstance(parent.ctx, ast.Load)
+            return is_index or (is_read and (is_part or _is_end(parent.slice)))
         if isinstance(parent, ast.BinOp):
             return _joins_literal(parent, node) and self._keeps(parent, asked)
         if isinstance(parent, ast.Compare):
             return _asks_for_none(parent)
-        return isinstance(parent, ast.Expr)
+        if self._gives_back and isinstance(parent, (ast.Tuple, ast.Dict)):
+            parent = self._parents.get(parent)
+        return isinstance(parent, ast.Expr) or (self._gives_back and isinstance(parent, ast.Return))
 
     def _is_given(self, call: Any, argument: ast.AST, asked: frozenset[Any]) -> bool:
         """Whether a list that is an argument of a call does not escape."""
@@ -307,7 +340,8 @@ class ListEscape:
             return True
         if isinstance(function, ast.Name) and not isinstance(argument, ast.keyword):
             is_reduced = function.id in _REDUCING and not isinstance(argument, ast.Starred)
-            return (is_reduced and len(call.args) == 1 and not call.keywords) or (
+            is_first = len(call.args) == 1 or (function.id == "sum" and call.args[0] is argument)
+            return (is_reduced and is_first and not call.keywords) or (
                 function.id in _WALKING and self._keeps(call, asked)
             )
         if not isinstance(function, ast.Attribute) or isinstance(argument, ast.Starred):
@@ -406,9 +440,22 @@ def _is_plain(node: ast.AST) -> bool:
     if not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or len(node.generators) != 1:
         return False
     generator = node.generators[0]
-    is_simple = not generator.is_async and not generator.ifs and _sets_variables(generator.target)
+    is_simple = not generator.is_async and _sets_variables(generator.target)
     inside = [part for part in ast.walk(node) if part is not node]
     return is_simple and not any(isinstance(part, (*_LATER, ast.GeneratorExp)) for part in inside)
+
+
+def reduces(node: Any) -> bool:
+    """Whether a call makes one value of what it walks, whose rounds can be calls of a function."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords or not node.args:
+        return False
+    items, count = node.args[0], len(node.args)
+    if any(map(_is_starred, node.args)) or any(isinstance(part, _LATER) for part in ast.walk(node)):
+        return False
+    is_counted = count == 2 if node.func.id == "next" else count == 1 or (count == 2 and node.func.id == "sum")
+    if isinstance(items, ast.GeneratorExp):
+        return node.func.id in {*_FOLDED, "next"} and is_counted and _is_plain(items)
+    return node.func.id in _FOLDED and is_counted and not isinstance(items, (ast.List, ast.Tuple))
 
 
 def _sets_variables(target: ast.expr) -> bool:
@@ -423,6 +470,8 @@ def opening_lines(body: list[Any], escape: ListEscape) -> Iterator[int]:
         *escape.lists,
         *escape.parted,
         *escape.comprehensions,
+        *escape.given_back,
+        *escape.reductions,
         *escape.repeats,
         *(node.iter for node in _loops(body)),
     ]

@@ -130,12 +130,13 @@ class Loop:
         names: Sets,
         items: Iteration | None = None,
         local_lists: tuple[str, ...] = (),
-        must_see: bool = False,
+        seen: set[str] | None = None,
         chains: tuple[str, ...] = (),
     ) -> None:
         self.local_lists = local_lists
-        """The variables whose lists nobody but the function sees; with ``must_see`` no others may be filled."""
-        self.must_see = must_see
+        """The variables whose lists nobody but the function sees."""
+        self.seen = seen
+        """If given, the only variables whose lists may be filled."""
         self.pieces = pieces
         self.recorder = pieces.recorder
         self.site = site
@@ -169,6 +170,8 @@ class Loop:
         """Make the node, and run the loop plainly."""
         self.wants_broke, self.may_peel, self.snapshot = wants_broke, may_peel, snapshot
         self._check_items()
+        if may_peel and any(place.get() == [] and snapshot.is_held_once(place.get()) for place in self.chains):
+            raise Abandon(self.site, "a list that rounds look at is empty before the first one", peel=True)
         self.chains = [place for place in self.chains if _is_chain(place.get()) and snapshot.is_held_once(place.get())]
         rounds, tests = self._pieces()
         ends, tested = rounds[1], [] if tests is None else tests[1]
@@ -307,7 +310,7 @@ class Loop:
         for name, cell in cells_of(self.body).items():
             place = Location(name, cell, None)
             if id(place.get()) in grown and place.identity not in known and self.snapshot.is_held_once(place.get()):
-                if self.must_see and name not in self.local_lists:
+                if self.seen is not None and name not in self.seen:
                     raise Abandon(self.site, f"the length of {name} may be asked for after the loop")
                 self.lists.append(place)
                 self.places = [one for one in self.places if one.identity != place.identity]
@@ -661,8 +664,12 @@ def _has_grown(place: Location) -> bool:
 def _target_of(body: Callable[..., Any]) -> str:
     """The name of the variable that a round's item goes into, if it is one."""
     code: Any = body.__code__  # type: ignore[attr-defined]
-    found = [one for one in instructions_of(code) if one.opname.startswith(("STORE", "UNPACK"))]
-    return str(found[0].argval) if found and found[0].opname == "STORE_DEREF" else "item"
+    steps = [one for one in instructions_of(code) if one.opname not in ("RESUME", "COPY_FREE_VARS", "CACHE")]
+    is_set = len(steps) > 1 and steps[0].opname.startswith("LOAD_FAST") and steps[1].opname in _SETTING
+    return str(steps[1].argval) if is_set else "item"
+
+
+_SETTING = ("STORE_DEREF", "STORE_FAST")
 
 
 def _relied_in_branches(node: Node) -> Iterator[Any]:

@@ -8,9 +8,10 @@ return early, change state or raise. ``Provenance`` tells what a question is abo
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 from clew.capture.control_flow.node_equality import identity, may_write, same_argument
@@ -38,7 +39,7 @@ from clew.ir.effects import effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.source import is_installed, user_frame, user_source
+from clew.ir.source import SourceLine, is_installed, user_frame, user_source
 
 _MOST_QUESTIONS = 40
 _MOST_AT_ONE_PLACE = 8
@@ -145,6 +146,9 @@ class Paths:
         self._too_long = 0
         self.looks_into_libraries = True
         """Whether questions of code that is not the user's are recorded, which a large model has no use for."""
+        self.most_paths = MOST_PATHS
+        self.limited: Set[Any] = frozenset()
+        """Lines of the user's that decide about too many paths: what they ask is guarded."""
         self.guarded: set[Any] = set()
         """Places in libraries where both answers were tried, and had too little in common."""
         self.sizes_asked: set[Node] = set()
@@ -323,6 +327,9 @@ class Paths:
         if not is_own and not is_small and not self._can_be_aligned(node):
             self.declined = IN_LIBRARY
             return False
+        if place in self.limited:
+            self.declined = f"this line decides about more than {self.most_paths} paths of the program"
+            return False
         self.way.places[place] += 1
         if len(self.way.given) >= _MOST_QUESTIONS or self.way.places[place] > _MOST_AT_ONE_PLACE:
             if self.answers:
@@ -370,11 +377,23 @@ class Paths:
 
     def untried(self) -> Iterator[tuple[bool, ...]]:
         """The answers for one run after another, until all paths are known or there are too many."""
-        while self.runs < (_MOST_RUNS_ALIGNED if self._aligns else MOST_PATHS) and self._too_long < _MOST_TOO_LONG:
+        most = min(self.most_paths, _MOST_RUNS_ALIGNED) if self._aligns else self.most_paths
+        while self.runs < most and self._too_long < _MOST_TOO_LONG and self.explodes_at is None:
             answers = next(self.open_paths(), None)
             if answers is None:
                 return
             yield answers
+
+    @property
+    def explodes_at(self) -> SourceLine | None:
+        """The line of the user's that asks most often, if there are more paths than can be tried."""
+        known = self.runs + sum(1 for _ in itertools.islice(self.open_paths(), self.most_paths))
+        if self._aligns or (known <= self.most_paths and self._too_long < _MOST_TOO_LONG):
+            return None
+        sources = [question.source for question in questions(self._first)]
+        asked = [one for one in sources if one is not None]
+        most = Counter(one.place for one in asked).most_common(1)
+        return next(one for one in asked if one.place == most[0][0]) if most else None
 
     def open_paths(self) -> Iterator[tuple[bool, ...]]:
         """The answers that lead to a path that was not tried yet, the shortest first."""

@@ -113,6 +113,16 @@ def leaves_program() -> bool:
     return not any(_is_covered(frame.f_code, frame.f_lasti) for frame in _running())
 
 
+def is_outermost() -> bool:
+    """Whether the function that is running is the program itself, and no function of the user's has called it."""
+    names = [str(frame.f_globals.get("__name__", "")) for frame in _running()]
+    return sum(name.partition(".")[0] not in _CALLING for name in names) <= 1
+
+
+_CALLING = frozenset({"torch", "contextlib", "functools"})
+"""Packages whose functions call a program, and hand on what it gives."""
+
+
 def _running() -> Iterator[FrameType]:
     """The frames of the program, and of what it has called, without those of the capture itself."""
     frame: FrameType | None = sys._getframe(2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from types import FrameType, FunctionType
@@ -17,9 +18,9 @@ from clew.capture.control_flow.body_recorder import Abandon, ConstructSite, Piec
 from clew.capture.control_flow.branches import Branch, chosen, number_read_by
 from clew.capture.control_flow.loops import Iteration, Loop, Sets
 from clew.capture.control_flow.paths import Paths, one_line
-from clew.capture.control_flow.raising import escaped, leaves_program, text
+from clew.capture.control_flow.raising import escaped, is_outermost, leaves_program, text
 from clew.capture.control_flow.rewrite import Rewrites
-from clew.capture.control_flow.runtime import Outcome
+from clew.capture.control_flow.runtime import Outcome, is_own
 from clew.capture.guards.notes import MISSING
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import IteratorProxy, ListProxy, TupleProxy
@@ -453,6 +454,18 @@ class Regions:
         opened = type(iterable) is range and site in self.progress.opened
         return isinstance(iterable, Iteration) or is_dynamic or opened
 
+    def is_reduced(self, number: int, kind: str, function: Any, iterable: Any) -> bool:
+        """Whether ``sum`` or its like over this is a loop of the graph; of numbers, ``max`` and ``min`` are calls."""
+        is_list = isinstance(iterable, (ListProxy, TupleProxy))
+        items = list(self.recorder.concrete(iterable)) if is_list and self._is_on() else []
+        is_call = bool(items) and kind in ("max", "min") and all(type(item) in (int, float) for item in items)
+        return is_own(function, kind) and not is_call and self.is_open_ended(number, iterable)
+
+    def check_summand(self, number: int, item: Any) -> None:
+        """``sum`` of plain fractions is more exact than one addition after the other, from Python 3.12 on."""
+        if sys.version_info >= (3, 12) and self._is_on() and type(self.recorder.concrete(item)) is float:
+            raise Abandon(self._site(number), "sum() adds fractions in a way of its own")
+
     def walked(self, iterable: Any) -> Any:
         """What Python walks; items that a node would have given are relied on."""
         if not isinstance(iterable, Iteration):
@@ -491,8 +504,10 @@ class Regions:
         wants_broke: bool,
         local_lists: tuple[str, ...],
         chains: tuple[str, ...],
+        given_back: tuple[str, ...],
     ) -> Outcome:
-        """A ``for`` over what is open ended becomes one node; local lists may have any length."""
+        """A ``for`` over what is open ended becomes one node; local lists may have any length, and those that the
+        program itself gives back."""
         site = self._site(number)
         is_own_wish = not self.recorder.options.dynamic and not (isinstance(items, Iteration) and items.plainly is None)
         known = items if type(items) is range else None
@@ -523,5 +538,6 @@ class Regions:
             if is_over:
                 return outcome
             items = Iteration(self.recorder.create(rest_of, (node,)), items.items[1:], example, items.arrays)
-        loop = Loop(self.pieces, site, None, body, names, items, local_lists, is_own_wish, chains)
+        seen = {*local_lists, *(given_back if is_own_wish and is_outermost() else ())}
+        loop = Loop(self.pieces, site, None, body, names, items, local_lists, seen if is_own_wish else None, chains)
         return loop.record(wants_broke, site not in self.progress.peeled, self._snapshot(site))

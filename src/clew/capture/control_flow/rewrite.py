@@ -16,12 +16,12 @@ import inspect
 import itertools
 import linecache
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
 from clew.capture.bytecode.call_sites import original_of
-from clew.capture.control_flow.list_escape import FileFunctions, ListEscape, opening_lines
+from clew.capture.control_flow.list_escape import FileFunctions, ListEscape, opening_lines, reduces
 from clew.capture.control_flow.liveness import (
     LOOPS,
     Liveness,
@@ -315,6 +315,12 @@ def _texts(names: set[str]) -> ast.Tuple:
     return ast.Tuple([ast.Constant(name) for name in sorted(names)], ast.Load())
 
 
+_FOLDING = frozenset({"sum", "max", "min"})
+"""Functions that make one value of all items, and look at each."""
+_RESULTS = {"sum": "total", "max": "largest", "min": "smallest", "any": "holds", "all": "holds", "next": "first"}
+"""How variables are called that hold what these functions give."""
+
+
 class BodyWriter(ast.NodeTransformer):
     """Writes the new body of one function."""
 
@@ -329,6 +335,8 @@ class BodyWriter(ast.NodeTransformer):
         self.rounds: list[ast.stmt] = []
         """The functions that the comprehensions of the body at hand call for each item."""
         self.escape = ListEscape([])
+        self.taken = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+        """The names that the function uses."""
         self.says = False  # whether the expression at hand is a part of a ``raise``
 
     def body_of(self, definition: Any) -> list[ast.stmt]:
@@ -339,7 +347,7 @@ class BodyWriter(ast.NodeTransformer):
             body: list[ast.stmt] = [ast.Return(self.visit(parts[0]), lineno=definition.lineno)]
         else:
             parts = [copy_of(one) for one in definition.body]
-            taken = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+            taken = self.taken
             for place, loop in enumerate([node for node in own_nodes(parts) if isinstance(node, LOOPS)]):
                 flag = next(name for name in _names("skip", place) if name not in taken)
                 loop.body = without_continues(loop.body, flag)
@@ -433,6 +441,7 @@ class BodyWriter(ast.NodeTransformer):
             _flag(node.orelse and has_break),
             _texts(self.escape.names.get(node, set())),
             _texts(self.escape.chains.get(node, set())),
+            _texts(self.escape.given_names.get(node, set())),
         )
         start = ast.Assign([ast.Name(result, ast.Store())], call)
         return self._located([body, start, *self._after(result, node.orelse, has_return, has_break)], node)
@@ -567,6 +576,8 @@ class BodyWriter(ast.NodeTransformer):
         is_local, unpacks = node in self.escape.lists, _flag(node in self.escape.unpacked)
         gives_parts = node in self.escape.parted
         place, walks = self.escape.groups.get(node), node in self.escape.walks
+        if reduces(node):
+            return self._reduced(node)
         self.generic_visit(node)
         if walks:
             return ast.copy_location(_runtime("walk", node.func, *node.args), node)
@@ -591,23 +602,83 @@ class BodyWriter(ast.NodeTransformer):
         return ast.copy_location(_runtime("repeated", node.left, node.right), node) if repeats else node
 
     def visit_ListComp(self, node: Any) -> Any:
-        """A comprehension whose list does not escape is a loop that appends."""
-        if node not in self.escape.comprehensions:
+        """A comprehension whose list does not escape, or is given back, is a loop that appends."""
+        if node not in self.escape.comprehensions | self.escape.given_back:
             return self.generic_visit(node)
-        number, generator = self._number(), node.generators[0]
-        iterable = _iterated(self.visit(generator.iter))
-        found, item, outside = f"{OWN}found_{number}", f"{OWN}item", self.rounds
-        self.rounds = []
-        appended = ast.Call(ast.Attribute(_load(found), "append", ast.Load()), [self.visit(node.elt)], [])
-        body = [*self.rounds, ast.Assign([generator.target], _load(item)), ast.Expr(appended)]
-        arguments = ast.arguments([], [ast.arg(item)], None, [], [], None, [])
-        each = ast.FunctionDef(f"{OWN}each_{number}", arguments, body, [], None)
-        self.shared.add(found)
-        self.rounds = [*outside, *self._located([each], node)]
-        call = _runtime("collected", ast.Constant(number), ast.Constant(found), iterable, _load(each.name))
+        number = self._number()
+        iterable = _iterated(self.visit(node.generators[0].iter))
+        found, is_local = f"{OWN}found_{number}", _flag(node in self.escape.comprehensions)
+
+        def append(value: ast.expr) -> list[ast.stmt]:
+            return [ast.Expr(ast.Call(ast.Attribute(_load(found), "append", ast.Load()), [value], []))]
+
+        each = self._each(number, found, node, append)
+        call = _runtime("collected", ast.Constant(number), ast.Constant(found), iterable, _load(each), is_local)
         return ast.copy_location(call, node)
 
     visit_GeneratorExp = visit_ListComp
+
+    def _each(self, number: int, found: str, node: Any, use: Callable[[ast.expr], list[ast.stmt]]) -> str:
+        """The name of a function for the rounds of a comprehension, or of a walk over a value: each item that its
+        conditions let through is ``used``, for what the variable ``found`` holds."""
+        item, outside = f"{OWN}item", self.rounds
+        self.rounds = []
+        body: list[ast.stmt] = []
+        if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+            generator = node.generators[0]
+            tests = [self._truth(one) for one in generator.ifs]
+            body = use(self.visit(node.elt))
+            for test in reversed(tests):
+                body = [ast.If(test, body, [])]
+            body.insert(0, ast.Assign([generator.target], _load(item)))
+        else:
+            body = use(_load(item))
+        stored = found in Variables(body).stored
+        body = [*([ast.Nonlocal([found])] if stored else []), *self.rounds, *body]
+        each = ast.FunctionDef(f"{OWN}each_{number}", bare(None), body, [], None)
+        each.args.args.append(ast.arg(item))
+        self.shared.add(found)
+        self.rounds = [*outside, *self._located([each], node)]
+        return each.name
+
+    def _reduced(self, node: ast.Call) -> Any:
+        """``sum(...)`` and its like over what may have any length: a loop that keeps one value."""
+        number, kind = self._number(), node.func.id  # type: ignore[attr-defined]
+        items, found = node.args[0], next(name for name in _names(_RESULTS[kind]) if name not in self.taken)
+        self.taken.add(found)
+        is_walk = isinstance(items, ast.GeneratorExp)
+
+        def use(value: ast.expr) -> list[ast.stmt]:
+            result: ast.expr = ast.Constant(kind == "any")
+            if kind == "sum":
+                result = ast.BinOp(_load(found), ast.Add(), _runtime("summand", ast.Constant(number), value))
+            elif kind in _FOLDING:
+                result = _runtime("better", ast.Constant(number), ast.Constant(kind), _load(found), value)
+            elif kind == "next":
+                result = value
+            keep: list[ast.stmt] = [ast.Assign([ast.Name(found, ast.Store())], result)]
+            if kind in _FOLDING:
+                return keep
+            stop = ast.Return(ast.Attribute(ast.Constant(_RUNTIME_NAME), "BREAK", ast.Load()))
+            sides: list[list[ast.stmt]] = [[*keep, stop], [ast.Pass()]]
+            return sides[0] if kind == "next" else [ast.If(value, *(sides if kind == "any" else sides[::-1]))]
+
+        plain = copy_of(items)
+        if isinstance(items, ast.GeneratorExp):
+            source = _iterated(self.visit(items.generators[0].iter))
+            plain.generators[0].iter = _load(f"{OWN}items")
+        else:
+            source, plain = self.visit(items), _load(f"{OWN}items")
+        plainly = ast.Lambda(bare(None), plain)
+        plainly.args.args.append(ast.arg(f"{OWN}items"))
+        each = self._each(number, found, items if is_walk else node, use)
+        start = [self.visit(one) for one in node.args[1:]]
+        names = [ast.Constant(number), ast.Constant(kind), ast.Constant(found)]
+        call = _runtime("reduced", *names, _load(kind), source, _load(each), plainly, *start)
+        for part in ast.walk(call):
+            if isinstance(part, (ast.stmt, ast.expr)) and not hasattr(part, "lineno"):
+                _locate(part, node)
+        return ast.copy_location(call, node)
 
     def _lambda(self, value: ast.expr) -> ast.Lambda:
         return ast.Lambda(bare(None), value)

@@ -6,6 +6,7 @@ and branches to the ``Regions`` of that capture.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import contextvars
 import operator
@@ -74,6 +75,24 @@ class Outcome:
         return result is not None
 
 
+_BEGINNINGS = {"sum": 0, "max": None, "min": None, "any": False, "all": True}
+
+
+def is_own(function: Any, kind: str) -> bool:
+    """Whether a function is Python's own of this name, or what stands for it during a capture."""
+    original = getattr(builtins, kind)
+    return function is original or str(getattr(function, "__module__", "")).startswith("clew.")
+
+
+def _said_of_nothing(function: Any) -> str:
+    """What an error of ``max`` or ``min`` says if there is nothing to choose from."""
+    try:
+        function(())
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 class Runtime:
     """The one object that rewritten functions hold."""
 
@@ -116,12 +135,14 @@ class Runtime:
         wants: bool,
         local_lists: Names = (),
         chains: Names = (),
+        given_back: Names = (),
     ) -> Outcome:
-        """A ``for``; the ``local_lists`` may have any length, the ``chains`` at each round."""
+        """A ``for``; the ``local_lists`` may have any length, the ``chains`` at each round; so may those that the
+        function gives back, if nobody but the caller of the program sees them."""
         regions = current.get()
         outcome = Outcome()
         if regions is not None and regions.is_open_ended(number, iterable):
-            sets, seen = (names, live, again, ending), (local_lists, chains)
+            sets, seen = (names, live, again, ending), (local_lists, chains, given_back)
             return regions.loop_over(number, iterable, body, sets, wants, *seen)  # type: ignore[no-any-return]
         with unrolled(regions, number, iterable):
             for item in iterable if regions is None else regions.walked(iterable):
@@ -129,13 +150,45 @@ class Runtime:
                     break
         return outcome
 
-    def collected(self, number: int, name: str, iterable: Any, each: Any) -> Any:
+    def collected(self, number: int, name: str, iterable: Any, each: Any, is_local: bool) -> Any:
         """A list comprehension; ``each`` appends one item to the list that the variable of this name holds."""
         place = cells_of(each)[name]
         place.cell_contents = []
-        self.for_(number, iterable, each, (), (), (), (), False, (name,))
+        self.for_(number, iterable, each, (), (), (), (), False, (name,) if is_local else (), (), (name,))
         found, place.cell_contents = place.cell_contents, None
         return found
+
+    def reduced(
+        self, number: int, kind: str, name: str, function: Any, iterable: Any, each: Any, plainly: Any, *start: Any
+    ) -> Any:
+        """``sum(...)`` and its like; ``each`` keeps what was found so far in the variable of this name, ``plainly``
+        gives what the function itself would walk."""
+        regions = current.get()
+        if regions is None or not regions.is_reduced(number, kind, function, iterable):
+            with unrolled(regions, number, iterable if is_own(function, kind) else ()):
+                return function(plainly(iterable if regions is None else regions.walked(iterable)), *start)
+        place = cells_of(each)[name]
+        place.cell_contents = start[0] if start else _BEGINNINGS[kind]
+        self.for_(number, iterable, each, (name,), (name,), (name,), (), False)
+        found, place.cell_contents = place.cell_contents, None
+        if found is None and kind in ("max", "min"):
+            raise ValueError(_said_of_nothing(function))
+        return found
+
+    @staticmethod
+    def summand(number: int, item: Any) -> Any:
+        """What ``sum`` adds next."""
+        regions = current.get()
+        if regions is not None:
+            regions.check_summand(number, item)
+        return item
+
+    def better(self, number: int, kind: str, found: Any, item: Any) -> Any:
+        """What ``max`` or ``min`` has found after one item more."""
+        if found is None:
+            return item
+        is_better = item > found if kind == "max" else item < found
+        return self.choose(number * 1000, is_better, lambda: item, lambda: found)
 
     @staticmethod
     def listed(array: Any, unpacks: bool, gives_parts: bool = False) -> Any:

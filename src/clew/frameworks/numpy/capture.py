@@ -322,7 +322,7 @@ def capture_by(
     def island_for(error: CannotFollow) -> Any:
         return None if options.refuses_opaque else find_island(error, fn, findings.islands)
 
-    captured = capture_until_known(explore, findings, options.control_flow, island_for)
+    captured = capture_until_known(explore, findings, options, island_for)
     lift_guards(captured.graph)
     return captured
 

@@ -643,7 +643,7 @@ def _capture(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], settings: O
         return None if settings.refuses_opaque else find_island(error, fn, findings.module_paths, findings.islands)
 
     try:
-        captured = capture_until_known(explore, findings, settings.control_flow, island_for)
+        captured = capture_until_known(explore, findings, settings, island_for)
         findings.set_up_stays = settings.keep
         return captured
     except Exception as error:
