@@ -125,6 +125,10 @@ class Support:
         """``items * number`` as a list of any length; None if it cannot be one."""
         return None
 
+    def indexed(self, array: Any, index: Any) -> Any:
+        """``array[index]``, with a list of whole numbers of any length; None if that cannot be."""
+        return None
+
     def as_list(self, array: Any, unpacks: bool) -> Any:
         """``array.tolist()`` as a list of any length; None if it cannot be one.
 

@@ -147,6 +147,19 @@ class ListEscape:
         return {node for node in self._parents if _is_call(node, "iter") and self._is_advanced(node)}
 
     @functools.cached_property
+    def indices(self) -> set[ast.AST]:
+        """Variables that hold lists which the function makes, where something is indexed by them."""
+        growing = {node.value.id for node in self._parents if _is_growing(node)}  # type: ignore[attr-defined]
+        made = {name.id for node in self._parents if isinstance(node, ast.ListComp) for name in self._set_to(node)}
+        places = (node for node in self._parents if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load))
+        return {one.slice for one in places if isinstance(one.slice, ast.Name) and one.slice.id in growing | made}
+
+    def _set_to(self, node: ast.AST) -> list[ast.Name]:
+        """The variables that an expression is assigned to."""
+        parent = self._parents.get(node)
+        return [one for one in getattr(parent, "targets", []) if isinstance(one, ast.Name)]
+
+    @functools.cached_property
     def repeats(self) -> set[ast.AST]:
         """Lists that are repeated, ``[1] * n``, and do not escape."""
         return {node for node in self._parents if _is_repeat(node) and (self._keeps(node) or self._is_walk(node))}
@@ -353,6 +366,11 @@ class ListEscape:
         if function.attr == "extend":
             return self._is_kept(function.value.id, call, asked)
         return function.value.id == "torch" and function.attr in _JOINING
+
+
+def _is_growing(node: ast.AST) -> bool:
+    """Whether a node is ``name.append``, say."""
+    return isinstance(node, ast.Attribute) and node.attr in _GROWING and isinstance(node.value, ast.Name)
 
 
 def _is_call(node: Any, name: str) -> bool:

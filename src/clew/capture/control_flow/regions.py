@@ -404,6 +404,13 @@ class Regions:
         """A list that is repeated, which may have any length; None if it may not."""
         return self.support.repeated(items, count) if self._is_on() else None
 
+    def indexed(self, array: Any, index: Any) -> Any:
+        """An array indexed by a list of whole numbers, of whatever length; None if it is anything else."""
+        if type(index) is not ListProxy or not self._is_on() or not index.is_whole or not self.support.is_array(array):
+            return None
+        numbers = self.recorder.concrete(index)
+        return self.support.indexed(array, index) if numbers and all(type(one) is int for one in numbers) else None
+
     def walk(self, function: Any, values: Any) -> Any:
         """An iterator over an array or a list of any length, whose position is state that a piece may change."""
         if function is not iter or not self._is_on() or isinstance(values, Scalar) or not self._is_walked(values):

@@ -595,6 +595,12 @@ class BodyWriter(ast.NodeTransformer):
             node.args = [_load("__class__"), _load(self.first)]
         return node
 
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        """An array may be indexed by a list of any length."""
+        is_listed = node.slice in self.escape.indices
+        self.generic_visit(node)
+        return ast.copy_location(_runtime("indexed", node.value, node.slice), node) if is_listed else node
+
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """A list that is repeated and does not escape may have any length."""
         repeats = node in self.escape.repeats

@@ -219,6 +219,13 @@ class Runtime:
         return items * count if found is None else found
 
     @staticmethod
+    def indexed(array: Any, index: Any) -> Any:
+        """``array[index]``, where the index may be a list of any length."""
+        regions = current.get()
+        found = None if regions is None else regions.indexed(array, index)
+        return array[index] if found is None else found
+
+    @staticmethod
     def walk(function: Any, values: Any) -> Any:
         """``iter(values)``, of which only the next item is asked for."""
         regions = current.get()

@@ -407,6 +407,12 @@ class TorchSupport(Support):
         node = self.recorder.argument(array)
         return node.op == "get_attr" or self.recorder.folding.is_known(node)
 
+    def indexed(self, array: Any, index: Any) -> Any:
+        """The rows of a tensor that a list names."""
+        if not isinstance(array, torch.Tensor):
+            return None
+        return self.recorder.call(torch.Tensor.__getitem__, (array, index), {})
+
     def as_list(self, array: Any, unpacks: bool) -> Any:
         """The numbers of a tensor as a list of any length; how long the rows in it are is relied on."""
         recorder = self.recorder
