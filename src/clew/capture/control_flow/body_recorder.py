@@ -83,6 +83,11 @@ class Support:
         """Whether the truth of a value depends on what arrays hold."""
         raise NotImplementedError
 
+    def is_measured(self, value: Any) -> bool:
+        """Whether the truth of a value depends on sizes or numbers, and a branch of the user's on it is one of the
+        graph."""
+        return False
+
     def is_of_modes(self, value: Any) -> bool:
         """Whether the truth of a value depends on modes, of training say, and on dtypes, and on nothing else."""
         return False

@@ -31,7 +31,7 @@ from clew.capture.state.snapshot import ReachableState, Snapshot
 from clew.errors import CaptureError
 from clew.ir.effects import pure
 from clew.ir.node import Node
-from clew.ir.source import user_frame
+from clew.ir.source import is_installed_file, user_frame
 
 
 @pure
@@ -239,9 +239,9 @@ class Regions:
             return False
         if self.support.is_of_modes(test):
             return self.is_branch_on_mode(number, test)
-        if not self.support.is_data(test):
-            return False
         site = self._site(number)
+        if not self.support.is_data(test) and (is_installed_file(site[0]) or not self.support.is_measured(test)):
+            return False
         return not self.rewrites.is_for_modes(site) and site not in self.progress.abandoned
 
     def is_branch_on_mode(self, number: int, test: Any) -> bool:

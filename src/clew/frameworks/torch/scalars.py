@@ -156,8 +156,9 @@ def _truth(self: Any) -> bool:
     asks_data = is_free(node, recorder)
     if asks_data and recorder.options.refuses_questions and is_of_modes(node, recorder):  # no data of the user's
         asks_data = False
-    if not asks_data and is_installed(sys._getframe(1).f_code) and recorder.asks_for_batch(node):
-        asks_data = True
+    if not asks_data:
+        is_library = is_installed(sys._getframe(1).f_code)
+        asks_data = bool(recorder.asks_for_batch(node) if is_library else is_measured(node, recorder))
     chosen = bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
     if type(self.plain) is bool:
         self.plain = chosen  # on the way that the run goes it is nothing else
@@ -260,6 +261,33 @@ def is_free(node: Node, recorder: TorchRecorder) -> bool:
     """Whether the graph shall hold for other values of a number: it comes from data; or any may be free, and this one
     follows from more than the dtypes and devices of tensors."""
     return is_data(node, recorder) or bool(recorder.options.dynamic and not _is_of_facts(node))
+
+
+def is_measured(node: Node, recorder: TorchRecorder) -> bool:
+    """Whether a value follows from sizes, or numbers other than flags, and not from facts about tensors alone."""
+    waiting, seen = [node], set()
+    while waiting:
+        found = waiting.pop()
+        if found in seen or _is_fact(found):
+            continue
+        seen.add(found)
+        if found.op in ("placeholder", "get_attr"):
+            if found.value_type in (_TYPES[int], _TYPES[float]):
+                return True
+            continue
+        if found.target is operator.getitem and _reads_shape(found.args[0]):
+            return True
+        if found.op == "call_method" and found.target in _MEASURING or found.target is len:
+            return True
+        waiting += found._inputs
+    return False
+
+
+_MEASURING = frozenset({"size", "numel", "nelement"})
+
+
+def _reads_shape(node: Any) -> bool:
+    return isinstance(node, Node) and node.target is getattr and node.args[1] == "shape"
 
 
 def _is_of_facts(node: Node) -> bool:

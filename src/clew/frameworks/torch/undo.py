@@ -37,7 +37,7 @@ from clew.frameworks.torch.calls.tensor_mutation import Undo
 from clew.frameworks.torch.effects import written_now
 from clew.frameworks.torch.facts import TracedDtype
 from clew.frameworks.torch.modules.optimizers import Kept, fill_gradients, take_step
-from clew.frameworks.torch.scalars import is_data, is_free, is_out_of_reach, repeated
+from clew.frameworks.torch.scalars import is_data, is_free, is_measured, is_out_of_reach, repeated
 from clew.frameworks.torch.transforms.bodies import PlainNumbers
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import is_control
@@ -338,6 +338,10 @@ class TorchSupport(Support):
             node = self.recorder.known(value)
             return node is None or not is_out_of_reach(node)
         return isinstance(value, (numpy.ndarray, numpy.generic))
+
+    def is_measured(self, value: Any) -> bool:
+        """True for traced numbers that follow from sizes and numbers."""
+        return self._is_own(value) and is_measured(self.recorder.resolve(value.place), self.recorder)
 
     def is_of_modes(self, value: Any) -> bool:
         """True for traced numbers that hang on the modes of parts, and on dtypes, alone."""
