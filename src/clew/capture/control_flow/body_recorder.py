@@ -130,6 +130,20 @@ class Support:
         """``items * number`` as a list of any length; None if it cannot be one."""
         return None
 
+    def is_whole_number(self, value: Any) -> bool:
+        """Whether a value is a traced whole number, or an array that holds one alone."""
+        return type(self.recorder.concrete(value)) is int
+
+    def places(self, group: Any) -> list[Any] | None:
+        """The whole numbers by which items of a list, tuple or dict are found; None for other values."""
+        kind = type(group)
+        if kind not in (list, tuple, dict) and not (issubclass(kind, (list, dict)) and kind.__module__[:5] == "clew."):
+            return None
+        if not issubclass(kind, dict):
+            return list(range(len(group)))
+        keys = list(group)
+        return keys if all(type(key) is int for key in keys) else None
+
     def indexed(self, array: Any, index: Any) -> Any:
         """``array[index]``, with a list of whole numbers of any length; None if that cannot be."""
         return None

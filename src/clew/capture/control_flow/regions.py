@@ -112,6 +112,10 @@ _KEYWORDS = {(zip, "strict"): True, (enumerate, "start"): 0}
 """Plain values of the kinds that arguments by name may have in what is walked."""
 
 
+_MOST_PLACES = 8
+"""In a list or dict of so many items, each that data may choose is a path."""
+
+
 class _Unrolled:
     """A block in which a loop is the innermost one that Python runs."""
 
@@ -403,6 +407,20 @@ class Regions:
     def repeated(self, items: list[Any], count: Any) -> Any:
         """A list that is repeated, which may have any length; None if it may not."""
         return self.support.repeated(items, count) if self._is_on() else None
+
+    def places(self, group: Any, index: Any) -> list[Any] | None:
+        """The indices of a small list or dict, where a whole number that comes from data is one; None elsewhere."""
+        is_number = issubclass(type(index), Scalar) or self.support.is_array(index)
+        if not is_number or not self._is_on() or not self.support.is_data(index):
+            return None
+        if not self.support.is_whole_number(index):
+            return None
+        found = self.support.places(group)
+        return found if found is not None and 0 < len(found) <= _MOST_PLACES else None
+
+    def index(self, value: Any) -> Any:
+        """A whole number, as a traced one."""
+        return self.support.index(value) if self.support.is_array(value) else value
 
     def indexed(self, array: Any, index: Any) -> Any:
         """An array indexed by a list of whole numbers, of whatever length; None if it is anything else."""

@@ -590,16 +590,30 @@ class BodyWriter(ast.NodeTransformer):
             self._number()  # so that the function counts as one with something to hand to the runtime
             array: Any = node.func.value  # type: ignore[attr-defined]
             return ast.copy_location(_runtime("listed", array, unpacks, _flag(gives_parts)), node)
+        if _is_get(node) and not _binds(node):
+            group: Any = node.func.value  # type: ignore[attr-defined]
+            node.args[0] = self._chosen(group, node.args[0], node, may_miss=True)
         is_super = isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords
         if is_super and self.first:
             node.args = [_load("__class__"), _load(self.first)]
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        """An array may be indexed by a list of any length."""
-        is_listed = node.slice in self.escape.indices
+        """An array may be indexed by a list of any length, a list or dict by a number that comes from data."""
+        is_listed, can_be_chosen = node.slice in self.escape.indices, _may_be_number(node) and not _binds(node)
         self.generic_visit(node)
-        return ast.copy_location(_runtime("indexed", node.value, node.slice), node) if is_listed else node
+        if is_listed:
+            return ast.copy_location(_runtime("indexed", node.value, node.slice), node)
+        if can_be_chosen and _is_read_again(node.value):
+            node.slice = self._chosen(node.value, node.slice, node)
+        elif can_be_chosen and isinstance(node.value, (ast.Tuple, ast.List, ast.Dict)):
+            return ast.copy_location(_runtime("item", ast.Constant(self._number()), node.value, node.slice), node)
+        return node
+
+    def _chosen(self, group: ast.expr, index: ast.expr, at: ast.expr, may_miss: bool = False) -> ast.expr:
+        """The index of an item of a group, which may be one that comes from data."""
+        found = _runtime("place", ast.Constant(self._number()), copy_of(group), index, _flag(may_miss))
+        return ast.copy_location(found, at)
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """A list that is repeated and does not escape may have any length."""
@@ -760,6 +774,26 @@ def _is_number(node: ast.expr) -> bool:
 def _is_name(node: ast.expr) -> bool:
     """Whether an expression is ``torch.float16``, say."""
     return isinstance(node, ast.Attribute) and (isinstance(node.value, ast.Name) or _is_name(node.value))
+
+
+def _may_be_number(node: ast.Subscript) -> bool:
+    """Whether something is read by an index that is computed."""
+    fixed = (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp, ast.Starred, ast.Compare)
+    return isinstance(node.ctx, ast.Load) and not isinstance(node.slice, fixed)
+
+
+def _is_read_again(node: ast.expr) -> bool:
+    """Whether an expression is a variable, or an attribute of one, which may be read twice."""
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name))
+
+
+def _is_get(node: ast.Call) -> bool:
+    """Whether a call is ``group.get(key)`` or ``{...}.get(key, default)``, with constants written out."""
+    function = node.func
+    if not isinstance(function, ast.Attribute) or function.attr != "get" or node.keywords or not node.args:
+        return False
+    is_literal = isinstance(function.value, ast.Dict) and all(isinstance(one, ast.Constant) for one in function.value.keys)
+    return (is_literal or _is_read_again(function.value)) and not isinstance(node.args[0], (ast.Constant, ast.Starred))
 
 
 def _locate(part: Any, at: Any) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.state.snapshot import cells_of
+from clew.errors import CaptureError
 
 if TYPE_CHECKING:
     from clew.capture.control_flow.regions import Regions
@@ -75,6 +76,8 @@ class Outcome:
         return result is not None
 
 
+_NO_KEY = object()
+"""A key that no dict has."""
 _BEGINNINGS = {"sum": 0, "max": None, "min": None, "any": False, "all": True}
 
 
@@ -224,6 +227,25 @@ class Runtime:
         regions = current.get()
         found = None if regions is None else regions.indexed(array, index)
         return array[index] if found is None else found
+
+    @staticmethod
+    def place(number: int, group: Any, index: Any, may_miss: bool = False) -> Any:
+        """The index of an item of a list or dict; if it comes from data, each that there is is asked for."""
+        regions = current.get()
+        places = None if regions is None else regions.places(group, index)
+        if regions is None or places is None:
+            return index
+        wanted = regions.index(index)
+        for one in places:
+            if wanted == one:
+                return one
+        if may_miss:
+            return _NO_KEY
+        raise CaptureError("an index that comes from data is none of those that a list or dict has")
+
+    def item(self, number: int, group: Any, index: Any) -> Any:
+        """An item of a list or dict that is written out."""
+        return group[self.place(number, group, index)]
 
     @staticmethod
     def walk(function: Any, values: Any) -> Any:

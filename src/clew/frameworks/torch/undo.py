@@ -411,6 +411,19 @@ class TorchSupport(Support):
         node = self.recorder.argument(array)
         return node.op == "get_attr" or self.recorder.folding.is_known(node)
 
+    def is_whole_number(self, value: Any) -> bool:
+        """Whether a value is a traced whole number, or a tensor that holds one alone."""
+        if not isinstance(value, torch.Tensor):
+            return super().is_whole_number(value)
+        with torch._C.DisableTorchFunction():
+            is_integer = not (value.is_floating_point() or value.is_complex() or value.dtype is torch.bool)
+            return is_integer and value.dim() == 0
+
+    def places(self, group: Any) -> list[Any] | None:
+        """The parts of a list of modules, too."""
+        is_modules = type(group) in (torch.nn.ModuleList, torch.nn.Sequential)
+        return list(range(len(group))) if is_modules else super().places(group)
+
     def indexed(self, array: Any, index: Any) -> Any:
         """The rows of a tensor that a list names."""
         if not isinstance(array, torch.Tensor):
