@@ -103,12 +103,17 @@ class ListEscape:
         self._gives_back = False
         return kept
 
+    @property
+    def kinds(self) -> list[dict[ast.For, set[str]]]:
+        """For each loop the variables that hold lists of any length: local ones, chains, those that are given back."""
+        return [self.names, self.chains, self.given_names]
+
     @functools.cached_property
     def given_back(self) -> set[ast.AST]:
         """List comprehensions whose lists do not escape either, but for a return of the function."""
         self._gives_back = True
-        found = {node for node in self._parents if isinstance(node, ast.ListComp) and _is_plain(node)}
-        found = {node for node in found if self._keeps(node)}
+        plain = [node for node in self._parents if isinstance(node, ast.ListComp) and _is_plain(node)]
+        found: set[ast.AST] = {node for node in plain if self._keeps(node)}
         self._gives_back = False
         return found
 

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import ast
 import copy
-import dis
 import functools
-import inspect
 import itertools
-import linecache
-import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from clew.capture.bytecode.call_sites import original_of
+from clew.capture.control_flow.definitions import (
+    OWN,
+    bare,
+    compiled_body,
+    definition_of,
+    functions_of,
+    tree_of,
+)
 from clew.capture.control_flow.list_escape import FileFunctions, ListEscape, opening_lines, reduces
 from clew.capture.control_flow.liveness import (
     LOOPS,
@@ -46,12 +49,12 @@ _GENERATORS = 0x20 | 0x80 | 0x200  # flags of code objects that can be suspended
 
 def rewritten(code: CodeType, runtime: Any) -> CodeType | None:
     """The code with its control flow handed to ``runtime``; None if that cannot be done, or there is none."""
-    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
+    definition = None if code.co_flags & _GENERATORS else definition_of(code)
     if definition is None or not _BLIND.isdisjoint(code.co_names):
         return None
-    writer = BodyWriter(definition, _functions(_tree(code.co_filename)))
+    writer = BodyWriter(definition, functions_of(tree_of(code.co_filename)))
     body = writer.body_of(definition)
-    compiled = _compiled(definition, body, code) if writer.count else None
+    compiled = compiled_body(definition, body, code) if writer.count else None
     if compiled is None or compiled.co_freevars != code.co_freevars:
         return None
     return _with_runtime(compiled, runtime)
@@ -59,7 +62,7 @@ def rewritten(code: CodeType, runtime: Any) -> CodeType | None:
 
 def is_one_expression(code: CodeType) -> bool:
     """Whether a function does nothing but return the value of an expression."""
-    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
+    definition = None if code.co_flags & _GENERATORS else definition_of(code)
     body = getattr(definition, "body", [])
     return isinstance(body, list) and len(body) == 1 and isinstance(body[0], ast.Return)
 
@@ -67,10 +70,10 @@ def is_one_expression(code: CodeType) -> bool:
 @functools.lru_cache(maxsize=1024)
 def lines_of_loops(code: CodeType) -> frozenset[int]:
     """The lines of a function on which a loop begins, or a list that may have any length."""
-    definition = None if code.co_flags & _GENERATORS else _definition_of(code)
+    definition = None if code.co_flags & _GENERATORS else definition_of(code)
     body = [] if definition is None else [definition.body] if isinstance(definition, ast.Lambda) else definition.body
     body = copy_of(body)
-    return frozenset(opening_lines(body, ListEscape(body, _functions(_tree(code.co_filename)))))
+    return frozenset(opening_lines(body, ListEscape(body, functions_of(tree_of(code.co_filename)))))
 
 
 def replaced_inside(code: CodeType, changes: dict[CodeType, CodeType]) -> CodeType:
@@ -88,103 +91,6 @@ def _with_runtime(code: CodeType, runtime: Any, around: str = "") -> CodeType:
     constants = [_with_runtime(part, runtime, name) if isinstance(part, CodeType) else part for part in code.co_consts]
     constants = [runtime if isinstance(part, str) and part == _RUNTIME_NAME else part for part in constants]
     return code.replace(co_consts=tuple(constants), co_name=name)
-
-
-# ---- finding and compiling -------------------------------------------------------------------------------------------
-
-
-def _tree(filename: str) -> ast.Module | None:
-    """The source of a file; None if it is no Python as a whole."""
-    return _parsed("".join(linecache.getlines(filename)))
-
-
-@functools.lru_cache(maxsize=64)
-def _parsed(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError):
-        return None
-
-
-@functools.lru_cache(maxsize=64)
-def _functions(tree: ast.Module | None) -> FileFunctions:
-    """The functions that a source defines."""
-    return FileFunctions(tree)
-
-
-def _block(filename: str, line: int) -> ast.Module | None:
-    """The source of the one function that begins at a line: of a document, say, that holds pieces of Python."""
-    lines = linecache.getlines(filename)[line - 1 :]
-    try:
-        block = ast.parse(textwrap.dedent("".join(inspect.getblock(lines)))) if lines else None
-    except (SyntaxError, ValueError):
-        return None
-    return block and ast.increment_lineno(block, line - 1)
-
-
-@functools.lru_cache(maxsize=256)
-def _definitions(tree: ast.Module | None) -> dict[tuple[int, str], list[Any]]:
-    """The functions in a source by first line and name."""
-    if tree is None:
-        return {}
-    found: dict[tuple[int, str], list[Any]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            line = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            found.setdefault((line, node.name), []).append(node)
-        elif isinstance(node, ast.Lambda):
-            found.setdefault((node.lineno, "<lambda>"), []).append(node)
-    return found
-
-
-def _definition_of(code: CodeType) -> Any:
-    """The definition in the source that a code was made of; None if there is none."""
-    linecache.checkcache(code.co_filename)
-    tree = _tree(code.co_filename)
-    if tree is None:
-        tree = _block(code.co_filename, code.co_firstlineno)
-    found = _definitions(tree).get((code.co_firstlineno, code.co_name), [])
-    fitting = [node for node in found if _is_source_of(node, code)]
-    return fitting[0] if fitting else None
-
-
-def _is_source_of(definition: Any, code: CodeType) -> bool:
-    """Whether this is what the code was made of, and not what somebody has written to the file since."""
-    body = definition.body
-    if isinstance(definition, ast.Lambda):
-        body = [ast.copy_location(ast.Return(body), definition)]
-    compiled = _compiled(definition, body, code)
-    return compiled is not None and is_made_of(original_of(code), compiled)
-
-
-def _compiled(definition: Any, body: list[ast.stmt], code: CodeType) -> CodeType | None:
-    """The new body compiled in the same surroundings: with the same free variables, in a class of the same name."""
-    name = f"{OWN}lambda" if isinstance(definition, ast.Lambda) else definition.name
-    inner: ast.stmt = ast.FunctionDef(name, bare(definition.args), body, [], None)
-    ast.copy_location(inner, definition)
-    inner.lineno = code.co_firstlineno  # that of the first decorator: all lines are counted from there
-    path = code.co_qualname.split(".")
-    owner = path[-2] if len(path) > 1 and path[-2] != "<locals>" else ""
-    if owner:
-        inner = ast.ClassDef(owner, [], [], [inner], [])
-    free = [one for one in code.co_freevars if one != "__class__" or not owner]
-    assigned: list[ast.stmt] = [ast.Assign([ast.Name(one, ast.Store())], ast.Constant(None)) for one in free]
-    outer = ast.FunctionDef(f"{OWN}surroundings", bare(None), [*assigned, inner], [], None)
-    try:
-        module = ast.fix_missing_locations(ast.Module([outer], []))
-        compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return None
-    found = next(_codes_inside(compiled, name))
-    return found.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=code.co_firstlineno)
-
-
-def _codes_inside(code: CodeType, name: str) -> Iterator[CodeType]:
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            if part.co_name == name:
-                yield part
-            yield from _codes_inside(part, name)
 
 
 # ---- the functions of one capture that are rewritten -----------------------------------------------------------------
@@ -281,19 +187,6 @@ def _rewritten(code: CodeType) -> CodeType | None:
 
 _RUNTIME_NAME = "the runtime of clew's control flow"
 """A constant in the new code, for which the runtime itself is put."""
-OWN = "clew_"
-"""How the names of functions begin that stand for bodies."""
-
-
-def bare(given: ast.arguments | None) -> ast.arguments:
-    """Parameters by name alone: their defaults and annotations are the function's, not its code's."""
-    if given is None:
-        return ast.arguments([], [], None, [], [], None, [])
-    plain = [[ast.arg(one.arg) for one in part] for part in (given.posonlyargs, given.args, given.kwonlyargs)]
-    starred = [None if one is None else ast.arg(one.arg) for one in (given.vararg, given.kwarg)]
-    return ast.arguments(plain[0], plain[1], starred[0], plain[2], [None] * len(plain[2]), starred[1], [])
-
-
 def _names(word: str, first: int = 0) -> Iterator[str]:
     """Names for a variable that the source does not have."""
     return (f"{word}_{number}" if number else word for number in itertools.count(first))
@@ -439,9 +332,7 @@ class BodyWriter(ast.NodeTransformer):
             _load(body.name),
             *names,
             _flag(node.orelse and has_break),
-            _texts(self.escape.names.get(node, set())),
-            _texts(self.escape.chains.get(node, set())),
-            _texts(self.escape.given_names.get(node, set())),
+            ast.Tuple([_texts(kind.get(node, set())) for kind in self.escape.kinds], ast.Load()),
         )
         start = ast.Assign([ast.Name(result, ast.Store())], call)
         return self._located([body, start, *self._after(result, node.orelse, has_return, has_break)], node)
@@ -792,8 +683,9 @@ def _is_get(node: ast.Call) -> bool:
     function = node.func
     if not isinstance(function, ast.Attribute) or function.attr != "get" or node.keywords or not node.args:
         return False
-    is_literal = isinstance(function.value, ast.Dict) and all(isinstance(one, ast.Constant) for one in function.value.keys)
-    return (is_literal or _is_read_again(function.value)) and not isinstance(node.args[0], (ast.Constant, ast.Starred))
+    group = function.value
+    is_literal = isinstance(group, ast.Dict) and all(isinstance(one, ast.Constant) for one in group.keys)
+    return (is_literal or _is_read_again(group)) and not isinstance(node.args[0], (ast.Constant, ast.Starred))
 
 
 def _locate(part: Any, at: Any) -> None:
@@ -818,40 +710,3 @@ def copy_of(node: Any) -> Any:
         twin = type(node)(**{name: copy_of(part) for name, part in ast.iter_fields(node)})
         return ast.copy_location(twin, node) if hasattr(node, "lineno") else twin
     return [copy_of(part) for part in node] if isinstance(node, list) else node
-
-
-# ---- whether code was compiled from a piece of source ----------------------------------------------------------------
-
-_NAMES = ("co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_kwonlyargcount")
-_SILENT = frozenset({"CACHE", "PUSH_NULL", "NOP", "EXTENDED_ARG", "PRECALL"})
-_ALIKE = {"LOAD_METHOD": "LOAD_ATTR", "LOAD_SUPER_METHOD": "LOAD_SUPER_ATTR"}
-_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
-
-
-def is_made_of(loaded: CodeType, compiled: CodeType) -> bool:
-    """Whether the loaded code does what the compiled one does."""
-    if any(getattr(loaded, name) != getattr(compiled, name) for name in _NAMES):
-        return False
-    return _same(loaded.co_consts, compiled.co_consts) and _steps(loaded) == _steps(compiled)
-
-
-@functools.lru_cache(maxsize=256)
-def _steps(code: CodeType) -> tuple[tuple[str, Any], ...]:
-    """The instructions by name, each with what it names or the place of its constant; jumps without their length."""
-    return tuple(
-        (_ALIKE.get(step.opname, step.opname), None if step.opcode in _JUMPS else _operand(step))
-        for step in dis.get_instructions(code)
-        if step.opname not in _SILENT
-    )
-
-
-def _operand(step: dis.Instruction) -> Any:
-    return step.argval if isinstance(step.argval, str) else step.arg
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, CodeType) and isinstance(other, CodeType):
-        return one.co_name == other.co_name and is_made_of(one, other)
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return type(one) is type(other) and (one == other if isinstance(one, frozenset) else repr(one) == repr(other))

@@ -136,17 +136,15 @@ class Runtime:
         again: Names,
         ending: Names,
         wants: bool,
-        local_lists: Names = (),
-        chains: Names = (),
-        given_back: Names = (),
+        lists: tuple[Names, Names, Names] = ((), (), ()),
     ) -> Outcome:
-        """A ``for``; the ``local_lists`` may have any length, the ``chains`` at each round; so may those that the
-        function gives back, if nobody but the caller of the program sees them."""
+        """A ``for``; of the ``lists`` the local ones may have any length, the chains at each round, and those that the
+        function gives back if nobody but the caller of the program sees them."""
         regions = current.get()
         outcome = Outcome()
         if regions is not None and regions.is_open_ended(number, iterable):
-            sets, seen = (names, live, again, ending), (local_lists, chains, given_back)
-            return regions.loop_over(number, iterable, body, sets, wants, *seen)  # type: ignore[no-any-return]
+            sets = (names, live, again, ending)
+            return regions.loop_over(number, iterable, body, sets, wants, *lists)  # type: ignore[no-any-return]
         with unrolled(regions, number, iterable):
             for item in iterable if regions is None else regions.walked(iterable):
                 if outcome.take(body(item)):
@@ -157,7 +155,7 @@ class Runtime:
         """A list comprehension; ``each`` appends one item to the list that the variable of this name holds."""
         place = cells_of(each)[name]
         place.cell_contents = []
-        self.for_(number, iterable, each, (), (), (), (), False, (name,) if is_local else (), (), (name,))
+        self.for_(number, iterable, each, (), (), (), (), False, ((name,) if is_local else (), (), (name,)))
         found, place.cell_contents = place.cell_contents, None
         return found
 

@@ -21,7 +21,6 @@ from clew.capture.control_flow.body_recorder import Support
 from clew.capture.control_flow.operand_order import arrange_controls
 from clew.capture.control_flow.paths import Paths
 from clew.capture.control_flow.raising import arguments_of, is_raised, record_raise
-from clew.capture.control_flow.recordings import MOST_PATHS
 from clew.capture.control_flow.regions import Progress, Regions
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.variable_reads import Reads
@@ -70,7 +69,7 @@ class Findings:
         """Whether questions of code that is not the user's are worth a run for each answer."""
         self.guarded: set[Any] = set()
         """Places in libraries whose questions are guarded, since the two answers have too little in common."""
-        self.most_paths = MOST_PATHS
+        self.most_paths: int = Options._field_defaults["max_paths"]
         self.limited: dict[Any, SourceLine] = {}
         """Lines of the user's that are guarded, since more paths than that follow from them."""
         self.tracers = LibraryTracers.PLAIN

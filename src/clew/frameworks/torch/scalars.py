@@ -277,7 +277,7 @@ def is_measured(node: Node, recorder: TorchRecorder) -> bool:
             continue
         if found.target is operator.getitem and _reads_shape(found.args[0]):
             return True
-        if found.op == "call_method" and found.target in _MEASURING or found.target is len:
+        if found.target is len or (found.op == "call_method" and found.target in _MEASURING):
             return True
         waiting += found._inputs
     return False
