@@ -182,12 +182,15 @@ def test_sizes_that_training_relies_on_are_free_in_evaluation(library: ModuleTyp
         captured(torch.randn(4, 5, 8))
 
 
-def test_questions_of_the_user_stay_guards() -> None:
+def test_questions_of_the_user_are_branches() -> None:
     def halved(x: Tensor) -> Tensor:
         return x / 2 if x.shape[0] == 1 else x
 
+    captured = clew.trace(halved, (torch.ones(2, 3),))
+    agree(captured, halved, torch.ones(1, 3))
+    agree(captured, halved, torch.ones(4, 3))
     with pytest.raises(GuardError, match=r"x.shape\[0\] == 1"):
-        clew.trace(halved, (torch.ones(2, 3),))(torch.ones(1, 3))
+        clew.trace(halved, (torch.ones(2, 3),), control_flow="guard")(torch.ones(1, 3))
 
 
 def test_numbers_computed_of_a_choice_stand_behind_its_branch(library: ModuleType) -> None:
