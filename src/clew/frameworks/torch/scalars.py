@@ -156,7 +156,7 @@ def _truth(self: Any) -> bool:
     asks_data = is_free(node, recorder)
     if asks_data and recorder.options.refuses_questions and is_of_modes(node, recorder):  # no data of the user's
         asks_data = False
-    if not asks_data:
+    if not asks_data and recorder.paths is not None and not recorder.options.refuses_questions:
         is_library = is_installed(sys._getframe(1).f_code)
         asks_data = bool(recorder.asks_for_batch(node) if is_library else is_measured(node, recorder))
     chosen = bool(recorder.truth(self.place, answer, asks_data, is_fixed=True))
