@@ -59,9 +59,11 @@ if TYPE_CHECKING:
     from clew.runtime.module import GraphModule
     from clew.tools.explain import explain
     from clew.tools.explain_match import explain_match
+    from clew.tools.interpreters import Logger, Observer, Recorder, compare, find_nan
     from clew.tools.nested import flat, nested
     from clew.tools.pipeline import Pipeline, bisect
     from clew.tools.profile import Profile, profile
+    from clew.tools.report import Report, report
     from clew.tools.verify import verify
 
 __version__ = "0.1.0"
@@ -101,8 +103,15 @@ _LATE = {
     "explain_match": "clew.tools.explain_match",
     "flat": "clew.tools.nested",
     "nested": "clew.tools.nested",
+    "Logger": "clew.tools.interpreters",
+    "Observer": "clew.tools.interpreters",
+    "Recorder": "clew.tools.interpreters",
+    "compare": "clew.tools.interpreters",
+    "find_nan": "clew.tools.interpreters",
     "Profile": "clew.tools.profile",
     "profile": "clew.tools.profile",
+    "Report": "clew.tools.report",
+    "report": "clew.tools.report",
     "verify": "clew.tools.verify",
 }
 
@@ -119,14 +128,18 @@ __all__ = [
     "Guard",
     "GuardError",
     "Interpreter",
+    "Logger",
     "Match",
     "Node",
+    "Observer",
     "Opcode",
     "Profile",
     "Pipeline",
     "Proxy",
     "ProxyableClassMeta",
     "PythonCode",
+    "Recorder",
+    "Report",
     "ShapeProp",
     "SourceLine",
     "SubgraphMatcher",
@@ -138,6 +151,7 @@ __all__ = [
     "bisect",
     "choose",
     "common_subexpressions",
+    "compare",
     "cond",
     "constant_folding",
     "convert_dtype",
@@ -146,6 +160,7 @@ __all__ = [
     "difference",
     "explain",
     "explain_match",
+    "find_nan",
     "flat",
     "fold_batch_norm",
     "for_loop",
@@ -171,6 +186,7 @@ __all__ = [
     "remove_dropout",
     "replace_pattern",
     "replace_pattern_with_filters",
+    "report",
     "same_graph",
     "simplify",
     "symbolic_trace",

@@ -83,10 +83,10 @@ IDEAS = {
     "tools.explain": "a question of the public surface, one file each",
     "tools.nested": "a question of the public surface, one file each",
     "tools.profile": "a question of the public surface, one file each",
-    "tools.costs": "a table: what each operation takes",
-    "tools.tables": "how reports look",
-    "tools.watching": "the interpreter under all tools that watch a run",
     "tools.pipeline": "a question of the public surface, one file each",
+    "tools.interpreters": "questions of the public surface about one run",
+    "tools.matched_nodes": "an algorithm: which nodes of two graphs are the same step",
+    "tools.report": "a question of the public surface, one file each",
 }
 """Files with a single importer that stand by themselves nevertheless."""
 

@@ -133,6 +133,14 @@ class Guest:
         """Whether an array holds numbers, or only says how many there would be."""
         return True
 
+    def copy_of(self, value: Any) -> Any:
+        """An array with the same numbers that later writes do not change: itself where nobody can write to it."""
+        return value
+
+    def as_numpy(self, value: Any) -> Any:
+        """The numbers of an array as an array of NumPy's."""
+        return value.__array__()
+
     def wait_for(self, value: Any) -> None:
         """Return when an array has been computed."""
 

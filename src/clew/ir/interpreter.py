@@ -69,7 +69,7 @@ class Interpreter:
             if node in self.env:
                 continue
             try:
-                value = self.env[node] = self.run_node(node)
+                self.env[node] = self.run_node(node)
             except Exception as error:
                 self._add_note(error, node)
                 raise
@@ -77,7 +77,7 @@ class Interpreter:
                 for used in self.user_to_last_uses[node]:
                     self.env.pop(used, None)
             if node.op == "output":
-                return value
+                return self.env[node]
         return None
 
     def _check(self, guards: tuple[Guard, ...]) -> None:

@@ -7,6 +7,10 @@ they agree; ``LAYERS`` says which operation a module is. A new operation needs o
 
 from __future__ import annotations
 
+from typing import Any
+
+from clew.ir.guests import package_of
+from clew.ir.node import Node
 from clew.ir.spellings import ARRAY_NAMES, OPERATORS
 from clew.tools import cost_formulas as formulas
 from clew.tools.cost_formulas import Call, Cost, Formula
@@ -175,7 +179,7 @@ OTHER_NAMES = {
     "_adaptive_avg_pool2d": "adaptive_avg_pool2d", "_adaptive_avg_pool3d": "adaptive_avg_pool3d",
     "linalg_vector_norm": "vector_norm", "linalg_norm": "norm", "linalg_inv": "inv", "linalg_det": "det",
     "linalg_cholesky_ex": "cholesky", "linalg_solve": "solve",
-    "linalg_qr": "qr", "_to_copy": "to", "_unsafe_view": "view",
+    "linalg_qr": "qr", "linalg_solve_triangular": "solve_triangular", "_to_copy": "to", "_unsafe_view": "view",
     "embedding_bag": "embedding_bag", "_cdist_forward": "cdist", "mkldnn_linear": "linear",
     "upsample_nearest1d": "upsample_nearest2d", "_fft_r2c": "rfft", "_fft_c2r": "irfft", "_fft_c2c": "fft",
 }  # fmt: skip
@@ -259,3 +263,18 @@ def operation_name(name: str, framework: str = "torch") -> str:
         if other in TABLE or f"{framework}.{other}" in TABLE:
             return other
     return name
+
+
+def operation_of(node: Node, module: Any, framework: str) -> tuple[str, dict[str, Any]]:
+    """The name that the table has for what a node does, and which arguments a module that it calls holds."""
+    if node.op == "call_module":
+        kind = type(module)
+        name, *fields = LAYERS.get(kind.__name__, "").split() if package_of(kind) == "torch" else [""]
+        if not name:
+            return kind.__name__, {}
+        return name, {field: module if field == "module" else getattr(module, field) for field in fields}
+    target = node.target
+    if getattr(target, "__module__", "") == "_operator":
+        return operation_name(f"__{target.__name__.strip('_')}__"), {}
+    name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
+    return operation_name(name, framework), {}

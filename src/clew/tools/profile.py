@@ -21,10 +21,10 @@ from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import is_control
 from clew.ir.effects import effect_of, resolve
 from clew.ir.format import format_target
-from clew.ir.guests import Effect, Guest, guest, guest_of, package_of
+from clew.ir.guests import Effect, Guest, guest, guest_of
 from clew.ir.node import Node
 from clew.tools.cost_formulas import Call, Cost, arrays_in, count
-from clew.tools.costs import LAYERS, TABLE, cost_of, operation_name
+from clew.tools.costs import TABLE, cost_of, operation_name, operation_of
 from clew.tools.tables import Row, amount, duration, table
 from clew.tools.watching import Watching, line_of, memory_in, module_of
 
@@ -354,7 +354,7 @@ class Step:
         self.arrays = [*arrays_in((args, kwargs)), *_arrays_of(module)]
         self.versions = [_guest(array).version_of(array) for array in self.arrays]
         self.framework = self._framework()
-        self.name, self.settings = self._operation()
+        self.name, self.settings = operation_of(node, module, self.framework)
         listener = self._listener()
         self.listens = listener is not None
         self.listener: AbstractContextManager[Any] = nullcontext() if listener is None else listener
@@ -363,20 +363,6 @@ class Step:
         guest = guest_of(self.node.target) if self.node.op == "call_function" else None
         guest = guest or next((_guest(array) for array in self.arrays), None)
         return "" if guest is None else guest.package
-
-    def _operation(self) -> tuple[str, dict[str, Any]]:
-        """The name that the table has for what the node does, and the settings of a module."""
-        if self.module is not None:
-            kind = type(self.module)
-            name, *fields = LAYERS.get(kind.__name__, "").split() if package_of(kind) == "torch" else [""]
-            if not name:
-                return kind.__name__, {}
-            return name, {field: self.module if field == "module" else getattr(self.module, field) for field in fields}
-        target = self.node.target
-        if getattr(target, "__module__", "") == "_operator":
-            return operation_name(f"__{target.__name__.strip('_')}__"), {}
-        name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
-        return operation_name(name, self.framework), {}
 
     def _is_known(self) -> bool:
         if self.module is not None:

@@ -25,6 +25,8 @@ class Watching(Interpreter):
 
     def __init__(self, captured: Any) -> None:
         super().__init__(program_of(captured))
+        self.depth = -1
+        """How many branches, loops and modules that are programs of their own the run is inside of."""
 
     def seen(self, node: Node, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> None:
         """Told of each node after it ran."""
@@ -44,9 +46,13 @@ class Watching(Interpreter):
         return value
 
     def _run_all(self) -> Any:
-        for node, value in list(self.env.items()):
-            self.seen(node, (), {}, value)
-        return super()._run_all()
+        self.depth += 1
+        try:
+            for node, value in list(self.env.items()):
+                self.seen(node, (), {}, value)
+            return super()._run_all()
+        finally:
+            self.depth -= 1
 
     def _program_called(self, node: Node) -> Any:
         """What runs the graph of a module that is a captured program itself; None for any other node."""

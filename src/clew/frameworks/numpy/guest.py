@@ -66,3 +66,11 @@ class NumpyGuest(Guest):
         """How many bytes the elements of an array take; those that were broadcast count once."""
         sizes = zip(value.shape, value.strides, strict=True)
         return int(value.itemsize * math.prod(size for size, stride in sizes if stride))
+
+    def copy_of(self, value: Any) -> Any:
+        """A copy of an array."""
+        return value.copy()
+
+    def as_numpy(self, value: Any) -> Any:
+        """The array itself."""
+        return value

@@ -90,6 +90,8 @@ class TorchGuest(TracingAnswers):
     memory_of = staticmethod(storages.memory_of)
     bytes_of = staticmethod(storages.bytes_of)
     version_of = staticmethod(storages.version_of)
+    copy_of = staticmethod(storages.copy_of)
+    as_numpy = staticmethod(storages.as_numpy)
     has_data = staticmethod(storages.has_data)
     wait_for = staticmethod(storages.wait_for)
     without_data = staticmethod(storages.without_data)

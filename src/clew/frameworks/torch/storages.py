@@ -45,6 +45,18 @@ def has_data(value: Any) -> bool:
     return not (isinstance(value, torch.Tensor) and (value.is_meta or type(value).__name__ == "FakeTensor"))
 
 
+def copy_of(value: torch.Tensor) -> torch.Tensor:
+    """A copy of a tensor, outside of autograd's graph."""
+    return value.detach().clone()
+
+
+def as_numpy(value: torch.Tensor) -> Any:
+    """The numbers of a tensor; those of formats that NumPy does not have as wider ones."""
+    value = value.detach().cpu().resolve_conj().resolve_neg()
+    narrow = value.is_floating_point() and value.dtype not in (torch.float16, torch.float32, torch.float64)
+    return (value.float() if narrow else value).numpy()
+
+
 def wait_for(value: Any) -> None:
     """Return when the device of a tensor has done all that it was given."""
     if isinstance(value, torch.Tensor) and value.device.type not in ("cpu", "meta"):

@@ -1,0 +1,74 @@
+"""Which nodes of two graphs are the same step: matched by structure first, then by name.
+
+Two graphs come in; out come pairs of nodes, in the order in which the second runs them. Nodes are of the same structure
+if they do the same to values of the same structure; of equal ones the first is matched with the first. What is left is
+matched by name if it is of the same opcode. Graphs inside of matched nodes are matched likewise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from clew.ir.arguments import Reference, bodies_of
+from clew.ir.format import format_argument, format_target
+from clew.ir.graph import Graph
+from clew.ir.node import Node
+
+Pairs = list[tuple[Node, Node]]
+
+
+def matched(left: Graph, right: Graph) -> Pairs:
+    """Pairs of nodes of two graphs that are the same step."""
+    found = _by_structure(left, right)
+    taken = {one for pair in found for one in pair}
+    names = {node.name: node for node in left.nodes if node not in taken}
+    for node in right.nodes:
+        other = names.get(node.name)
+        if node not in taken and other is not None and other.op == node.op:
+            found.append((other, node))
+    place = {node: number for number, node in enumerate(right.nodes)}
+    found.sort(key=lambda pair: place[pair[1]])
+    ordered: Pairs = []
+    for one, other in found:
+        for body, twin in zip(bodies_of(one), bodies_of(other), strict=False):
+            ordered += matched(body, twin)
+        ordered.append((one, other))
+    return ordered
+
+
+def _by_structure(left: Graph, right: Graph) -> Pairs:
+    known: dict[Any, int] = {}
+    waiting: dict[int, list[Node]] = defaultdict(list)
+    for node, structure in _structures(left, known).items():
+        waiting[structure].append(node)
+    found = []
+    for node, structure in _structures(right, known).items():
+        if waiting[structure]:
+            found.append((waiting[structure].pop(0), node))
+    return found
+
+
+def _structures(graph: Graph, known: dict[Any, int]) -> dict[Node, int]:
+    """A number for each node; equal ones for nodes that do the same to values of equal numbers."""
+    numbers: dict[Node, int] = {}
+    for node in graph.nodes:
+        inside = tuple(tuple(_structures(body, known).values()) for body in bodies_of(node))
+        written = _written((node.args, node.kwargs), numbers)
+        place = len(numbers) if node.op == "placeholder" else 0
+        key = (node.op, format_target(node.target), written, inside, place)
+        numbers[node] = known.setdefault(key, len(known))
+    return numbers
+
+
+def _written(value: Any, numbers: dict[Node, int]) -> str:
+    """Arguments as text, with the numbers of nodes in their places."""
+    if isinstance(value, Reference):
+        return f"%{numbers.get(value, -1)}"  # type: ignore[call-overload]
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__}({', '.join(_written(item, numbers) for item in value)})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_written(item, numbers)}' for key, item in value.items())}}}"
+    if isinstance(value, slice):
+        return f"slice{_written((value.start, value.stop, value.step), numbers)}"
+    return "graph" if isinstance(value, Graph) else f"{type(value).__name__} {format_argument(value)}"
