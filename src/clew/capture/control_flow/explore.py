@@ -81,6 +81,9 @@ def explore_paths(
     if paths is not None and paths.is_too_much:
         findings.looks_into_libraries = False
         raise Restart
+    if paths is not None and paths.is_too_much_with_tracers:
+        findings.tracers = LibraryTracers.LEFT
+        raise Restart
     runs = [first]
     for answers in () if paths is None else paths.untried():
         run = new_run(paths, first, answers)

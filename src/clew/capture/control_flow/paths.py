@@ -352,6 +352,14 @@ class Paths:
         """Whether libraries ask so often, in a run of so many nodes, that all paths of it would take too long."""
         return self.way.in_libraries > _MOST_IN_LIBRARIES and self.way.count > _MOST_NODES_IN_LIBRARIES
 
+    @property
+    def is_too_much_with_tracers(self) -> bool:
+        """Whether libraries ask for data or modes so often on this way that the ways of tracers would not be tried with
+        all answers to that."""
+        asked = sum(since is not None for _, _, since in self.way.told)
+        tracers = len(self.way.told) - asked
+        return bool(tracers) and 2**asked + tracers > _MOST_RUNS_ALIGNED
+
     def end(self) -> None:
         """The run has recorded its path to the end."""
         self.way.segment.is_complete = self.way.segment.ends = True

@@ -29,6 +29,7 @@ from clew.capture.restart import Restart
 from clew.capture.state.reach_cache import names_stored
 from clew.capture.state.snapshot import ReachableState, Snapshot
 from clew.errors import CaptureError
+from clew.ir.control_flow import cond
 from clew.ir.effects import pure
 from clew.ir.node import Node
 from clew.ir.source import is_installed_file, user_frame
@@ -246,7 +247,16 @@ class Regions:
         site = self._site(number)
         if not self.support.is_data(test) and (is_installed_file(site[0]) or not self.support.is_measured(test)):
             return False
-        return not self.rewrites.is_for_modes(site) and site not in self.progress.abandoned
+        is_wanted = not self.rewrites.is_for_modes(site) or self._begins_with_mode(test)
+        return is_wanted and site not in self.progress.abandoned
+
+    def _begins_with_mode(self, test: Any) -> bool:
+        """Whether data is asked for only if a mode or a dtype says so: what a branch on that gives, which is one of the
+        graph already, is asked for."""
+        node = self.recorder.argument(test)
+        branch = node.args[0] if isinstance(node, Node) and node.target is operator.getitem else None
+        asked = branch.args[0] if isinstance(branch, Node) and branch.target is cond else None
+        return isinstance(asked, Node) and self.support.is_of_modes(self.recorder.result(True, asked))
 
     def is_branch_on_mode(self, number: int, test: Any) -> bool:
         """Whether a branch is one of the graph because a mode decides it, and nothing has told which it is."""
