@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from clew.tools.explain import explain
     from clew.tools.explain_match import explain_match
     from clew.tools.interpreters import Logger, Observer, Recorder, compare, find_nan
+    from clew.tools.extract import extract, feature_extractor
     from clew.tools.nested import flat, nested
     from clew.tools.pipeline import Pipeline, bisect
     from clew.tools.profile import Profile, profile
@@ -101,6 +102,8 @@ _LATE = {
     "to_jaxpr": "clew.io.jaxpr",
     "explain": "clew.tools.explain",
     "explain_match": "clew.tools.explain_match",
+    "extract": "clew.tools.extract",
+    "feature_extractor": "clew.tools.extract",
     "flat": "clew.tools.nested",
     "nested": "clew.tools.nested",
     "Logger": "clew.tools.interpreters",
@@ -161,6 +164,8 @@ __all__ = [
     "explain",
     "explain_match",
     "find_nan",
+    "extract",
+    "feature_extractor",
     "flat",
     "fold_batch_norm",
     "for_loop",

@@ -97,12 +97,15 @@ def trace(
         max_paths=max_paths,
     )
     if args is None and kwargs is None:
-        return make_lazy(original_of(fn), functools.partial(_capture_again, options._replace(keep=True)), limit)
+        return make_lazy(original_of(fn), functools.partial(_capture_again, options._replace(live=True)), limit)
     return _capture(fn, *given(args, kwargs), options)[0]
 
 
-def _capture_again(options: Options, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: bool) -> Any:
+def _capture_again(
+    options: Options, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: bool, keep: bool = True
+) -> Any:
     """A capture for a lazy graph: from the second one on sizes are free, where that can be."""
+    options = options._replace(keep=keep)
     if again and not options.dynamic and options.control_flow == "capture":
         with contextlib.suppress(CaptureError):
             return _capture(fn, args, kwargs, options._replace(dynamic=True))
@@ -150,6 +153,7 @@ def trace_graph(
         guards=guards,
         keeps_unused=False,
         stateful=stateful_objects(stateful),
+        live=args is None and kwargs is None,
     )
 
     parts = (arg_stateful_idxs, kwarg_stateful_idxs)
@@ -277,9 +281,9 @@ def _capture(
     with DeferredSignals(), LOCK:
         captured = framework.capture(fn, args, kwargs, options)
     name = getattr(fn, "__name__", type(fn).__name__)
-    made = make_captured(framework.package, captured, name, live=options.keep or inspect.ismethod(fn))
+    made = make_captured(framework.package, captured, name, live=options.live or inspect.ismethod(fn))
     vars(made)["_example"] = Example(args, kwargs)
-    if captured.module is not None and inspect.ismethod(fn) and not options.keep:
+    if captured.module is not None and inspect.ismethod(fn) and not options.live:
         made._rely_on(Fingerprint(fn, captured.pins))  # it works on the original, which may change
     if native:
         made = NativeFunction(framework.package, made, options.static)

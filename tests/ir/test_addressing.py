@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -87,9 +90,9 @@ def test_the_value_that_a_module_returned(captured):
 
 
 def test_an_unknown_module_is_told_with_those_that_are_known(captured):
-    with pytest.raises(GraphError, match=r"no node of call 1 of the module 'layers.0'[\s\S]*layer.0"):
+    with pytest.raises(GraphError, match=r"no node of the module 'layers.0'[\s\S]*nearest[^\n]*: layer.0"):
         captured.node_of("layers.0")
-    with pytest.raises(GraphError, match="no node of call 3"):
+    with pytest.raises(GraphError, match="no call 3 of the module 'layer.0'"):
         captured.node_of("layer.0", call=3)
 
 
@@ -107,3 +110,54 @@ def test_bodies_of_branches_are_searched():
     captured = clew.trace(Branching(), (torch.ones(2, 4),))
     (node,) = captured.graph.find(op=nn.Linear, module="linear")
     assert node.graph is not captured.graph and captured.node_of("linear") is node
+
+
+class Pair(nn.Module):
+    def forward(self, x, scale=None):
+        return x.relu(), {"sum": x.sum(), "scale": scale}
+
+
+class Passing(nn.Module):
+    def forward(self, x):
+        return x
+
+
+class Returning(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.pair, self.passing, self.halves = Pair(), Passing(), Halves()
+
+    def forward(self, x):
+        first, others = self.pair(x.exp())
+        left, right = self.halves(self.passing(first))
+        return left * right + others["sum"]
+
+
+class Halves(nn.Module):
+    def forward(self, x):
+        return x.chunk(2)
+
+
+@pytest.mark.parametrize("kind", ["trace", "symbolic_trace"])
+def test_what_a_module_returns_keeps_its_structure(kind):
+    model = Returning()
+    captured = clew.trace(model, (torch.randn(4),)) if kind == "trace" else clew.symbolic_trace(model)
+    first, others = captured.node_of("pair")
+    assert first.target == "relu" and others["sum"].target == "sum" and others["scale"] is None
+    assert captured.node_of("passing") is first
+    if kind == "trace":  # a symbolic value has no length, so there the halves are taken apart outside
+        left, right = captured.node_of("halves")
+        assert [node.args[1] for node in (left, right)] == [0, 1]
+
+
+def test_copies_and_pickles_know_what_modules_returned():
+    captured = clew.trace(Returning(), (torch.randn(4),))
+    for twin in (copy.deepcopy(captured), pickle.loads(pickle.dumps(captured))):
+        first, others = twin.node_of("pair")
+        assert first.graph is twin.graph and (first.name, others["sum"].name) == ("relu", "sum_1")
+
+
+def test_a_layer_called_by_a_function_is_addressed():
+    layer = nn.Linear(4, 4)
+    captured = clew.trace(lambda x: layer(x) + 1, (torch.randn(2, 4),))
+    assert captured.node_of("layer").op == "call_module"

@@ -37,6 +37,8 @@ class Options(NamedTuple):
 
     leaves: Any = None
     static: frozenset[str] = frozenset()
+    live: bool = False
+    """Whether the capture works on the original itself, as those of lazy graphs do."""
     keep: bool = False
     """Whether what the captured run did stays done, because its result is that of a call."""
     include_generators: bool = True

@@ -3,6 +3,7 @@
 A graph and conditions come in; out come its nodes that meet all of them, in order, those of nested graphs included. A
 module path is a pattern of names between dots: ``*`` stands within a name, ``**`` for any number of names. A node is
 inside of every module of its ``nn_module_stack``; a call of a module that stays one node is inside of that one too.
+``node_of`` gives what a module returned: one node, or a tuple, list or dict of nodes where it returned such.
 """
 
 from __future__ import annotations
@@ -10,15 +11,14 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from collections.abc import Iterable
 from typing import Any
 
-from clew.errors import GraphError
+from clew.errors import GraphError, a_or_an
 from clew.ir.arguments import nested_graphs
 from clew.ir.effects import resolve
+from clew.ir.module_calls import MARKS, ModuleCall, Unheld, all_calls, as_returned, not_returned, stack_of
 from clew.ir.node import Node
 from clew.ir.spellings import forms_of, operations_of
-from clew.ir.types import ArrayType
 
 
 def find(
@@ -30,17 +30,12 @@ def find(
     return [
         node
         for node in nodes
-        if (wanted is None or any(wanted.fullmatch(path) for path, _ in _stack(node).values()))
+        if (wanted is None or any(wanted.fullmatch(path) for path, _ in stack_of(node).values()))
         and (op is None or does(node, op, graph.owning_module))
-        and (kind is None or any(_is_kind(found, kind) for _, found in _stack(node).values()))
+        and (kind is None or any(_is_kind(found, kind) for _, found in stack_of(node).values()))
         and (line is None or _is_at(node, line))
         and (name is None or _is_named(node, name))
     ]
-
-
-def _stack(node: Node) -> dict[str, tuple[str, Any]]:
-    found: dict[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
-    return found
 
 
 @functools.lru_cache(maxsize=256)
@@ -84,24 +79,35 @@ def _is_at(node: Node, line: str | int) -> bool:
     return f"/{node.source.filename}:{node.source.lineno}".endswith(f"/{line}")
 
 
-def node_of(graph: Any, path: str, call: int = 1) -> Node:
-    """The value that a module returned in its first call, or another one: the last array computed inside of it that is
-    used outside."""
+def calls_at(graph: Any, path: str, call: int | None = None) -> list[ModuleCall]:
+    """The calls of the modules whose paths fit a pattern, all of them or the one of this number.
+
+    A call inside of control flow is there once for each body that holds it. The error names the nearest paths.
+    """
+    if not isinstance(path, str):
+        raise GraphError(
+            f"a module is addressed by its path, and this is {a_or_an(path)}", fixes=["'encoder.layer.1', or a pattern"]
+        )
+    wanted = path_pattern(path)
+    fitting = [one for one in all_calls(graph) if wanted.fullmatch(one.path)]
+    found = [one for one in fitting if call is None or one.number == call]
+    if not found and not any(MARKS in (node._meta or {}) for node in graph.nodes):
+        found = _guessed(graph, path, call or 1)
+    if not found:
+        raise not_returned(path, call, graph)
+    return found
+
+
+def _guessed(graph: Any, path: str, call: int) -> list[ModuleCall]:
+    """A call in a graph that another tool has recorded: its value is the only one that leaves the module."""
     key = path if call == 1 else f"{path}@{call - 1}"
-    nodes: list[Node] = [node for one in (graph, *nested_graphs(graph)) for node in one.nodes]
-    inside = [node for node in nodes if key in _stack(node) and node.op != "get_attr"]
-    if not inside:
-        raise GraphError(f"the graph has no node of call {call} of the module {path!r}", fixes=[_known(nodes, path)])
-    members = set(inside)
-    leaving = [node for node in inside if any(user not in members for user in node.users)]
-    arrays = [node for node in leaving if node.value_type is None or isinstance(node.value_type, ArrayType)]
-    return (arrays or leaving or inside)[-1]
+    inside = {node for node in graph.nodes if key in stack_of(node) and node.op != "get_attr"}
+    leaving = [node for node in graph.nodes if node in inside and not inside.issuperset(node.users)]
+    given = tuple(Unheld("value") for _ in leaving)
+    return [ModuleCall(key, path, graph, given, {}, leaving[0])] if len(leaving) == 1 else []
 
 
-def _known(nodes: Iterable[Node], path: str) -> str:
-    paths = {found: None for node in nodes for found, _ in _stack(node).values() if found}
-    last = path.rpartition(".")[2]
-    near = [found for found in paths if last in found] or list(paths)
-    return (
-        f"modules of the graph: {', '.join(near[:8])}{', ...' if len(near) > 8 else ''}" if paths else "none is known"
-    )
+def node_of(graph: Any, path: str, call: int = 1) -> Any:
+    """What a module returned in its first call, or another one: a node, or the nest of nodes that it returned."""
+    found = calls_at(graph, path, call)[0].result
+    return as_returned(found)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -23,11 +24,12 @@ from clew.ir.addressing import node_of
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, Guards, evaluate
-from clew.ir.node import Node
 from clew.ir.pickling import check_found
 from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.direct import Body, direct_call
 from clew.runtime.fast.module_fingerprint import Fingerprint
+from clew.runtime.interventions import Intervening, active_for, run_intervened
+from clew.runtime.surgery import insert_after, replace_module, wrap_module
 
 # ---- graph functions -------------------------------------------------------------------------------------------------
 
@@ -39,6 +41,8 @@ PATIENCE = 500
 """For so many nodes a graph has to be called once more until its code is bound: that takes longer than a call."""
 OWN = "_clew_own_class"
 """Marks the class of a single object."""
+ASKING = "_clew_asks_interventions"
+"""Marks the class of a single object whose calls ask for interventions: has what stood for its calls before."""
 
 Code = Callable[..., Any]
 
@@ -58,7 +62,7 @@ class _OriginalSignature:
         return found.replace(parameters=list(found.parameters.values())[1:])
 
 
-class HoldsGraph:
+class HoldsGraph(Intervening):
     """What functions and modules of graphs show of their graph."""
 
     if TYPE_CHECKING:  # torch.jit reads the annotations of modules' classes, and knows no graph
@@ -78,9 +82,25 @@ class HoldsGraph:
         """The assumptions: those checked before the program runs, then those on values that it computes."""
         return self._graph.guards
 
-    def node_of(self, path: str, call: int = 1) -> Node:
-        """The node of the value that the module at ``path`` returned: in its first call, or in another one."""
+    def node_of(self, path: str, call: int = 1) -> Any:
+        """The node of what the module at ``path`` returned in its first call, or in another one; a tuple, list or dict
+        of nodes if it returned such."""
         return node_of(self._graph, path, call)
+
+    def insert_after(
+        self, path: str, function: Callable[..., Any], call: int | None = None, name: str | None = None
+    ) -> str | None:
+        """Let what the module at ``path`` returns go through a function, or through a module: that becomes a part of
+        this one, whose name comes out."""
+        return insert_after(self, path, function, call, name)
+
+    def replace_module(self, path: str, new: Any) -> None:
+        """Let another module stand at ``path``, called as the one before."""
+        replace_module(self, path, new)
+
+    def wrap_module(self, path: str, wrapper: Callable[[Any], Any]) -> Any:
+        """Replace the module at ``path`` by ``wrapper(module)``, which comes out."""
+        return wrap_module(self, path, wrapper)
 
     def check(self, /, *args: Any, **kwargs: Any) -> Guard | None:
         """The first guard that does not hold for a call with these arguments, of those that are checked before the
@@ -215,14 +235,46 @@ class GraphFunction(HoldsGraph):
     def _call_by(self, function: FunctionType | None) -> None:
         """Let this object, by a class of its own, be called in one step; or no more."""
         kind: Any = type(self)
+        if ASKING in vars(kind):
+            return
         if function is not None and base_class(kind).__call__ in STEPS:
-            if kind is base_class(kind):
-                kind = type(kind.__name__, (kind,), {"__module__": kind.__module__, OWN: True})
-                weakref.finalize(self, let_go, weakref.ref(kind)).atexit = False
-                self.__class__ = kind
-            kind.__call__ = function
+            self._own_class().__call__ = function
         else:
             call_plainly(kind)
+
+    def _own_class(self) -> Any:
+        """The class of this object alone."""
+        kind: Any = type(self)
+        if kind is base_class(kind):
+            kind = type(kind.__name__, (kind,), {"__module__": kind.__module__, OWN: True})
+            weakref.finalize(self, let_go, weakref.ref(kind)).atexit = False
+            self.__class__ = kind
+        return kind
+
+    def _ask_interventions(self, asks: bool) -> None:
+        if asks:
+            start_asking(self._own_class(), _call_intervened, self._compiled, self._running)
+        else:
+            self._running = stop_asking(self._own_class(), self._compiled)
+
+    def _with_graph(self, graph: Graph) -> GraphFunction:
+        return base_class(type(self))(self.root, graph, self.__name__)  # type: ignore[no-any-return]
+
+    def _part(self, graph: Graph, name: str) -> GraphFunction:
+        """A graph that was cut out of this one's as a program of the same kind."""
+        made = self._with_graph(graph)
+        made.__name__ = name
+        return made
+
+    def _put_part(self, path: str, new: Any) -> str:
+        """The original keeps its modules; what stands for one of them is kept beside it."""
+        return self._add_part(path, new)
+
+    def _add_part(self, name: str, new: Any) -> str:
+        """Keep a module in the root under a name like this, which comes out."""
+        name = free_name(name, lambda taken: hasattr(self.root, taken))
+        vars(self.root)[name] = new
+        return name
 
     def _protection(self) -> Protection | None:
         """What has to surround each call."""
@@ -273,8 +325,46 @@ def _note(callee: GraphFunction, error: Exception) -> None:
     callee._note(error)
 
 
+def free_name(wanted: str, is_taken: Callable[[str], bool]) -> str:
+    """An identifier like ``wanted`` that is not taken."""
+    name = "".join(letter if letter.isidentifier() or letter.isdigit() else "_" for letter in wanted).strip("_")
+    name = name if name.isidentifier() else f"part_{name}"
+    others = (f"{name}_{number}" for number in itertools.count(2))
+    return next(one for one in itertools.chain([name], others) if not is_taken(one))
+
+
+def _call_intervened(self: GraphFunction, /, *args: Any, **kwargs: Any) -> Any:
+    active = active_for(self)
+    if active:
+        return run_intervened(self, active, args, kwargs)
+    return base_class(type(self)).__call__(self, *args, **kwargs)
+
+
+def start_asking(kind: Any, call: Callable[..., Any], state: object, running: Running | None) -> None:
+    """Let the object of a class of its own be called by a function that asks for interventions.
+
+    It is called as before, by what is ``running``, once that is over, unless its ``state`` is another one then.
+    """
+    setattr(kind, ASKING, (vars(kind).get("__call__"), state, running))
+    kind.__call__ = call
+
+
+def stop_asking(kind: Any, state: object) -> Running | None:
+    """Let it be called as before; what was running then comes out, or None if that is over."""
+    before, then, running = vars(kind)[ASKING]
+    delattr(kind, ASKING)
+    del kind.__call__
+    if then is not state:
+        return None
+    if before is not None:
+        kind.__call__ = before
+    return running  # type: ignore[no-any-return]
+
+
 def call_plainly(kind: Any) -> None:
     """Take the call in one step from the class of a single object: such a class is collected long after the object."""
+    if ASKING in vars(kind):
+        return
     if OWN in vars(kind) and "__call__" in vars(kind):
         del kind.__call__
 

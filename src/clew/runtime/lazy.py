@@ -29,6 +29,7 @@ from clew.capture.current_capture import current as recording
 from clew.errors import CaptureError, GuardError
 from clew.runtime.fast.module_fingerprint import Fingerprint, Parts
 from clew.runtime.function import GraphFunction
+from clew.runtime.interventions import Intervening, Intervention, is_active
 
 # ---- lazy graphs -----------------------------------------------------------------------------------------------------
 
@@ -93,7 +94,7 @@ class Running:
         self.threads: list[int] = []
 
 
-class LazyGraph(StandsFor):
+class LazyGraph(StandsFor, Intervening):
     """A callable that captures itself as it is called. ``captures`` lists what it has.
 
     The second capture and those that follow keep sizes and numbers free where the first one relied on them. When it has
@@ -101,7 +102,7 @@ class LazyGraph(StandsFor):
     """
 
     __slots__ = (
-        "captures", "limit", "_capture", "_parts", "_running", "_warned", "__dict__", "__weakref__",
+        "captures", "limit", "_capture", "_contexts", "_parts", "_running", "_warned", "__dict__", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, fn: Any, capture: Callable[..., tuple[Any, ...]], limit: int = 16) -> None:
@@ -114,6 +115,7 @@ class LazyGraph(StandsFor):
         self._parts = Parts(fn)
         self._running = Running()
         self._warned = False
+        self._contexts: tuple[Intervention, ...] = ()
         self._look_like_original()
         _ask_torch()
 
@@ -124,7 +126,7 @@ class LazyGraph(StandsFor):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if _is_compiling() or recording.get() is not None or _count_of_modes() or _is_tracing():
-            return self.fn(*args, **kwargs)
+            return self._call_original(args, kwargs)
         running = self._running
         known = running.entries
         if not known:
@@ -151,7 +153,7 @@ class LazyGraph(StandsFor):
     def _call_new(self, known: tuple[Entry, ...] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call that none of the ``known`` captures fits, or that has to wait for a capture first."""
         if not LOCK.acquire(timeout=_PATIENCE):
-            return self.fn(*args, **kwargs)
+            return self._call_original(args, kwargs)
         try:
             has_others = self._running.entries is not known
             may_capture = not has_others and len(self._running.entries) < self.limit
@@ -164,6 +166,16 @@ class LazyGraph(StandsFor):
             return self(*args, **kwargs)
         if not may_capture:
             self._warn(args, kwargs)
+        return self._call_original(args, kwargs)
+
+    def _call_original(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of the original, which nothing can be changed or kept of."""
+        if is_active(self._contexts):
+            raise CaptureError(
+                f"{self!r} runs its original here, where no value can be patched or recorded",
+                why="it has as many captures as it may have, or another tool traces, compiles or watches it",
+                fixes=("capture it with an example: clew.trace(fn, args)", "raise the limit: trace(fn, limit=...)"),
+            )
         return self.fn(*args, **kwargs)
 
     def _captured(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -174,15 +186,26 @@ class LazyGraph(StandsFor):
                 return _NONE
             _ask_torch()
             parts = self._parts.now()
-            captured, result, pins = self._capture(self.fn, args, kwargs, bool(self._running.entries))
+            only_captures = is_active(self._contexts)  # the run that is captured has no interventions
+            options = {"keep": False} if only_captures else {}
+            captured, result, pins = self._capture(self.fn, args, kwargs, bool(self._running.entries), **options)
             self._add(Entry(captured, Fingerprint(self.fn, pins, self._parts, parts)))
-            return result
         finally:
             self._running.is_capturing = False
+        return captured(*args, **kwargs) if only_captures else result
 
     def _add(self, entry: Entry) -> None:
+        for one in self._contexts:
+            one.watch(entry.captured)
         self.captures.append(entry.captured)
         self._running.entries = (*self._running.entries, entry)
+
+    def _captures_to_watch(self) -> list[Any]:
+        return list(self.captures)
+
+    def _watch_captures(self, one: Intervention, begins: bool) -> None:
+        others = tuple(known for known in self._contexts if known is not one)
+        self._contexts = (*others, one) if begins else others
 
     def _is_quiet(self) -> bool:
         """Whether no other thread runs a capture of this program: a new one works on the same objects."""

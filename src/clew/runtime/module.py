@@ -30,7 +30,22 @@ from clew.runtime.build import compile_function, note_origin
 from clew.runtime.fast.bound import USUAL_LOOKUPS, bind, body_of, may_bind
 from clew.runtime.fast.direct import Body, direct_call
 from clew.runtime.folder import write_folder
-from clew.runtime.function import OWN, PATIENCE, REBINDINGS, HoldsGraph, Protection, Running, call_plainly, let_go
+from clew.runtime.function import (
+    ASKING,
+    OWN,
+    PATIENCE,
+    REBINDINGS,
+    GraphFunction,
+    HoldsGraph,
+    Protection,
+    Running,
+    call_plainly,
+    free_name,
+    let_go,
+    start_asking,
+    stop_asking,
+)
+from clew.runtime.interventions import active_for, run_intervened
 from clew.runtime.parts import HOLDERS, Part
 from clew.runtime.torch_compile import ALIVE, READ_BY_COMPILER, Way, is_compiling, look, outside, prepared
 
@@ -52,7 +67,8 @@ class _StaleForward:
         return vars(_own_class(type(module)))["forward"].__get__(instance, owner)
 
 
-_DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls", "_edition", READ_BY_COMPILER)
+_DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls", "_edition", READ_BY_COMPILER,
+            "_variants", "_intervened")  # fmt: skip
 """Attributes that are not copied or saved: the graph is, by itself, and what follows from it is made anew."""
 _FIRST: dict[str, Callable[[], Any]] = {"meta": dict, "_watchers": Watchers, "_deepcopy_hooks": list}
 """What each module has from the moment that it has a graph."""
@@ -217,6 +233,8 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     def _call_by(self, body: Body | None) -> None:
         """Let this module be called in one step; or no more."""
         own = _own_class(type(self))
+        if ASKING in vars(own):
+            return
         if body is None or base_class(type(self)).__call__ is not GraphModule.__call__:
             call_plainly(own)
             return
@@ -228,6 +246,37 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     def _protection(self) -> Protection | None:
         """What has to surround each call."""
         return None
+
+    # ---- interventions and surgery -------------------------------------------------------------------------------
+
+    def _ask_interventions(self, asks: bool) -> None:
+        own, code = _own_class(type(self)), self.__dict__.get("_python_code")
+        if asks:
+            start_asking(own, _call_intervened, code, self.__dict__["_running"])
+            self.__dict__["forward"] = _IntervenedForward(self)  # which hooks on this module surround
+        else:
+            self.__dict__.pop("forward", None)
+            self.__dict__["_running"] = stop_asking(own, code)
+
+    def _with_graph(self, graph: Graph) -> Any:
+        return GraphFunction(self, graph, type(self).__name__)
+
+    def _part(self, graph: Graph, name: str) -> GraphModule:
+        """A graph that was cut out of this one's as a module, with the parts that it needs."""
+        return base_class(type(self))(self, graph, name)  # type: ignore[no-any-return]
+
+    def _put_part(self, path: str, new: torch.nn.Module) -> str:
+        """Let a module stand at a path of this one, in the order of the one before."""
+        holder, _, name = path.rpartition(".")
+        vars(self.get_submodule(holder))["_modules"][name] = new
+        self._make_stale()
+        return path
+
+    def _add_part(self, name: str, new: torch.nn.Module) -> str:
+        """Take a module as a part under a name like this, which comes out."""
+        name = free_name(name, lambda taken: hasattr(self, taken))
+        self.add_module(name, new)
+        return name
 
     def _make_stale(self) -> None:
         edition = self.__dict__.get("_edition", 0) + 1
@@ -376,6 +425,8 @@ class GraphModule(HoldsGraph, torch.nn.Module):
         memo[id(self)] = twin
         graph = copy.deepcopy(self._graph, memo)
         state = {key: value for key, value in self.__dict__.items() if key not in _DERIVED}
+        if isinstance(state.get("forward"), _IntervenedForward):
+            del state["forward"]
         _restore(twin, copy.deepcopy(state, memo), graph, type(self).__name__)
         for hook in self._deepcopy_hooks:
             hook(twin)
@@ -384,6 +435,8 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     def __reduce__(self) -> tuple[Any, ...]:
         left_out = (*_DERIVED, "_watchers", "_deepcopy_hooks")
         state = {key: value for key, value in self.__dict__.items() if key not in left_out}
+        if isinstance(state.get("forward"), _IntervenedForward):
+            del state["forward"]
         state["_modules"] = self._parts_to_save()
         kind = base_class(type(self))
         # The state comes after the object, so that it may refer to the object itself.
@@ -395,6 +448,32 @@ class GraphModule(HoldsGraph, torch.nn.Module):
 
 
 USUAL_LOOKUPS.add(GraphModule.__getattr__)
+
+
+def _call_intervened(self: GraphModule, /, *args: Any, **kwargs: Any) -> Any:
+    usual: Any = torch.nn.Module if active_for(self) else base_class(type(self))
+    return usual.__call__(self, *args, **kwargs)
+
+
+class _IntervenedForward:
+    """Stands for ``forward`` while there are interventions for a module."""
+
+    def __init__(self, module: GraphModule) -> None:
+        self._module = weakref.ref(module)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._usual)
+
+    @property
+    def _usual(self) -> Any:
+        module: Any = self._module()
+        return type(module).forward.__get__(module)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        module = self._module()
+        active = active_for(module)
+        return run_intervened(module, active, args, kwargs) if active else self._usual(*args, **kwargs)
 
 
 def _bare(kind: type[GraphModule]) -> GraphModule:

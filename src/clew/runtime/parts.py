@@ -88,6 +88,19 @@ def mark_parts(source: torch.nn.Module, module: torch.nn.Module) -> None:
                 waiting.append((twin, child))
 
 
+def refuse_alike(captured: torch.nn.Module, part: torch.nn.Module) -> None:
+    """Let what was cut out of a captured module refuse and switch as the modules of that do."""
+    waiting = [(captured, part)]
+    while waiting:
+        known, twin = waiting.pop()
+        vars(twin).update({key: vars(known)[key] for key in (BAKED, _SWITCHED) if key in vars(known)})
+        for name, child in twin._modules.items():
+            other = known._modules.get(name)
+            if child is not None and type(child) in HOLDERS and other is not None and other is not child:
+                object.__setattr__(child, "__class__", CapturedPart if type(other) is CapturedPart else type(child))
+                waiting.append((other, child))
+
+
 # ---- training modes that a class sets itself -------------------------------------------------------------------------
 
 _SWITCHED = "_switched_otherwise"

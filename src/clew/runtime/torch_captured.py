@@ -35,7 +35,7 @@ from clew.runtime.fast.direct import Body
 from clew.runtime.fast.module_fingerprint import Fingerprint
 from clew.runtime.function import STEPS, GraphFunction, Protection
 from clew.runtime.module import OWN_ATTRIBUTES, GraphModule, take_over
-from clew.runtime.parts import Part, check_assignment, mark_parts, saved_parts, switch_others
+from clew.runtime.parts import Part, check_assignment, mark_parts, refuse_alike, saved_parts, switch_others
 from clew.runtime.torch_compile import ALIVE, Way, is_compiling, look, outside, prepared
 
 # ---- captured modules and functions ----------------------------------------------------------------------------------
@@ -96,6 +96,14 @@ class CapturedModule(Guarded, GraphModule):
     def _parts_to_save(self) -> dict[str, Any]:
         return saved_parts(self, referred_paths(self.graph))
 
+    def _with_graph(self, graph: Graph) -> CapturedFunction:
+        return CapturedFunction(self, graph, type(self).__name__)
+
+    def _part(self, graph: Graph, name: str) -> GraphModule:
+        made = super()._part(graph, name)
+        refuse_alike(self, made)
+        return made
+
     def train(self, mode: bool = True) -> Any:
         """Switch the module, and those parts that the original would switch with it."""
         return switch_others(super().train(mode), mode)
@@ -132,6 +140,12 @@ class CapturedFunction(Guarded, GraphFunction):
         if self._fingerprint is not None:
             self._fingerprint.check()
         return super().__call__(*args, **kwargs)
+
+    def _with_graph(self, graph: Graph) -> GraphFunction:
+        twin = super()._with_graph(graph)
+        if self._fingerprint is not None:
+            twin._rely_on(self._fingerprint)
+        return twin
 
     def _rely_on(self, fingerprint: Fingerprint) -> bool:
         if not fingerprint.is_free and self._fingerprint is not fingerprint:

@@ -247,13 +247,21 @@ def _anywhere(node: Node, why: str) -> None:
 class Pending:
     """A node that is made only when somebody needs it, and then once: an item of a result, or an attribute."""
 
-    __slots__ = ("args", "name", "node", "target")
+    __slots__ = ("_meta", "args", "name", "node", "target")
 
     def __init__(self, target: Callable[..., Any], args: tuple[Any, ...], name: str | None = None) -> None:
         self.target = target
         self.args = args
         self.name = name
         self.node: Node | None = None
+        self._meta: dict[str, Any] | None = None
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Notes that the node will have."""
+        if self._meta is None:
+            self._meta = {}
+        return self._meta
 
     def made_by(self, recorder: Recorder) -> Node:
         """The node, made where what it is taken from was made."""
@@ -449,12 +457,33 @@ class Recorder:
         found: Node = entry[1]
         return found
 
+    def held(self, value: Any) -> Node | Pending | None:
+        """The node of a value, or the one that it has once somebody needs it; none is made for it."""
+        kind = type(value)
+        if issubclass(kind, (Scalar, TupleProxy, ListProxy)):
+            place = value.place
+        else:
+            entry = self.nodes.get(id(value))
+            kept = self.objects.get(id(value))
+            if entry is not None and entry[0]() is value:
+                place = entry[1]
+            elif kept is not None and kept[0] is value:
+                place = kept[1]
+            else:
+                known = self.attributes.paths.get(id(value))
+                place = None if known is None or known[1] is not value else self.attributes.nodes.get(known[0])
+        if isinstance(place, Pending):
+            return place if place.node is None else place.node
+        return place if isinstance(place, Node) else None
+
     def resolve(self, place: Node | Pending) -> Node:
         """The node itself, made now if it was pending."""
         if isinstance(place, Node):
             return place
         if place.node is None:
             place.node = place.made_by(self)
+            if place._meta:
+                place.node.meta.update(place._meta)
         return place.node
 
     def calculate(self, function: Any, values: tuple[Any, ...]) -> Any:
@@ -539,7 +568,7 @@ class Recorder:
             args, kwargs = self.bodies.localized((args, kwargs), graph)
         node = graph.create_node(op, target, args, kwargs, name)
         set_source(node, source)
-        if self.module_stack.open:
+        if self.module_stack.open or node.op == "call_module":
             self.module_stack.note_on(node)
         return node
 
@@ -559,14 +588,14 @@ class Recorder:
             op, target, args = "call_function", wrapper, (target, *args)
         node = self.bodies.outermost.create_node(op, target, args, kwargs, site.variable)
         set_source(node, site.source)
-        if self.module_stack.open:
+        if self.module_stack.open or node.op == "call_module":
             self.module_stack.note_on(node)
         return node
 
     def note_place(self, node: Node, site: Site) -> None:
         """Note on a node where the program stands."""
         set_source(node, site.source)
-        if self.module_stack.open:
+        if self.module_stack.open or node.op == "call_module":
             self.module_stack.note_on(node)
 
     def argument(self, value: Any) -> Any:

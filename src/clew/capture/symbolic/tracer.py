@@ -27,6 +27,7 @@ from clew.capture.symbolic.wrap import find_proxy, install, install_by_identity,
 from clew.codegen.python import PyTreeCodeGen
 from clew.ir.graph import Graph
 from clew.ir.guests import Guest, guest, module_guest, present
+from clew.ir.module_calls import note_call
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
 
@@ -52,6 +53,11 @@ class _Run:
 def is_symbolic_tracing() -> bool:
     """True while a symbolic trace runs in this context."""
     return _running.get() is not None
+
+
+def _node_behind(value: Any) -> Node | None:
+    """The node of a proxy."""
+    return value.node if issubclass(type(value), Proxy) else None
 
 
 class Root:
@@ -121,9 +127,11 @@ class Tracer(TracerBase):
             try:
                 if self.is_leaf_module(m, path):
                     return self.create_proxy("call_module", path, args, kwargs)
-                return forward(*args, **kwargs)
+                result = forward(*args, **kwargs)
             finally:
                 self.module_stack.pop(key, None)
+            note_call(key, path, args, kwargs, result, _node_behind)
+            return result
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
         """Called for each attribute read from a module: parameters become proxies, one for each."""

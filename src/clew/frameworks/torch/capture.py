@@ -389,7 +389,7 @@ class Run(ExampleRun):
     def _check_set_up(self) -> None:
         known, tables = self.findings.set_up, self.hook_tables
         if known is not None or tables.have_changed():
-            is_method = not self._is_function and self.fn is not self.module and not self.settings.keep
+            is_method = not self._is_function and self.fn is not self.module and not self.settings.live
             changed = self.state.changed()
             keys = {*self.findings.lifted, *(slot.key for slot in changed)}
             is_one = not self._has_several_paths() or self.is_aligned

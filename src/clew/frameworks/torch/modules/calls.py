@@ -21,6 +21,7 @@ from clew.frameworks.torch.modules.state import Modules, check_hooks, tensors_he
 from clew.frameworks.torch.recorder import TorchRecorder
 from clew.ir.arguments import leaves
 from clew.ir.guests import Effect
+from clew.ir.module_calls import note_call
 
 Leaves = Callable[[Any, str], bool]
 
@@ -139,6 +140,9 @@ class ModuleCalls:
         name = path if path is not None else f"<{type(module).__name__}>"
         key = self.recorder.module_stack.enter(name, path or "", type(module), sys._getframe())
         try:
-            return original(module, *args, **kwargs)
+            result = original(module, *args, **kwargs)
         finally:
             self.recorder.module_stack.leave(key)
+        if path and self.recorder.open:
+            note_call(key, path, args, kwargs, result, self.recorder.held)
+        return result

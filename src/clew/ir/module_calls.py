@@ -1,0 +1,264 @@
+"""Calls of modules that a capture has entered: what each was given, and what it returned.
+
+While a program is recorded, ``note_call`` marks the nodes that went into a call of a module and those that came out of
+it; the marks are notes of the nodes (``meta["module_calls"]``), so that copies, passes and saved graphs have them.
+``calls_of`` puts them together again: for a path, one ``ModuleCall`` for each call that the graph still holds. A module
+that stays one node is a call by itself. Always holds: nests of a call are those of the program, with nodes in the place
+of values; what the graph has no node for is an ``Unheld``, and None where the node is gone because nobody needs it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clew.errors import GraphError
+from clew.ir.arguments import BASE_TYPES, leaves, nested_graphs, rebuilt_tuple
+from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.ir.graph import Graph
+
+MARKS = "module_calls"
+_PLAIN = frozenset(BASE_TYPES)
+
+
+# ---- what a call is given and gives ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of a node in a nest, by its number in the call."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unheld:
+    """Something that a call was given or gave and that no node stands for, by its class."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A dict of a class of its own, such as the outputs of transformers' models."""
+
+    kind: type
+    items: dict[Any, Any]
+
+    def made(self) -> Any:
+        """An object of the class with these items: only what is a keyword of its constructor can be given to that."""
+        is_named = all(isinstance(key, str) for key in self.items)
+        return self.kind(**self.items) if is_named and hasattr(self.kind, "__dataclass_fields__") else dict(self.items)
+
+
+def mapped(nest: Any, change: Callable[[Any], Any]) -> Any:
+    """The nest with ``change`` applied to its leaves; lists and dicts are plain ones."""
+    if isinstance(nest, Record):
+        return Record(nest.kind, {key: mapped(item, change) for key, item in nest.items.items()})
+    if isinstance(nest, tuple):
+        return rebuilt_tuple(nest, [mapped(item, change) for item in nest])
+    if isinstance(nest, list):
+        return [mapped(item, change) for item in nest]
+    if isinstance(nest, dict):
+        return {key: mapped(item, change) for key, item in nest.items()}
+    return change(nest)
+
+
+def as_returned(nest: Any) -> Any:
+    """A nest of values as a program has it: records are objects of their classes."""
+    if isinstance(nest, Record):
+        return Record(nest.kind, {key: as_returned(item) for key, item in nest.items.items()}).made()
+    if isinstance(nest, tuple):
+        return rebuilt_tuple(nest, [as_returned(item) for item in nest])
+    if isinstance(nest, list):
+        return [as_returned(item) for item in nest]
+    return {key: as_returned(item) for key, item in nest.items()} if isinstance(nest, dict) else nest
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What one call was given and gave, with slots in the place of nodes."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The note of a node that a call was given or gave. Marks of the same call are equal, whichever run made them."""
+
+    path: str
+    number: int = field(compare=False)
+    shape: Shape = field(compare=False)
+
+
+class Noted(Protocol):
+    """A node, or what will become one and keeps notes for it."""
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Its notes."""
+
+
+class _Describing:
+    """Replaces values by slots; ``node_for`` gives the node of a value, or None."""
+
+    def __init__(self, node_for: Callable[[Any], Noted | None]) -> None:
+        self.node_for = node_for
+        self.slots: dict[Noted, Slot] = {}
+
+    def of(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is tuple:
+            return tuple([self.of(item) for item in value])
+        node = self.node_for(value)
+        if node is not None:
+            return self.slots.setdefault(node, Slot(len(self.slots)))
+        if kind is list:
+            return [self.of(item) for item in value]
+        if isinstance(value, dict):
+            items = {key: self.of(item) for key, item in dict.items(value)}
+            return items if kind is dict else Record(kind, items)
+        if isinstance(value, tuple) and hasattr(value, "_make"):
+            return rebuilt_tuple(value, [self.of(item) for item in value])
+        if kind is Record:
+            return Record(value.kind, self.of(value.items))
+        return value if kind is Unheld else Unheld(kind.__name__)
+
+
+def note_call(
+    key: str,
+    path: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    result: Any,
+    node_for: Callable[[Any], Noted | None],
+) -> None:
+    """Mark the nodes that a call of a module was given, and those of what it returned."""
+    describing = _Describing(node_for)
+    shape = Shape(describing.of(args), describing.of(kwargs), describing.of(result))
+    for node, slot in describing.slots.items():
+        node.meta[MARKS] = {**node.meta.get(MARKS, {}), key: Mark(path, slot.number, shape)}
+
+
+# ---- calls of a graph ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleCall:
+    """One call of a module in a graph."""
+
+    key: str
+    """The path, and from the second call on ``@1``, ``@2``: the name of the call in ``nn_module_stack``."""
+    path: str
+    graph: Graph
+    """The graph that holds what was returned: the outermost one, or a body of control flow."""
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
+
+    @property
+    def number(self) -> int:
+        """Which call of the module it is, counted from 1."""
+        return 1 + int(self.key[len(self.path) + 1 :] or 0)
+
+    @property
+    def is_one_node(self) -> bool:
+        """Whether the module is called as a whole."""
+        node = self.result
+        is_call = isinstance(node, Node) and node.op == "call_module"
+        return is_call and next(reversed(stack_of(node)), None) == self.key and node.args == self.args
+
+    @property
+    def results(self) -> list[Node]:
+        """The nodes of what was returned, each once."""
+        return list(dict.fromkeys(leaf for leaf in held_in(self.result) if isinstance(leaf, Node)))
+
+    def contains(self, node: Node) -> bool:
+        """Whether a node was recorded inside of this call."""
+        return self.key in stack_of(node)
+
+
+def held_in(nest: Any) -> Iterable[Any]:
+    """The leaves of a nest, those of records too."""
+    for leaf in leaves(nest):
+        if isinstance(leaf, Record):
+            yield from held_in(leaf.items)
+        else:
+            yield leaf
+
+
+def stack_of(node: Node) -> dict[str, tuple[str, Any]]:
+    """The modules inside of which a node was recorded: path and class by the name of the call."""
+    found: dict[str, tuple[str, Any]] = (node._meta or {}).get("nn_module_stack") or {}
+    return found
+
+
+def all_calls(graph: Graph) -> Iterator[ModuleCall]:
+    """The calls of modules that a graph holds, those of bodies of control flow too; each graph's own in their order."""
+    for one in (graph, *nested_graphs(graph)):
+        yield from _calls_in(one)
+
+
+def _calls_in(graph: Graph) -> Iterator[ModuleCall]:
+    marked: dict[str, tuple[Mark, dict[int, Node]]] = {}
+    found: dict[str, ModuleCall] = {}
+    for node in graph.nodes:
+        for key, mark in (node._meta or {}).get(MARKS, {}).items():
+            known = marked.setdefault(key, (mark, {}))
+            known[1].setdefault(mark.number, node)
+        if node.op == "call_module":
+            key, (path, _) = next(reversed(stack_of(node).items()), ("", ("", None)))
+            if path == node.target:
+                found[key] = ModuleCall(key, path, graph, node.args, dict(node.kwargs), node)
+    for key, (mark, nodes) in marked.items():
+        call = _filled(key, mark, nodes, graph)
+        if call is not None:
+            found[key] = call
+    yield from found.values()
+
+
+def _filled(key: str, mark: Mark, nodes: dict[int, Node], graph: Graph) -> ModuleCall | None:
+    """A call with its nodes; None if nothing of what it returned is in the graph."""
+    parts = mapped((mark.shape.args, mark.shape.kwargs, mark.shape.result), lambda leaf: _node(leaf, nodes))
+    call = ModuleCall(key, mark.path, graph, *parts)
+    return call if call.results else None
+
+
+def _node(leaf: Any, nodes: dict[int, Node]) -> Any:
+    return nodes.get(leaf.number) if isinstance(leaf, Slot) else leaf
+
+
+def nearest(paths: Iterable[str], wanted: str) -> str:
+    """The paths that somebody may have meant, as an advice."""
+    known = list(dict.fromkeys(path for path in paths if path))
+    last = wanted.rpartition(".")[2]
+    near = difflib.get_close_matches(wanted, known, 4, 0.6)
+    near += [path for path in known if path.rpartition(".")[2] == last and path not in near]
+    near = (near or known)[:8]
+    return f"the nearest of the graph's modules: {', '.join(near)}" if near else "the graph knows no modules"
+
+
+def not_returned(path: str, call: int | None, graph: Graph) -> GraphError:
+    """The error for a module of whose result the graph has no node."""
+    nodes = [node for one in (graph, *nested_graphs(graph)) for node in one.nodes]
+    known = [found for node in nodes for found, _ in stack_of(node).values()]
+    if path not in known:
+        return GraphError(f"the graph has no node of the module {path!r}", fixes=[nearest(known, path)])
+    if call is not None and call > 1:
+        return GraphError(
+            f"the graph has no call {call} of the module {path!r}",
+            fixes=["give the number of one of its calls, from 1 on"],
+        )
+    return GraphError(
+        f"the graph has no node for what the module {path!r} returned",
+        why="it returned no values of this graph, or they were edited away",
+        fixes=[f"keep the module as one call: clew.trace(..., leaves={path!r})"],
+    )
