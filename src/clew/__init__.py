@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from clew.tools.pipeline import Pipeline, bisect
     from clew.tools.profile import Profile, profile
     from clew.tools.report import Report, report
+    from clew.tools.split import split
     from clew.tools.verify import verify
 
 __version__ = "0.1.0"
@@ -115,6 +116,7 @@ _LATE = {
     "profile": "clew.tools.profile",
     "Report": "clew.tools.report",
     "report": "clew.tools.report",
+    "split": "clew.tools.split",
     "verify": "clew.tools.verify",
 }
 
@@ -193,6 +195,7 @@ __all__ = [
     "replace_pattern_with_filters",
     "report",
     "same_graph",
+    "split",
     "simplify",
     "symbolic_trace",
     "text_and_objects",

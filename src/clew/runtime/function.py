@@ -14,7 +14,7 @@ import itertools
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.current_capture import LOCK
@@ -101,6 +101,14 @@ class HoldsGraph(Intervening):
     def wrap_module(self, path: str, wrapper: Callable[[Any], Any]) -> Any:
         """Replace the module at ``path`` by ``wrapper(module)``, which comes out."""
         return wrap_module(self, path, wrapper)
+
+    def _part(self, graph: Graph, name: str) -> Any:
+        """A graph that was cut out of this one's as a program of the same kind."""
+        raise NotImplementedError
+
+    def _container(self, parts: dict[str, Any], graph: Graph) -> Any:
+        """A graph over programs that were cut out of this one's."""
+        raise NotImplementedError
 
     def check(self, /, *args: Any, **kwargs: Any) -> Guard | None:
         """The first guard that does not hold for a call with these arguments, of those that are checked before the
@@ -261,10 +269,12 @@ class GraphFunction(HoldsGraph):
         return base_class(type(self))(self.root, graph, self.__name__)  # type: ignore[no-any-return]
 
     def _part(self, graph: Graph, name: str) -> GraphFunction:
-        """A graph that was cut out of this one's as a program of the same kind."""
         made = self._with_graph(graph)
         made.__name__ = name
         return made
+
+    def _container(self, parts: dict[str, Any], graph: Graph) -> GraphFunction:
+        return GraphFunction(SimpleNamespace(**parts), graph, self.__name__)
 
     def _put_part(self, path: str, new: Any) -> str:
         """The original keeps its modules; what stands for one of them is kept beside it."""

@@ -262,8 +262,12 @@ class GraphModule(HoldsGraph, torch.nn.Module):
         return GraphFunction(self, graph, type(self).__name__)
 
     def _part(self, graph: Graph, name: str) -> GraphModule:
-        """A graph that was cut out of this one's as a module, with the parts that it needs."""
         return base_class(type(self))(self, graph, name)  # type: ignore[no-any-return]
+
+    def _container(self, parts: dict[str, Any], graph: Graph) -> GraphModule:
+        made = GraphModule(parts, graph, type(self).__name__)
+        made.training = self.training
+        return made
 
     def _put_part(self, path: str, new: torch.nn.Module) -> str:
         """Let a module stand at a path of this one, in the order of the one before."""
