@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from clew.runtime.module import GraphModule
     from clew.tools.explain import explain
     from clew.tools.explain_match import explain_match
-    from clew.tools.interpreters import Logger, Observer, Recorder, compare, find_nan
     from clew.tools.extract import extract, feature_extractor
+    from clew.tools.interpreters import Logger, Observer, Recorder, compare, find_nan
     from clew.tools.nested import flat, nested
     from clew.tools.pipeline import Pipeline, bisect
     from clew.tools.profile import Profile, profile
@@ -138,8 +138,8 @@ __all__ = [
     "Node",
     "Observer",
     "Opcode",
-    "Profile",
     "Pipeline",
+    "Profile",
     "Proxy",
     "ProxyableClassMeta",
     "PythonCode",
@@ -165,9 +165,9 @@ __all__ = [
     "difference",
     "explain",
     "explain_match",
-    "find_nan",
     "extract",
     "feature_extractor",
+    "find_nan",
     "flat",
     "fold_batch_norm",
     "for_loop",
@@ -185,8 +185,8 @@ __all__ = [
     "nested",
     "parse",
     "parse_type",
-    "profile",
     "place",
+    "profile",
     "pure",
     "recognize",
     "reinplace",
@@ -195,8 +195,8 @@ __all__ = [
     "replace_pattern_with_filters",
     "report",
     "same_graph",
-    "split",
     "simplify",
+    "split",
     "symbolic_trace",
     "text_and_objects",
     "to_fx",
