@@ -72,7 +72,6 @@ IDEAS = {
     "io.tensorflow_graph": "a format of its own, one file each",
     "io.torchscript": "a format of its own, one file each",
     "io.torchscript_operators": "a table: what each operator is in Python",
-    "ir.text": "the textual format, written and read",
     "passes.extract": "a pass, one file each",
     "passes.split": "a pass, one file each",
     "passes.flatten": "a pass, one file each",
