@@ -96,8 +96,8 @@ def test_wrong_output_is_found(printed):
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)
 def test_files_that_a_page_names_are_there(page):
-    """A path leads from the root, from the package, the tests or the benchmarks; a name alone is that of some file."""
-    folders = [ROOT / name for name in ("src", "tests", "benchmarks")]
+    """A path leads from the root, from the package, tests, benchmarks or examples; a name alone is that of some file."""
+    folders = [ROOT / name for name in ("src", "tests", "benchmarks", "examples")]
     known = {path.relative_to(ROOT).as_posix() for folder in folders for path in folder.rglob("*.py")}
     named = re.findall(r"`((?:\w+/)*\w+\.py)`", page.read_text())
     missing = [name for name in named if not any(path == name or path.endswith("/" + name) for path in known)]

@@ -1,0 +1,61 @@
+"""The scripts in examples/ run as they stand, say what they promise, and are short."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
+LONGEST = 25
+
+
+def printed(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """What a script prints."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setattr(sys, "argv", [str(FOLDER / name), *arguments])
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        runpy.run_path(str(FOLDER / name), run_name="__main__")
+    return output.getvalue()
+
+
+@pytest.mark.parametrize("name", ["profile_model.py", "flops_per_block.py", "int8_with_observers.py", "find_a_nan.py"])
+def test_short(name: str) -> None:
+    """Imports, blank lines and the docstring are nobody's own lines."""
+    text = (FOLDER / name).read_text()
+    aside = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    lines = [line for line in text.splitlines()[1:] if line.strip()]
+    assert len(lines) - len(aside) <= LONGEST
+
+
+def test_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = printed("profile_model.py", monkeypatch, str(tmp_path))
+    assert text.startswith("ResNet: ") and "25.6 M parameters" in text and "at the peak" in text
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+
+
+def test_flops(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = printed("flops_per_block.py", monkeypatch).splitlines()
+    rows = {line.split()[0]: line for line in lines}
+    assert "145.824 GMACs" in rows["in"] and "124.44 M parameters" in rows["in"]
+    assert "39.524 GMACs" in rows["lm_head"] and sum("transformer.h." in line for line in lines) == 12
+    assert "8.858 GMACs" in rows["transformer.h.11"]
+
+
+def test_int8(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = printed("int8_with_observers.py", monkeypatch)
+    assert "input of 0" in text and "input of 4" in text
+    relative = [float(line.split()[3]) for line in text.partition("first ")[2].splitlines()[2:]]
+    assert len(relative) == 6 and relative[0] == 0 and all(0 < error < 0.05 for error in relative[1:])
+
+
+def test_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = printed("find_a_nan.py", monkeypatch)
+    assert text.startswith("None\nweights has 8 NaN") and "weights = torch.softmax(scores, dim=-1)" in text
