@@ -96,7 +96,7 @@ def test_wrong_output_is_found(printed):
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.stem)
 def test_files_that_a_page_names_are_there(page):
-    """A path leads from the root, from the package, tests, benchmarks or examples; a name alone is that of some file."""
+    """A path leads from the root or from one of these folders; a name alone is that of some file."""
     folders = [ROOT / name for name in ("src", "tests", "benchmarks", "examples")]
     known = {path.relative_to(ROOT).as_posix() for folder in folders for path in folder.rglob("*.py")}
     named = re.findall(r"`((?:\w+/)*\w+\.py)`", page.read_text())
