@@ -13,6 +13,7 @@ from typing import Any
 
 from clew.capture.bytecode.instructions import Instruction, Operations, instructions_of
 from clew.errors import GuardError
+from clew.ir.effects import pure
 
 _ENTRANCES = (
     "clew.frameworks.torch.capture",
@@ -41,6 +42,17 @@ def attempt(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise
     except Exception as error:
         raise _refused(getattr(function, "__name__", "a call"), error) from error
+
+
+@pure
+def succeeds(error: type[Exception], function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[bool, Any]:
+    """Whether a call does not raise this error, and its result: the program catches the error, on a path of its own."""
+    try:
+        return True, function(*args, **kwargs)
+    except error:
+        return False, None
+    except Exception as other:
+        raise _refused(getattr(function, "__name__", "a call"), other) from other
 
 
 def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:

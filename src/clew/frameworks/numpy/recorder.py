@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy
 
-from clew.capture.bytecode.try_blocks import ARITHMETIC
+from clew.capture.bytecode.try_blocks import ARITHMETIC, is_tried, succeeds
 from clew.capture.control_flow.runtime import before_guard
 from clew.capture.python.caches import CachedResults, refusal
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.opaque_calls import CannotFollow, OpaqueCall, changed_one, copies_of
 from clew.capture.recording.operators import OperatorForm
-from clew.capture.recording.recorder import Pending, Recorder
+from clew.capture.recording.recorder import Pending, Recorder, may_see_error
 from clew.errors import CaptureError
 from clew.frameworks.numpy import attributes, facts
 from clew.frameworks.numpy.array_proxy import (
@@ -54,6 +54,7 @@ from clew.frameworks.numpy.types import array_type
 from clew.ir.arguments import leaves
 from clew.ir.control_flow import is_control
 from clew.ir.node import Node
+from clew.ir.source import user_frame
 
 if TYPE_CHECKING:
     from clew.frameworks.numpy.array_proxy import Places
@@ -423,8 +424,11 @@ class NumpyRecorder(ExampleRecorder):
             self.folding.spoil(self.resolve(array.place))
         only_computes = not written and border is None and computes(target, args, kwargs)
         value = self.perform(target, args, kwargs, (node_args, node_kwargs) if only_computes else None)
-        errors = ARITHMETIC if self.traces_facts and is_arithmetic(target, args) else None
-        node = self.create_node(op, target, node_args, node_kwargs, is_result=True, form=form, errors=errors)
+        if only_computes and self._is_caught(target):
+            node = self._succeeded(target, node_args, node_kwargs)
+        else:
+            errors = ARITHMETIC if self.traces_facts and is_arithmetic(target, args) else None
+            node = self.create_node(op, target, node_args, node_kwargs, is_result=True, form=form, errors=errors)
         if border is not None:
             border.end()
         if not written and not self.bodies.open and self.folding.is_constant(node):
@@ -436,6 +440,27 @@ class NumpyRecorder(ExampleRecorder):
             return result
         self.own_reliance[node] = own_reliance(target, args, kwargs)
         return relying(result, reliance_of(target, args, kwargs))
+
+    def _is_caught(self, target: Any) -> bool:
+        """Whether a call may fail because of what its arrays hold, and the program catches that without a look at it."""
+        frame = user_frame(1) if getattr(target, "__module__", "") == "numpy.linalg" and self.paths is not None else None
+        if frame is None or id(frame) == self.code.caller or may_see_error(frame):
+            return False
+        return is_tried(frame, self.code.executed, (numpy.linalg.LinAlgError,), self.module_stack.gate)
+
+    def _succeeded(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+        """The result of such a call; where it fails, which is a question, the program gets the error."""
+        kind = numpy.linalg.LinAlgError
+        both = self.create_node("call_function", succeeds, (kind, target, *args), kwargs, never_fails=True)
+        asked, found = (
+            self.create_node("call_function", operator.getitem, (both, place), {}, never_fails=True, is_result=place == 1)
+            for place in (0, 1)
+        )
+        if not self.truth(asked, True, is_data=True, is_fixed=True):
+            error = kind(f"{target.__name__} fails")
+            self.error_notes.failed.append(error)
+            raise error
+        return found
 
     def _border(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpaqueCall | None:
         """What guards the state behind functions of the user's that NumPy will call; None if there is none."""
