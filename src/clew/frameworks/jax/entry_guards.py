@@ -11,6 +11,7 @@ import operator
 from typing import Any
 
 import jax
+import numpy
 
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
@@ -53,11 +54,20 @@ def settings() -> tuple[str, ...]:
     return tuple(f"{name}={text}" for name, text in texts.items() if text != SETTINGS[name])
 
 
+@pure
+def is_number_or_array(value: Any) -> bool:
+    """Whether a value is a number of Python's or NumPy's, or an array of JAX."""
+    return type(value) in _NUMBERS or isinstance(value, (numpy.number, jax.Array))
+
+
+_NUMBERS = frozenset({bool, int, float, complex})
+
+
 class EntryGuards(entry_guards.EntryGuards):
     """Writes the guards of one capture."""
 
     def write(self, after: Node, owners: list[Any], reliance: Reliance, least_ranks: dict[int, int]) -> None:
-        """Put the guards behind the node ``after``; a number must be of the class that it was, which JAX sees."""
+        """Put the guards behind the node ``after``."""
         of_jax = [(value, place) for value, place in self.inputs.arrays if isinstance(value, jax.Array)]
         with self.graph.inserting_before(after._next):
             found = self.graph.call_function(settings)
@@ -71,11 +81,20 @@ class EntryGuards(entry_guards.EntryGuards):
                 self._require(kind, asked(value), f"{expression_of(node)} is {asked(value)}")
             if self.recorder.identity.of_objects:
                 self._objects_of_jax(of_jax)
+            is_free = reliance < Reliance.DTYPE and not self.recorder.has_seen_class  # type: ignore[attr-defined]
             for value, place in self.inputs.numbers:
-                entry_guards.number_guards(self.graph, value, self.recorder.resolve(place), Reliance.DTYPE)
+                self._number(value, self.recorder.resolve(place), is_free)
         self.inputs.numbers.clear()
         self.inputs.arrays[:] = [one for one in self.inputs.arrays if not isinstance(one[0], jax.Array)]
         super().write(after, owners, reliance, least_ranks)
+
+    def _number(self, value: Any, node: Node, is_free: bool) -> None:
+        """A number may be one of another class, or an array, if the program has not seen of which it is."""
+        if not is_free:
+            entry_guards.number_guards(self.graph, value, node, Reliance.DTYPE)
+            return
+        found = self.graph.call_function(is_number_or_array, (node,))
+        self._require(found, True, f"{expression_of(node)} is a number or an array of JAX")
 
     def _objects_of_jax(self, arrays: list[tuple[Any, Any]]) -> None:
         """A program that compares objects was shown these, and must be again: one array, or different ones."""

@@ -26,7 +26,7 @@ from clew.frameworks.jax.staging import this_trace, whole_calls
 from clew.frameworks.numpy.array_proxy import TracedPython, is_traced, made_stand_in
 from clew.frameworks.numpy.opaque_calls import cannot_follow
 from clew.frameworks.numpy.ranks_and_dtypes import Reliance, is_data
-from clew.frameworks.numpy.recorder import NumpyRecorder
+from clew.frameworks.numpy.recorder import NumpyRecorder, is_of_class
 from clew.ir.arguments import bodies_of
 from clew.ir.graph import Graph
 from clew.ir.node import Node
@@ -58,6 +58,17 @@ class JaxRecorder(NumpyRecorder):
         """The functions with derivatives of their own whose rules are being recorded, and their names."""
         self.acts: list[tuple[Callable[..., Any], Any, Any]] = []
         """What the program has shown or told, if the run counts: see ``acting``."""
+
+        self.has_seen_class = False
+        """Whether the program may have seen of which class a number is."""
+
+    def is_surely(self, traced: Any, kind: type) -> bool:
+        """Whether a number is of this class of Python's in each call."""
+        return is_of_class(self.resolve(traced.place), kind)
+
+    def show_class(self, traced: Any) -> None:
+        """The program asks of which class a value is."""
+        self.has_seen_class = self.has_seen_class or issubclass(type(traced), TracedPython)
 
     def is_recording(self) -> bool:
         """Whether what the program does now is recorded: it runs itself, and no transform of JAX's is in between."""
@@ -456,6 +467,7 @@ class JaxRecorder(NumpyRecorder):
         """Python wants a plain number: the capture relies on it from now on."""
         if type(traced) is TracedJaxArray and self.open and not self.is_recording():
             return self.natively(function, (traced,), {})
+        self.show_class(traced)
         return super().forced(function, traced)
 
 

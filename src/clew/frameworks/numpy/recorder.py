@@ -274,8 +274,7 @@ class NumpyRecorder(ExampleRecorder):
         """Whether a number is of this class of Python's in each call."""
         if not self.traces_facts:
             return type(traced.plain) is kind
-        node = self.resolve(traced.place)
-        return node.target is kind or (kind is int and (node.target is len or attributes.is_size(node)))
+        return is_of_class(self.resolve(traced.place), kind)
 
     def show_class(self, traced: Any) -> None:
         """The program asks of which class a value is."""
@@ -625,6 +624,11 @@ class _Lazy:
     def node(self) -> Node:
         """The node that reads the constant."""
         return Recorder.node_of(self.recorder, self.value)
+
+
+def is_of_class(node: Node, kind: type) -> bool:
+    """Whether a node gives a number of this class of Python's, whatever it is given."""
+    return node.target is kind or (kind is int and (node.target is len or attributes.is_size(node)))
 
 
 def control_of_result(node: Node) -> bool:
