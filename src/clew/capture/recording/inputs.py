@@ -65,7 +65,10 @@ def bind(
     entered: dict[str, Any] = {}
     for name, parameter in signature.parameters.items():
         node = _placeholder(inputs, name, parameter)
-        if name in bound.arguments:
+        given = bound.arguments.get(name, parameter.default)
+        if code is not None and name in inputs.handed_on and inputs.takes_whole(given):
+            entered[name] = inputs.whole(given, node)
+        elif name in bound.arguments:
             entered[name] = _enter(inputs, bound.arguments[name], node, name, parameter)
         elif code is not None and not _mentions(code, name):
             continue
@@ -203,6 +206,8 @@ class Inputs:
         self.checks: list[tuple[Any, Any, Any]] = []
         self.identities: Identities | None = None
         """For programs that compare objects."""
+        self.handed_on: frozenset[str] = frozenset()
+        """Parameters that the program only hands on to calls of the framework."""
 
     def enter(self, value: Any, place: Any, name: str) -> Any:
         """The value as the program shall see it; what it holds is tied to nodes, what it is is guarded."""
@@ -267,6 +272,14 @@ class Inputs:
     def check_number(self, value: Any, place: Any) -> None:
         """Guard what a traced number must be."""
         self.checks.append((notes.require_type, place, type(value)))
+
+    def takes_whole(self, value: Any) -> bool:
+        """Whether an argument that is only handed on may be another one in each call."""
+        return False
+
+    def whole(self, value: Any, place: Any) -> Any:
+        """What stands for such an argument."""
+        raise NotImplementedError
 
     def takes_number(self, value: Any, name: str) -> bool:
         """Whether a value is a number that enters as a traced one."""

@@ -12,11 +12,13 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from clew.capture.captured import Captured
+from clew.capture.control_flow.handed_on import Framework
 from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.recording.run import Findings
 from clew.capture.state.reachable import behind
 from clew.frameworks.jax import private, public_calls
+from clew.frameworks.jax.effects import METHODS, is_function
 from clew.frameworks.jax.entry_guards import EntryGuards
 from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.programs import check_names, rules_of
@@ -42,6 +44,7 @@ class Run(of_numpy.Run):
     recorder: JaxRecorder
     recorder_class = JaxRecorder
     guards_class = EntryGuards
+    framework = Framework(is_function, METHODS)
 
     def __init__(self, fn: Any, settings: Options, findings: Findings, *rest: Any) -> None:
         super().__init__(fn, settings, findings, *rest)

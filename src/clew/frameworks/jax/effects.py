@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+
 from clew.frameworks.jax.names import qualified_name
+from clew.frameworks.numpy import effects as of_numpy
 from clew.ir.guests import Effect
 
 _ACTING = ("jax.debug.", "jax.experimental.", "jax.pure_callback", "jax.distributed", "jax.profiler", "jax.monitoring")
@@ -22,3 +25,19 @@ def function_effect(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if name.startswith(_ACTING):
         return Effect.WRITE
     return Effect.NONE if name.startswith(_COMPUTING) else None
+
+
+_HANDED_FUNCTIONS = frozenset(
+    "vectorize frompyfunc apply_along_axis apply_over_axes piecewise fromfunction save load savez fromfile".split()
+)
+_LEAVING = frozenset("tolist item tobytes at delete block_until_ready unsafe_buffer_pointer".split())
+METHODS = frozenset(name for name in dir(jax.Array) if not name.startswith("_") and name not in _LEAVING)
+"""Methods of arrays that give arrays."""
+
+
+def is_function(value: Any) -> bool:
+    """Whether a value is a function of ``jax.numpy`` or ``jax.nn``, or of NumPy's, that only computes."""
+    if isinstance(value, type) or of_numpy.is_function(value):
+        return not isinstance(value, type)
+    is_public = (qualified_name(value) or "").startswith(("jax.numpy.", "jax.nn."))
+    return is_public and callable(value) and getattr(value, "__name__", "") not in _HANDED_FUNCTIONS

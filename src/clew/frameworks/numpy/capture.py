@@ -12,10 +12,12 @@ import contextvars
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from clew.capture.captured import Captured
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
+from clew.capture.control_flow.handed_on import Framework, handed_on
 from clew.capture.control_flow.paths import Paths
 from clew.capture.control_flow.runtime import current as current_regions
 from clew.capture.current_capture import current
@@ -41,6 +43,7 @@ from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.numpy import caches, call_sites, constructors, number_functions, opaque_calls, random_streams
 from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
+from clew.frameworks.numpy.effects import METHODS, is_function
 from clew.frameworks.numpy.entry_guards import EntryGuards, NumpyInputs
 from clew.frameworks.numpy.opaque_calls import NUMPY_FOLDER, cannot_follow, find_island
 from clew.frameworks.numpy.random_streams import Streams
@@ -63,6 +66,7 @@ class Run(ExampleRun):
     """What it depends on which values the program writes to, and of which it makes others."""
     recorder_class: type[NumpyRecorder] = NumpyRecorder
     guards_class: type[EntryGuards] = EntryGuards
+    framework = Framework(is_function, METHODS)
 
     def __init__(
         self,
@@ -93,6 +97,7 @@ class Run(ExampleRun):
         self._watch_state()
         done = stays = False
         try:
+            self.inputs.handed_on = self._handed_on(args, kwargs)
             given = bind(self.inputs, signature_of(self.fn), args, kwargs, self.fn)
             self._enter(self.findings.lifted.values())
             try:
@@ -118,6 +123,17 @@ class Run(ExampleRun):
             self._leave(stays or (self.settings.keep and self.raised and self.first is None))
         if not done:
             self._start_over()
+
+    def _handed_on(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[str]:
+        """The parameters that the program only hands on to calls of the framework."""
+        if self.recorder.identity.is_asked or not isinstance(self.fn, FunctionType):
+            return frozenset()
+        try:
+            bound = signature_of(self.fn).bind(*args, **kwargs).arguments
+        except TypeError:  # which binding says
+            return frozenset()
+        arrays = {name for name, value in bound.items() if self.recorder.is_array(value)}
+        return handed_on(self.fn, arrays, self.framework) - self.settings.static
 
     def _refuse(self, error: Exception) -> None:
         """Raise the error; where C code refused a stand-in, say so."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy
@@ -57,6 +58,18 @@ def _pure_functions() -> frozenset[Any]:
 
 
 _PURE = _pure_functions()
+
+
+_LEAVING = frozenset("tolist item tobytes tofile dump dumps resize setflags getfield view".split())
+_CALLED = [name for name in dir(numpy.ndarray) if callable(getattr(numpy.ndarray, name)) and not name.startswith("_")]
+METHODS = frozenset(_CALLED) - _LEAVING - WRITING_METHODS.keys()
+"""Methods of arrays that give arrays, or numbers of NumPy's, and do nothing else."""
+
+
+def is_function(value: Any) -> bool:
+    """Whether a value is a function of NumPy's that only computes."""
+    is_one = isinstance(value, (FunctionType, BuiltinFunctionType, numpy.ufunc)) or hasattr(value, "__wrapped__")
+    return is_one and value in _PURE and value.__name__ not in FIRST_WRITTEN
 
 
 def function_effect(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Effect | None:

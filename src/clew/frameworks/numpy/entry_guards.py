@@ -19,6 +19,7 @@ from clew.capture.recording.inputs import Inputs
 from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.array_proxy import Reliance, relying, stand_in
+from clew.frameworks.numpy.facts import whole_argument
 from clew.frameworks.numpy.ranks_and_dtypes import (
     has_an_axis,
     has_axes,
@@ -28,6 +29,7 @@ from clew.frameworks.numpy.ranks_and_dtypes import (
     may_be_another,
 )
 from clew.frameworks.numpy.recorder import STREAMS, NumpyRecorder
+from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
 
@@ -74,6 +76,19 @@ def number_guards(graph: Graph, value: Any, node: Node, reliance: Reliance) -> N
     graph.call_function(notes.require, (found, True, text))
 
 
+def is_nest(value: Any) -> bool:
+    """Whether a value is a plain one, or a list, tuple or slice of such."""
+    if type(value) is slice:
+        return is_nest((value.start, value.stop, value.step))
+    return type(value) in SIMPLE or (type(value) in (list, tuple) and all(map(is_nest, value)))
+
+
+@pure
+def text_of(value: Any) -> str:
+    """The text of a plain value, which tells all numbers and their classes."""
+    return repr(value) if is_nest(value) else f"a {type(value).__name__}"
+
+
 class NumpyInputs(Inputs):
     """What enters a capture; of a number it is guarded at the end what the program relies on."""
 
@@ -85,6 +100,19 @@ class NumpyInputs(Inputs):
 
         super().__init__(recorder, number, static)
         self.numbers: list[tuple[Any, Any]] = []
+        self.wholes: list[tuple[Any, Any]] = []
+        """Arguments that are only handed on; what they are is guarded if the program relies on what calls give."""
+
+    def takes_whole(self, value: Any) -> bool:
+        """Whether an argument that is only handed on is a shape, an axis, a text, a dtype, a list of numbers, a slice,
+        and no number or array, which may be other ones anyway."""
+        is_number = type(value) in (bool, int, float, complex)
+        return not is_number and (is_nest(value) or isinstance(value, (type, numpy.dtype)))
+
+    def whole(self, value: Any, place: Any) -> Any:
+        """What stands for such an argument."""
+        self.wholes.append((value, place))
+        return whole_argument(value, place, self.recorder)
 
     def check_number(self, value: Any, place: Any) -> None:
         """Guard what a traced number must be: a truth stays one."""
@@ -119,6 +147,8 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
                 array_guards(self.graph, value, self.recorder.resolve(place), reliance, least_ranks.get(id(value), 0))
             for value, place in self.inputs.numbers:
                 number_guards(self.graph, value, self.recorder.resolve(place), reliance)
+            for value, place in self.inputs.wholes if reliance > Reliance.NUMBERS else ():
+                self._whole(value, self.recorder.resolve(place))
             self.recorder.outside_reads.write(self.graph)
             self._same_objects()
             if self.recorder.identity.of_objects:
@@ -127,6 +157,14 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
                 self.variables.write(self.recorder.code.executed.values())
                 self._classes(ran)
                 self._owners(owners, ran)
+
+    def _whole(self, value: Any, node: Node) -> None:
+        """An argument that is handed on must be what it was."""
+        name = expression_of(node)
+        if is_nest(value):
+            self._require(self.graph.call_function(text_of, (node,)), text_of(value), f"{name} == {value!r}")
+        else:
+            self.graph.call_function(notes.require_same, (node, value, f"{name} is {value!r}"))
 
     def _require(self, node: Node, expected: Any, text: str) -> None:
         self.graph.call_function(notes.require, (node, expected, text))

@@ -129,6 +129,23 @@ def whole_shape(plain: tuple[int, ...], place: Any, recorder: NumpyRecorder) -> 
     return made_stand_in(TracedSizes, plain, place, recorder)
 
 
+class TracedWhole(Traced):
+    """Stands for an argument that the program only hands on to calls: whatever comes is given to them."""
+
+    __slots__ = SLOTS
+    __class__ = property(lambda self: TracedWhole)  # type: ignore[assignment]  # nobody looks into it
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value stands for such an argument."""
+    return type(value) is TracedWhole
+
+
+def whole_argument(plain: Any, place: Any, recorder: NumpyRecorder) -> Any:
+    """The stand-in of such an argument."""
+    return relying(made_stand_in(TracedWhole, plain, place, recorder), Reliance.DTYPE)
+
+
 class TracedDtype(Traced):
     """Stands for a dtype."""
 

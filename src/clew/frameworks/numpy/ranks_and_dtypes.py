@@ -26,6 +26,7 @@ from clew.frameworks.numpy.array_proxy import (
     TracedList,
     TracedPython,
 )
+from clew.frameworks.numpy.facts import is_whole
 from clew.ir.arguments import bodies_of, leaves
 from clew.ir.effects import pure
 from clew.ir.node import Node
@@ -236,6 +237,8 @@ def reliance_of(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R
 
 def own_reliance(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Reliance | None:
     """The same, besides what it depends on of which classes the arguments are; None for what is always a number."""
+    if any(map(is_whole, leaves((args, kwargs)))):
+        return Reliance.DTYPE
     return None if _gives_number(target, args, kwargs) else _own_reliance(target, args, kwargs)
 
 

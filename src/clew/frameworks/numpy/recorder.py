@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from functools import partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -434,6 +435,8 @@ class NumpyRecorder(ExampleRecorder):
             self.folding.add(node, value if can_be_kept(value) else None)
         if varies(target, args, kwargs, self.traces_facts) or (self.traces_facts and gives_several(target, value)):
             guard_kind(self, value, node)
+        if not isinstance(value, (numpy.ndarray, numpy.generic)) and any(map(facts.is_whole, leaves((args, kwargs)))):
+            self.rely(Reliance.DTYPE)  # how many results there are may depend on it
         result = self._given_back(value, node, args, written)
         if written or not self.traces_facts:
             return result
@@ -441,8 +444,9 @@ class NumpyRecorder(ExampleRecorder):
         return relying(result, reliance_of(target, args, kwargs))
 
     def _is_caught(self, target: Any) -> bool:
-        """Whether a call may fail because of what its arrays hold, and the program catches that without a look at it."""
-        frame = user_frame(1) if getattr(target, "__module__", "") == "numpy.linalg" and self.paths is not None else None
+        """Whether a call may fail because of what its arrays hold, and the program catches that, whatever it says."""
+        may_fail = getattr(target, "__module__", "") == "numpy.linalg" and self.paths is not None
+        frame = user_frame(1) if may_fail else None
         if frame is None or id(frame) == self.code.caller or may_see_error(frame):
             return False
         return is_tried(frame, self.code.executed, (numpy.linalg.LinAlgError,), self.module_stack.gate)
@@ -451,10 +455,8 @@ class NumpyRecorder(ExampleRecorder):
         """The result of such a call; where it fails, which is a question, the program gets the error."""
         kind = numpy.linalg.LinAlgError
         both = self.create_node("call_function", succeeds, (kind, target, *args), kwargs, never_fails=True)
-        asked, found = (
-            self.create_node("call_function", operator.getitem, (both, place), {}, never_fails=True, is_result=place == 1)
-            for place in (0, 1)
-        )
+        take = partial(self.create_node, "call_function", operator.getitem, kwargs={}, never_fails=True)
+        asked, found = take(args=(both, 0)), take(args=(both, 1), is_result=True)
         if not self.truth(asked, True, is_data=True, is_fixed=True):
             error = kind(f"{target.__name__} fails")
             self.error_notes.failed.append(error)
