@@ -37,7 +37,6 @@ OF_EACH_FRAMEWORK = frozenset(
 
 IDEAS = {
     "capture.control_flow.alignment": "an algorithm: two graphs written as one",
-    "capture.control_flow.definitions": "a search: the source that a code object was made of",
     "capture.control_flow.liveness": "an analysis of source: which variables a piece of it sets and reads",
     "capture.control_flow.loops": "how one loop becomes a node",
     "capture.control_flow.recordings": "an algorithm: what the recordings of all paths have in common",
