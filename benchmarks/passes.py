@@ -10,6 +10,7 @@ second run goes on where the first one stopped.
 from __future__ import annotations
 
 import argparse
+import copy
 import functools
 import gc
 import json
@@ -193,9 +194,9 @@ def _examine(suite: Any, name: str, row: dict[str, Any]) -> None:
     inputs, other = found.make(EXAMPLE), found.make(VARIATIONS["batch"])
     expected = run_once(found.model, inputs)
     row["unstable"] = distance(expected, run_once(found.model, inputs)) > TOLERANCE
+    captured = clew.trace(found.model, args=inputs[0], kwargs=inputs[1])
     for label, apply in (*PASSES.items(), (ALL, _everything)):
-        captured = clew.trace(found.model, args=inputs[0], kwargs=inputs[1])
-        row["passes"][label] = _outcome(apply, captured, found.model, [inputs, other], expected)
+        row["passes"][label] = _outcome(apply, copy.deepcopy(captured), found.model, [inputs, other], expected)
     bad = [one for one in row["passes"].values() if one.startswith(("WRONG", "failed"))]
     row["outcome"] = "n/a" if row["unstable"] else bad[0].partition(":")[0] if bad else "equal"
 

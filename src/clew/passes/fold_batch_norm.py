@@ -93,7 +93,7 @@ def _fold(pair: _Pair, graph: Graph, root: Root) -> None:
     norm_path = str(pair.norm.target)
     pair.layer.append(pair.norm)  # the value that stays is the norm's, at the place of the layer
     pair.norm.target, pair.norm.args = path, pair.layer.args
-    pair.norm.kwargs = pair.layer.kwargs
+    pair.norm.kwargs, pair.norm.meta = pair.layer.kwargs, {**pair.norm.meta, **pair.layer.meta}
     pair.layer.graph.erase_node(pair.layer)
     root.forget_module(norm_path)
     if kind is nn.BatchNorm1d:
