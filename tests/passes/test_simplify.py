@@ -24,7 +24,7 @@ def test_golden():
     captured = passed(clew.simplify, chain, X)
     assert lines(captured) == [
         "%tanh: f32[2, 3] = function torch.tanh(%x)",
-        "%relu_2 = function torch.relu(%tanh)",
+        "%relu_2: f32[2, 3] = function torch.relu(%tanh)",
         "%sum_1: f32[] = method sum(%relu_2)",
         "%sin: f32[2, 3] = method sin(%tanh)",
         "return (%sum_1, %sin)",
