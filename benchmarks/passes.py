@@ -69,7 +69,7 @@ def _vit() -> tuple[str, Any, tuple[Any, ...]]:
 
 def _of_programs(make: Callable[[], Any]) -> tuple[str, Any, tuple[Any, ...]]:
     found = make()
-    return found.name, found.model, found.args
+    return found.title, found.callable, found.args
 
 
 MODELS: dict[str, Callable[[], tuple[str, Any, tuple[Any, ...]]]] = {

@@ -112,15 +112,42 @@ def test_what_cannot_be_folded_stays(way):
     torch.testing.assert_close(captured(x), model(x), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("kind", ["hook", "no statistics", "training", "two dtypes"])
+@pytest.mark.parametrize("kind", ["hook", "backward hook", "no statistics", "training", "two dtypes"])
 def test_modules_that_do_not_fit(kind):
     model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3, track_running_stats=kind != "no statistics"))
     model.train(kind == "training")
     if kind == "hook":
         model[0].register_forward_hook(lambda *_: None)
+    if kind == "backward hook":
+        model[1].register_full_backward_hook(lambda *_: None)
     if kind == "two dtypes":
         model[0].double()
     assert targets(clew.fold_batch_norm(clew.symbolic_trace(model))) == ["0", "1"]
+
+
+class Whole(nn.Module):
+    """A leaf that is called, and a part of it that is called too."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3))
+
+    def forward(self, x):
+        return self.block(x) + self.block[1](self.block[0](x))
+
+
+def test_the_original_stays_as_it_is():
+    x = torch.rand(2, 3, 4, 4)
+    model = trained(Whole(), x)
+    graph = clew.Graph()
+    value = graph.placeholder("x")
+    first = graph.call_module("block", (value,))
+    second = graph.call_module("block.1", (graph.call_module("block.0", (value,)),))
+    graph.output(graph.call_function(torch.add, (first, second)))
+    before = [*model.block]
+    captured = clew.fold_batch_norm(clew.GraphModule(model, graph))
+    assert [*model.block] == before
+    torch.testing.assert_close(captured(x), model(x), rtol=0, atol=0)
 
 
 class Branch(nn.Module):

@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from clew.frameworks.torch.effects import module_effect
+from clew.frameworks.torch.unchanged import is_hooked
 from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import guard, referred_paths
@@ -78,6 +79,8 @@ def _fit(layer: Any, norm: Any) -> bool:
     if type(layer) not in _PAIRS or type(norm) is not _PAIRS[type(layer)][0]:
         return False
     if norm.training or layer.training or norm.running_mean is None:
+        return False
+    if is_hooked(layer) or is_hooked(norm):
         return False
     if module_effect(layer) is not Effect.NONE or module_effect(norm) is Effect.UNKNOWN:
         return False

@@ -3,7 +3,8 @@
 A graph or a captured torch program comes in, is changed in place and returned; graphs inside are treated each on its
 own. ``y.add_(z)`` becomes ``y.add(z)`` in the dtype of ``y``, and later uses of ``y`` use that; in-place activations
 (``relu_``, ``F.relu(x, inplace=True)``) likewise. A write stays where somebody else could see it: the array is an
-input, an attribute or a view of one, has views of its own, or goes into a branch or loop. ``y[i] = z`` stays too.
+input, an attribute or a view of one, has views of its own, or goes into a branch or loop. ``y[i] = z`` stays too. A
+write that raises, since what is written does not fit into the array, is a call that raises only if it cannot compute.
 """
 
 from __future__ import annotations

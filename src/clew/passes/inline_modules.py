@@ -16,11 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from clew.frameworks.torch.effects import part_effect
+from clew.frameworks.torch.unchanged import is_hooked
 from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard
-from clew.ir.guests import Effect
 from clew.ir.node import Node
 from clew.passes.program import ProgramT, add_guards, graph_in, mode_guard, opened, put_in_place
 
@@ -111,7 +110,7 @@ def inline_modules(program: ProgramT) -> ProgramT:
 
 def _arguments(node: Node, module: Any) -> Arguments | None:
     rule = TABLE.get(type(module))
-    if rule is None or len(node.args) != 1 or node.kwargs or part_effect(module) is Effect.UNKNOWN:
+    if rule is None or len(node.args) != 1 or node.kwargs or is_hooked(module):
         return None
     return rule(module)
 

@@ -19,6 +19,8 @@ from clew.ir.guards import Attribute, Guard, referred_paths
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
 
+_HOLDERS = "clew.runtime.parts"
+"""The file of the classes that merely hold parts for a captured module."""
 ProgramT = TypeVar("ProgramT")
 """A graph or a captured program: what a pass is given is what it gives back."""
 
@@ -84,8 +86,11 @@ class Root:
         vars(self.value)[path] = value
 
     def may_replace(self, path: str) -> bool:
-        """Whether the graph is a module's, which holds its parts itself."""
-        return hasattr(self.value, "add_submodule") and resolve(self.value, path) is not None
+        """Whether the module at a path is held by the captured program alone, and not by a part of the original."""
+        if not hasattr(self.value, "add_submodule") or resolve(self.value, path) is None:
+            return False
+        holders = [path[:place] for place, letter in enumerate(path) if letter == "."]
+        return all(type(resolve(self.value, one)).__module__ == _HOLDERS for one in holders)
 
     def replace_module(self, path: str, module: Any) -> None:
         """Put a module in the place of another."""

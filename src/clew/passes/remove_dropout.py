@@ -12,6 +12,7 @@ import torch
 from torch.nn.modules import dropout
 
 from clew.frameworks.torch.effects import named_arguments, part_effect
+from clew.frameworks.torch.unchanged import is_hooked
 from clew.ir.control_flow import choose
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard
@@ -48,7 +49,7 @@ def _is_off(module: object) -> bool:
     """Whether a module is torch's own dropout, has no hooks, and is in evaluation mode."""
     if not isinstance(module, dropout._DropoutNd) or module.training:
         return False
-    return part_effect(module) is not Effect.UNKNOWN
+    return part_effect(module) is not Effect.UNKNOWN and not is_hooked(module)
 
 
 def _input_of(node: Node) -> object:

@@ -3,7 +3,8 @@
 ``Unchanged`` is what a tensor was when something was computed of it: facts and a digest of its numbers. The test of
 that name holds for a tensor that is the same still; a look at its version is enough as long as nobody wrote to it, and
 the digest has the last word. ``settings`` is what a call with constant arguments hangs on besides them.
-``resting_flags`` tells in which modes a call of a module only computes its result.
+``resting_flags`` tells in which modes a call of a module only computes its result, ``is_hooked`` whether a user
+listens.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules import activation, batchnorm, dropout, instancenorm, rnn
+from torch.nn.modules import activation, batchnorm, dropout, instancenorm, module, rnn
 from torch.utils.weak import WeakIdKeyDictionary
 
 from clew.frameworks.torch.effects import module_effect, part_effect
@@ -94,6 +95,15 @@ def can_be_kept(tensor: Any) -> bool:
         and not tensor.is_quantized
         and tensor.device.type != "meta"
     )
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def is_hooked(part: nn.Module) -> bool:
+    """Whether functions of the user's run with calls of a module, or with the gradients through it."""
+    tables = (module._global_forward_hooks, module._global_forward_pre_hooks, module._global_backward_hooks)
+    return any(tables) or any(getattr(part, name, None) for name in _HOOKS) or "forward" in vars(part)
 
 
 @pure
