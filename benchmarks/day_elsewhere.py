@@ -21,7 +21,7 @@ import torch
 import clew  # noqa: F401  a user of a saved capture has it
 
 
-class _Absent(importlib.abc.MetaPathFinder):
+class Absent(importlib.abc.MetaPathFinder):
     """Says of some packages that they are not installed."""
 
     def __init__(self, names: list[str]) -> None:
@@ -66,7 +66,7 @@ def main() -> None:
 
 def load_and_call(folder: Path, absent: list[str]) -> None:
     """Load and call whatever is in the folder."""
-    sys.meta_path.insert(0, _Absent(absent))
+    sys.meta_path.insert(0, Absent(absent))
     args, kwargs = torch.load(folder / "arguments.pt")
     for name, load in LOADERS.items():
         if not (folder / FILES[name]).exists():

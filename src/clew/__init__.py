@@ -35,6 +35,7 @@ from clew.runtime.function import GraphFunction
 
 if TYPE_CHECKING:
     from clew.io.decompose import decompose
+    from clew.io.bundle.files import load, save
     from clew.io.exported import from_exported
     from clew.io.jaxpr import from_jaxpr, to_jaxpr
     from clew.io.tensorflow_graph import from_tf, to_tf
@@ -117,6 +118,8 @@ _LATE = {
     "Report": "clew.tools.report",
     "report": "clew.tools.report",
     "split": "clew.tools.split",
+    "load": "clew.io.bundle.files",
+    "save": "clew.io.bundle.files",
     "verify": "clew.tools.verify",
 }
 
@@ -180,6 +183,7 @@ __all__ = [
     "guard",
     "has_side_effect",
     "inline_modules",
+    "load",
     "map_aggregate",
     "map_arg",
     "nested",
@@ -195,6 +199,7 @@ __all__ = [
     "replace_pattern_with_filters",
     "report",
     "same_graph",
+    "save",
     "simplify",
     "split",
     "symbolic_trace",

@@ -241,3 +241,7 @@ class NoExample(ClewError, ValueError):
 
 class VerificationError(ClewError, AssertionError):
     """A captured program that does not do what its original does."""
+
+
+class BundleError(ClewError, ValueError):
+    """A file that is no bundle, a damaged or hostile one, or a program that no bundle can hold."""

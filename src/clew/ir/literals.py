@@ -328,6 +328,8 @@ class Reader(Scanner):
         super().__init__(text)
         self.objects: Mapping[str, Any] = {} if objects is None else objects
         self.modules = modules
+        self.finder: Callable[[str], Any] | None = None
+        """Gives what a name stands for, where not every name will do."""
         self._named: dict[str, Any] = {}
 
     def value(self) -> Any:
@@ -528,7 +530,7 @@ class Reader(Scanner):
         """The object with a dotted name."""
         if name not in self._named:
             try:
-                self._named[name] = lookup.find(name, self.modules)
+                self._named[name] = lookup.find(name, self.modules) if self.finder is None else self.finder(name)
             except lookup.NotFound as error:
                 package = name.partition(".")[0]
                 raise self.fault(

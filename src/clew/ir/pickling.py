@@ -134,7 +134,7 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         """Code by its name, what frameworks hold by its number; all else as pickle does it."""
         if isinstance(value, type):
-            return NotImplemented if is_sure(value) else (class_at, (*_name_of(value), _shape_of(value)))
+            return NotImplemented if is_sure(value) else (class_at, (*_name_of(value), shape_of_class(value)))
         if isinstance(value, FunctionType):
             is_named = not is_sure(value) and _found(*_name_of(value)) is value
             return (function_at, _name_of(value)) if is_named else NotImplemented
@@ -212,7 +212,7 @@ def _name_of(code: Any) -> tuple[str, str]:
     return code.__module__, code.__qualname__
 
 
-def _shape_of(kind: Any) -> tuple[str, tuple[str, ...]]:
+def shape_of_class(kind: Any) -> tuple[str, tuple[str, ...]]:
     """What a record needs to know of a class."""
     if issubclass(kind, tuple):
         return "tuple", tuple(getattr(kind, "_fields", ()))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import keyword
 import operator
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from clew.errors import TextError, a_or_an
@@ -298,6 +298,17 @@ def parse(text: str, *, objects: Mapping[str, Any] | None = None, modules: Colle
     if not isinstance(text, str):
         raise TextError(f"parse takes the text of a graph, not {a_or_an(text)}")
     reader = _GraphReader(text, objects, modules)
+    try:
+        with CollectorPaused():
+            return reader.whole()
+    except RecursionError as error:
+        raise reader.fault("this is nested too deeply to be read") from error
+
+
+def parse_trusting(text: str, objects: Mapping[str, Any], find: Callable[[str], Any]) -> Graph:
+    """The graph of a text that may name only what ``find`` gives."""
+    reader = _GraphReader(text, objects, ())
+    reader.finder = find
     try:
         with CollectorPaused():
             return reader.whole()

@@ -437,14 +437,22 @@ class GraphModule(HoldsGraph, torch.nn.Module):
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # The state comes after the object, so that it may refer to the object itself.
+        state = (self._state_to_save(), self._graph, type(self).__name__)
+        return _bare, (base_class(type(self)),), state, None, None, _restore_from
+
+    def _state_to_save(self) -> dict[str, Any]:
+        """The attributes of the module that are saved with its graph."""
         left_out = (*_DERIVED, "_watchers", "_deepcopy_hooks")
         state = {key: value for key, value in self.__dict__.items() if key not in left_out}
         if isinstance(state.get("forward"), _IntervenedForward):
             del state["forward"]
-        state["_modules"] = self._parts_to_save()
-        kind = base_class(type(self))
-        # The state comes after the object, so that it may refer to the object itself.
-        return _bare, (kind,), (state, self._graph, type(self).__name__), None, None, _restore_from
+        return {**state, "_modules": self._parts_to_save()}
+
+    @classmethod
+    def _from_saved(cls, state: dict[str, Any], graph: Graph, name: str) -> GraphModule:
+        """A module from the state and the graph that were saved."""
+        return _restore(_bare(cls), {"meta": {}, **state}, graph, name)
 
     def _parts_to_save(self) -> dict[str, Any]:
         """The children of the module, as they are saved."""

@@ -241,10 +241,10 @@ class Item(Variable):
         expected = (
             self.expected if type(self.expected) in (*SIMPLE, SavedValue) else saved(self.expected, self.is_library)
         )
-        return _loaded, (self.base, self.way, self.name, expected)
+        return loaded_item, (self.base, self.way, self.name, expected)
 
 
-def _loaded(base: Variable, way: str, key: Any, expected: Any) -> Item:
+def loaded_item(base: Variable, way: str, key: Any, expected: Any) -> Item:
     """An item of a graph that was saved."""
     item = Item(base, way, key, expected)
     item.is_loaded = True

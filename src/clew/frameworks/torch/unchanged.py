@@ -58,10 +58,11 @@ class Unchanged:
         return hash(self.digest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.facts, self.digest)
+        return restored, (self.facts, self.digest)
 
 
-def _restored(facts: tuple[Any, ...], digest: str) -> Unchanged:
+def restored(facts: tuple[Any, ...], digest: str) -> Unchanged:
+    """What was saved of a tensor that must not change."""
     found = Unchanged.__new__(Unchanged)
     found.facts, found.digest, found._seen = facts, digest, WeakIdKeyDictionary()
     return found

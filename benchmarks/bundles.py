@@ -1,0 +1,150 @@
+"""Bundles of real models: ``python -m benchmarks.bundles [--limit N] [--workers N] [--only NAME ...]``.
+
+Each architecture of the coverage run is captured, saved by ``clew.save``, and loaded in a process that cannot import
+transformers; the tensors of its result are compared, and the size of the file with that of the weights. Outcomes go to
+a results file at once, and a second run goes on where the first one stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.progress import track
+
+import clew
+from benchmarks import workers
+from benchmarks.coverage import SUITES, prepare, suite_named
+from benchmarks.day_elsewhere import Absent
+from benchmarks.equality import difference, tensors
+from benchmarks.examination import EXAMPLE, TimeLimit, first_line, run_once, runnable, time_limit
+
+_BUNDLE, _ARGUMENTS, _RESULT, _ERROR = "model.clew", "arguments.pt", "result.pt", "error.txt"
+_SMALL = 64 << 10
+"""Bytes that the text and the manifest of a file may have beside two hundredths of the weights."""
+
+
+class Elsewhere:
+    """A process that has never imported transformers, nor can it; it loads each bundle in a copy of itself."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "benchmarks.bundles", "--serve"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, folder: str) -> None:
+        """Load the bundle of a folder there and call it on the arguments that lie beside it."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(folder + "\n")
+        self._process.stdin.flush()
+        self._process.stdout.readline()
+
+
+def serve() -> None:
+    """Load and call what is asked for on the standard input."""
+    torch.set_num_threads(1)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                _load_and_call(Path(line.rstrip("\n")))
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        print("done", flush=True)
+
+
+def _load_and_call(folder: Path) -> None:
+    sys.meta_path.insert(0, Absent(["transformers"]))
+    args, kwargs = torch.load(folder / _ARGUMENTS)
+    try:
+        with torch.no_grad():
+            torch.save(tensors(clew.load(folder / _BUNDLE)(*args, **kwargs)), folder / _RESULT)
+    except Exception as error:
+        (folder / _ERROR).write_text(f"{type(error).__name__}: {error}")
+
+
+def work(suite: str, seconds: int) -> Callable[[str], dict[str, Any]]:
+    """What a worker does before its first model; gives the function that does one."""
+    prepare(suite, seconds)
+    return functools.partial(_examine, suite_named(suite), Elsewhere(), seconds)
+
+
+def _examine(suite: Any, elsewhere: Elsewhere, seconds: int, name: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name, "outcome": "skipped"}
+    try:
+        with time_limit(seconds), torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+            found = runnable(suite, name, row)
+            if found is not None:
+                _save_and_load(found, elsewhere, Path(folder), row)
+    except TimeLimit as error:
+        row |= {"outcome": "timeout", "reason": str(error)}
+    except Exception as error:
+        row |= {"outcome": "refused" if isinstance(error, clew.ClewError) else "failed", "reason": first_line(error)}
+    return row
+
+
+def _save_and_load(found: Any, elsewhere: Elsewhere, folder: Path, row: dict[str, Any]) -> None:
+    args, kwargs = found.make(EXAMPLE)
+    captured = clew.trace(found.model, args=args, kwargs=kwargs)
+    torch.save((args, kwargs), folder / _ARGUMENTS)
+    wanted = tensors(run_once(captured, (args, kwargs)))
+    clew.save(captured, folder / _BUNDLE)
+    held = {id(one): one for one in (*captured.parameters(), *captured.buffers())}
+    row["weights"] = sum(one.numel() * one.element_size() for one in held.values())
+    row["bytes"] = (folder / _BUNDLE).stat().st_size
+    elsewhere.run(str(folder))
+    if (folder / _ERROR).exists() or not (folder / _RESULT).exists():
+        row |= {"outcome": "refused elsewhere", "reason": _reason(folder)}
+        return
+    different = difference(wanted, torch.load(folder / _RESULT))
+    row["outcome"] = "WRONG" if different else "equal"
+    row["reason"] = different
+    row["is_small"] = row["bytes"] <= row["weights"] * 1.02 + _SMALL
+
+
+def _reason(folder: Path) -> str:
+    return (folder / _ERROR).read_text().split("\n")[0] if (folder / _ERROR).exists() else "the process has ended"
+
+
+def main() -> None:
+    """Measure what is not measured yet, then count."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bundles", description=__doc__)
+    parser.add_argument("--suite", choices=SUITES, default="transformers")
+    parser.add_argument("--only", nargs="+", metavar="NAME")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--every", type=int, default=1, help="of the architectures only each so-many-th")
+    parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=Path("bundles.jsonl"))
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.serve:
+        serve()
+        return
+    rows = [json.loads(line) for line in chosen.results.read_text().splitlines()] if chosen.results.exists() else []
+    known = {row["name"] for row in rows}
+    names = chosen.only or [name for name in suite_named(chosen.suite).names()[:: chosen.every] if name not in known]
+    found = workers.run(names[: chosen.limit], functools.partial(work, chosen.suite, chosen.seconds), chosen.workers,
+                        chosen.seconds + 20)  # fmt: skip
+    for row in track(found, total=len(names[: chosen.limit]), description="bundles"):
+        rows.append(row)
+        with chosen.results.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+    for row in rows:
+        if row["outcome"] not in ("equal", "skipped"):
+            print(f"{row['name']:<28}{row['outcome']:<20}{row.get('reason', '')[:140]}")
+    print(dict(Counter(row["outcome"] for row in rows)), "within 2%:", sum(bool(row.get("is_small")) for row in rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,329 @@
+"""``clew.save`` and ``clew.load``: the zip, its manifest, and what is checked before anything is believed.
+
+In goes a captured program, out comes a file, and the other way round. Entries of the zip have fixed names; each has a
+limit on its size, and the weights are read in place. Whatever a damaged or hostile file holds, loading raises a
+``BundleError``, runs nothing of it and writes nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import os
+import struct
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import clew
+from clew.errors import BundleError, ClewError
+from clew.io.bundle import weights
+from clew.io.bundle.permissions import Permissions
+from clew.io.bundle.values import JSON, Decoder, Encoder, record_for
+from clew.ir.arguments import all_nodes
+from clew.ir.graph import Graph
+from clew.ir.guards import Guard
+from clew.ir.pickling import is_sure
+from clew.ir.text import parse_trusting, text_and_objects
+from clew.runtime.function import GraphFunction
+
+SCHEMA = 1
+"""The version of the manifest. Files of a later one are refused; those of earlier ones are read."""
+_MANIFEST, _GRAPH, _WEIGHTS, _CODE = "manifest.json", "graph.txt", "weights.safetensors", "model.py"
+_LIMITS = {_MANIFEST: 256 << 20, _GRAPH: 256 << 20, _CODE: 256 << 20}
+_ALIGNMENT = 64
+_PADDING = 0xD935
+"""The tag of an extra field of a zip that only fills up, as tools that align zips use it."""
+_KINDS = {
+    "module": ("torch", "clew.runtime.torch_captured", "CapturedModule"),
+    "function": ("torch", "clew.runtime.torch_captured", "CapturedFunction"),
+    "graph module": ("torch", "clew.runtime.module", "GraphModule"),
+    "graph function": ("", "clew.runtime.function", "GraphFunction"),
+    "numpy": ("numpy", "clew.runtime.numpy_captured", "ArrayCapture"),
+    "jax": ("jax", "clew.runtime.function", "JaxCapture"),
+}
+"""The callables that can be saved: the framework of each, and where its class is."""
+_MALFORMED = (
+    KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, RuntimeError,
+    AssertionError, OSError, zlib.error, struct.error,
+    zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, MemoryError, NotImplementedError,
+)  # fmt: skip
+"""What reading data that is not what it should be raises."""
+
+
+# ---- saving ----------------------------------------------------------------------------------------------------------
+
+
+def save(captured: Any, path: str | os.PathLike[str]) -> None:
+    """Write a captured program to a file: its graph and guards as text, its weights as safetensors, its code to read.
+
+    The file is complete or not there: an error leaves what was at ``path`` as it was.
+    """
+    kind = _kind_of(captured)
+    graph = _own_graph(captured.graph)
+    if graph._chosen_codegen is not None and type(graph._chosen_codegen) is not clew.CodeGen:
+        raise BundleError("the graph has a CodeGen of its own, which no bundle can hold", fixes=("save it by pickle",))
+    text, objects = text_and_objects(graph, sources=True)
+    encoder = Encoder()
+    manifest: dict[str, JSON] = {
+        "schema": SCHEMA,
+        "clew": clew.__version__,
+        "framework": _KINDS[kind][0],
+        "version": _version(_KINDS[kind][0]),
+        "kind": kind,
+        "name": type(captured).__name__ if "module" in kind else captured.__name__,
+        "root": _root_of(captured, kind, encoder),
+        "objects": {mark: encoder.value(value, f"{mark} in the graph") for mark, value in objects.items()},
+        "stacks": _stacks(graph, encoder),
+    }
+    _note_classes(graph, encoder)
+    manifest |= {"classes": encoder.classes, "tensors": encoder.tensors, "modules": encoder.modules}
+    with _written(Path(path)) as target, tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        stored = Path(folder) / _WEIGHTS
+        weights.write(encoder.arrays, stored)
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr(_MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
+            file.writestr(_GRAPH, text)
+            file.writestr(_CODE, captured.code)
+            _add_aligned(file, stored)
+
+
+def _own_graph(graph: Graph) -> Graph:
+    """The graph as it is saved: without guards on modules around the original, which the file has for itself."""
+    if not any(_is_around(one) for one in graph.guards.entry):
+        return graph
+    graph = copy.deepcopy(graph)
+    graph.guards = [one for one in graph.guards.entry if not _is_around(one)]
+    return graph
+
+
+def _is_around(one: Guard) -> bool:
+    state = sys.modules.get("clew.frameworks.torch.modules.state")
+    return state is not None and getattr(one.subject, "function", None) is state.are_as_they_were
+
+
+def _kind_of(captured: Any) -> str:
+    for kind, (_, home, name) in _KINDS.items():
+        module = sys.modules.get(home)
+        known = None if module is None else getattr(module, name)
+        if known is not None and (type(captured) is known or getattr(type(captured), "__mro__", ())[1:2] == (known,)):
+            return kind
+    raise BundleError(
+        f"a {type(captured).__name__} cannot be saved as a bundle",
+        why="a bundle holds one captured program of PyTorch, NumPy or JAX",
+        fixes=("save what clew.trace gives for an example; a lazy graph has one capture for each kind of input",),
+    )
+
+
+def _version(framework: str) -> str:
+    module = sys.modules.get(framework)
+    return str(getattr(module, "__version__", ""))
+
+
+def _root_of(captured: Any, kind: str, encoder: Encoder) -> JSON:
+    """What holds the attributes that the graph reads, and the modules that it calls."""
+    if "module" in kind:
+        return {"module": _module(captured, encoder)}
+    root = captured.root
+    if kind == "function":
+        held = dict(vars(root))
+        state = sorted(held.pop("_state"))
+        source = held.pop("_self")
+        return {"live": [encoder.value(source), encoder.value(held), state]}
+    return encoder.value(root, "the root of the graph")
+
+
+def _module(captured: Any, encoder: Encoder) -> int:
+    """A captured module: the parts that its graph needs, under the class that holds any parts."""
+    from clew.runtime import module as modules
+
+    state = modules.state_to_save(captured)
+    holder = modules.torch.nn.Module()
+    vars(holder).update({name: value for name, value in state.items() if name not in ("meta", "_chosen_tracer")})
+    return encoder.module(holder)
+
+
+def _stacks(graph: Graph, encoder: Encoder) -> list[JSON]:
+    """The modules around each node, each way of them once, and the way of every node by its number."""
+    ways: dict[str, int] = {}
+    places = []
+    for node in all_nodes(graph):
+        stack = node.meta.get("nn_module_stack")
+        way = None
+        if stack:
+            way = json.dumps([[key, path, encoder._class(kind)] for key, (path, kind) in stack.items()
+                              if isinstance(kind, type)])  # fmt: skip
+        places.append(-1 if way is None else ways.setdefault(way, len(ways)))
+    return [[json.loads(way) for way in ways], places]
+
+
+def _note_classes(graph: Graph, encoder: Encoder) -> None:
+    """What records need that stand for classes which the graph's text names, of outputs say."""
+    waiting: list[Any] = [(node.args, node.kwargs, node.target) for node in all_nodes(graph)]
+    waiting += [(one.expected, *_leaves(one.subject)) for one in graph.guards]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, type) and not is_sure(value):
+            encoder.note_class(value)
+        elif isinstance(value, (list, tuple)):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+
+
+def _leaves(subject: Any) -> list[Any]:
+    return list(getattr(subject, "args", ()))
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[Path]:
+    """A file that takes the place of ``path`` when it is complete."""
+    if not path.parent.is_dir():
+        raise BundleError(f"there is no folder {path.parent} to save in")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _add_aligned(file: zipfile.ZipFile, source: Path) -> None:
+    """Add the weights as they are, the first number at a multiple of the alignment, so that they can be mapped into
+    memory and calculated with as fast as elsewhere."""
+    info = zipfile.ZipInfo(_WEIGHTS)
+    with source.open("rb") as data:
+        (header,) = struct.unpack("<Q", data.read(8))
+    assert file.fp is not None
+    before = file.fp.tell() + 30 + len(info.filename) + 20 + 4  # the zip's own header, a field for large files, ours
+    fill = -(before + 8 + header) % _ALIGNMENT
+    info.extra = struct.pack("<HH", _PADDING, fill) + bytes(fill)
+    info.file_size = source.stat().st_size
+    with source.open("rb") as data, file.open(info, "w", force_zip64=True) as target:
+        while block := data.read(1 << 24):
+            target.write(block)
+
+
+# ---- loading ---------------------------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str], allow: Collection[str] | None = None) -> Any:
+    """The captured program that a file holds.
+
+    ``allow`` are the packages whose functions the graph may call, and full names of others; left out, it is the
+    framework of the program. A class of outputs that is not among them becomes a record with the same fields.
+    """
+    found = Path(path)
+    if not found.is_file():
+        raise BundleError(f"there is no file {found}")
+    if isinstance(allow, str):
+        allow = (allow,)
+    try:
+        with zipfile.ZipFile(found) as file:
+            manifest = _manifest(file)
+            return _loaded(manifest, _text(file), weights.Weights(found, *_place_of_weights(file, found)), allow)
+    except ClewError:
+        raise
+    except _MALFORMED as error:
+        raise BundleError(f"{found} is no bundle, or is damaged: {type(error).__name__}: {error}") from error
+
+
+def _manifest(file: zipfile.ZipFile) -> JSON:
+    names = file.namelist()
+    if sorted(names) != sorted((_MANIFEST, _GRAPH, _WEIGHTS, _CODE)):
+        raise BundleError(f"this is no bundle: its files are {', '.join(sorted(names)[:8])}")
+    manifest = json.loads(_read(file, _MANIFEST))
+    if not isinstance(manifest, dict) or type(manifest.get("schema")) is not int:
+        raise BundleError("the manifest of the file does not say its version")
+    if not 1 <= manifest["schema"] <= SCHEMA:
+        raise BundleError(
+            f"the file has version {manifest['schema']} of the format, and this Clew reads up to {SCHEMA}",
+            fixes=("install a newer Clew",),
+        )
+    if manifest.get("kind") not in _KINDS:
+        raise BundleError(f"the file holds a program of an unknown kind, {manifest.get('kind')!r}")
+    return manifest
+
+
+def _read(file: zipfile.ZipFile, name: str) -> bytes:
+    """A file of the zip, if it keeps to its limit, whatever size the zip claims."""
+    with file.open(name) as data:
+        found = data.read(_LIMITS[name] + 1)
+    if len(found) > _LIMITS[name]:
+        raise BundleError(f"{name} of the file is larger than {_LIMITS[name] >> 20} MB")
+    return found
+
+
+def _text(file: zipfile.ZipFile) -> str:
+    return _read(file, _GRAPH).decode("utf-8")
+
+
+def _place_of_weights(file: zipfile.ZipFile, path: Path) -> tuple[int, int]:
+    """Where the bytes of the weights begin in the file, and how many they are."""
+    info = file.getinfo(_WEIGHTS)
+    if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+        raise BundleError("the weights of the file are compressed, so they cannot be read in place")
+    with path.open("rb") as data:
+        data.seek(info.header_offset)
+        header = data.read(30)
+        if header[:4] != b"PK\x03\x04":
+            raise BundleError("the weights of the file are not where its table says")
+        name, extra = struct.unpack_from("<HH", header, 26)
+    return info.header_offset + 30 + name + extra, info.file_size
+
+
+def _loaded(manifest: JSON, text: str, stored: weights.Weights, allow: Collection[str] | None) -> Any:
+    framework, home, name = _KINDS[manifest["kind"]]
+    permissions = Permissions((framework,) if allow is None and framework else allow or ())
+    permissions.records = {str(key): record_for(one) for key, one in manifest["classes"].items()}
+    decoder = Decoder(manifest, stored, permissions)
+    objects = {mark: decoder.value(value) for mark, value in manifest["objects"].items()}
+    graph = parse_trusting(text, objects, permissions.find)
+    permissions.check(graph)
+    _add_stacks(graph, manifest["stacks"], permissions)
+    kind = getattr(importlib.import_module(home), name)
+    return _rebuilt(kind, manifest, graph, decoder)
+
+
+def _rebuilt(kind: Any, manifest: JSON, graph: Graph, decoder: Decoder) -> Any:
+    name, root = manifest["name"], manifest["root"]
+    if type(name) is not str or not name.strip("<>").isidentifier():
+        raise BundleError(f"the file gives its program a name that is none: {name!r}")
+    if "module" in manifest["kind"]:
+        from clew.runtime import module as modules
+
+        found = decoder.module(root["module"])
+        return modules.rebuilt(kind, dict(vars(found)), graph, name)
+    if manifest["kind"] == "function":
+        from clew.runtime.torch_captured import Live
+
+        source, held, state = root["live"]
+        return kind(Live(decoder.value(source), decoder.value(held), [str(one) for one in state]), graph, name)
+    found = decoder.value(root)
+    made: GraphFunction = kind(found, graph, name)
+    return made
+
+
+def _add_stacks(graph: Graph, stacks: JSON, permissions: Permissions) -> None:
+    ways, places = stacks
+    nodes = list(all_nodes(graph))
+    if len(places) != len(nodes):
+        raise BundleError("the manifest of the file is of another graph")
+    known = [{key: (path, permissions.find(kind)) for key, path, kind in way} for way in ways]
+    for node, place in zip(nodes, places, strict=True):
+        if place >= 0:
+            node.meta["nn_module_stack"] = dict(known[place])

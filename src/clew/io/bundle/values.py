@@ -1,0 +1,390 @@
+"""Values of a captured program as JSON, and back: plain data, arrays, modules, and what guards look at.
+
+Numbers, texts and lists are themselves; all else is a table with one entry, whose key says what it is. Arrays lie in
+the weights, each once: two names for one array stay two names for one array. Modules are rebuilt from their classes,
+attributes and parts without running anything of theirs. A value that is none of these is refused when it is saved.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import weakref
+from collections import OrderedDict, deque
+from types import SimpleNamespace
+from typing import Any
+
+import numpy
+
+from clew.capture.guards.notes import Variable
+from clew.capture.guards.saved_variables import HolderPath, SavedValue
+from clew.capture.guards.variable_reads import loaded_item
+from clew.errors import BundleError
+from clew.io.bundle.permissions import Permissions
+from clew.io.bundle.weights import Weights
+from clew.ir.lookup import name_for
+from clew.ir.pickling import is_sure, record_class, shape_of_class
+
+JSON = Any
+"""What the ``json`` library reads and writes."""
+_SEQUENCES = {"tuple": tuple, "set": set, "frozenset": frozenset, "deque": deque}
+_HOOKS = (
+    "_backward_pre_hooks _backward_hooks _forward_hooks _forward_hooks_with_kwargs _forward_hooks_always_called "
+    "_forward_pre_hooks _forward_pre_hooks_with_kwargs _state_dict_hooks _state_dict_pre_hooks "
+    "_load_state_dict_pre_hooks _load_state_dict_post_hooks"
+).split()
+_STRUCTURE = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training", *_HOOKS)
+_LARGEST = 1 << 31
+
+
+class Encoder:
+    """Writes values; ``arrays`` holds what goes into the weights, ``modules`` the table of modules."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Any] = {}
+        self.tensors: list[JSON] = []
+        self.modules: list[JSON] = []
+        self.classes: dict[str, JSON] = {}
+        self._seen: dict[int, tuple[int, Any]] = {}
+        self._stored: dict[Any, str] = {}
+        self._where = ""
+
+    def value(self, value: Any, where: str = "") -> JSON:
+        """One value; ``where`` tells in errors what it is."""
+        self._where = where or self._where
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if kind is list:
+            return [self.value(part) for part in value]
+        if kind in (dict, OrderedDict):
+            pairs = [[self.value(key), self.value(part)] for key, part in value.items()]
+            return {"dict" if kind is dict else "ordered": pairs}
+        for name, sequence in _SEQUENCES.items():
+            if kind is sequence:
+                return {name: [self.value(part) for part in value]}
+        return self._other(value, kind)
+
+    def _other(self, value: Any, kind: Any) -> JSON:
+        plain = _PLAIN.get(kind)
+        if plain is not None:
+            return {plain[0]: [self.value(part) for part in plain[1](value)]}
+        if kind.__name__ in _WATCHING and kind.__module__.startswith("clew."):
+            return {kind.__name__: [self.value(part) for part in value.__reduce__()[1]]}
+        if kind in (HolderPath, SavedValue):
+            return {kind.__name__: [self.value(part) for part in value]}
+        if isinstance(value, type):
+            return {"class": self._class(value)}
+        if isinstance(value, weakref.ref):
+            return {"weak": self.value(value())}
+        framework = self._of_framework(value, kind)
+        if framework is not None:
+            return framework
+        name = name_for(value)
+        if name is None:
+            raise BundleError(
+                f"{self._where or 'the program'} holds a {kind.__qualname__}, which a bundle cannot hold",
+                why="a bundle has plain data, arrays, modules of frameworks, and functions that have names",
+                fixes=("pass it as an argument", "save the capture by pickle, which keeps any object"),
+            )
+        return {"name": name}
+
+    def _of_framework(self, value: Any, kind: Any) -> JSON | None:
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            if isinstance(value, torch.Tensor):
+                return {"tensor": self._tensor(value, torch)}
+            if isinstance(value, torch.nn.Module):
+                return {"module": self.module(value)}
+            if kind is torch.device:
+                return {"device": str(value)}
+            if kind is torch.Size:
+                return {"size": list(value)}
+        if isinstance(value, (numpy.ndarray, numpy.generic)):
+            return {"array" if isinstance(value, numpy.ndarray) else "scalar": self._array(value)}
+        jax = sys.modules.get("jax")
+        if jax is not None and isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+            return {"jax": self._array(numpy.asarray(value))}
+        return {"dtype": value.str} if isinstance(value, numpy.dtype) and value.hasobject is False else None
+
+    def _class(self, kind: Any) -> JSON:
+        """A class by its name, and what a record needs that stands for it elsewhere."""
+        if not is_sure(kind):
+            self.note_class(kind)
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    def note_class(self, kind: Any) -> None:
+        """Remember what a record needs that stands for a class where that may not be named."""
+        shape, fields = shape_of_class(kind)
+        home, name = kind.__module__, kind.__qualname__
+        self.classes[f"{home}.{name}"] = [home, name, shape, list(fields)]
+
+    # ---- arrays --------------------------------------------------------------------------------------------------
+
+    def _array(self, value: Any) -> JSON:
+        if id(value) not in self._seen:
+            array = numpy.asarray(value)
+            if array.dtype.kind not in "biufc" or array.dtype.hasobject:
+                raise BundleError(f"{self._where or 'the program'} holds an array of {array.dtype}, not of numbers")
+            self.arrays[name := f"array{len(self.arrays)}"] = numpy.ascontiguousarray(array).reshape(array.shape)
+            self._seen[id(value)] = (len(self.tensors), value)
+            self.tensors.append({"data": name})
+        return self._seen[id(value)][0]
+
+    def _tensor(self, value: Any, torch: Any) -> int:
+        """The number of a tensor; those that share memory share it after loading."""
+        if id(value) in self._seen:
+            return self._seen[id(value)][0]
+        kind = type(value)
+        if kind not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided or value.is_quantized:
+            raise BundleError(f"{self._where or 'the program'} holds a {kind.__qualname__} ({value.layout})")
+        entry: dict[str, JSON] = {"requires_grad": value.requires_grad, "parameter": kind is torch.nn.Parameter}
+        if value.device.type == "meta":
+            raise BundleError("weights on the meta device have no numbers to save")
+        if value.device.type != "cpu":
+            entry["device"] = str(value.device)
+        entry |= self._memory(value.detach(), torch)
+        self._seen[id(value)] = (len(self.tensors), value)
+        self.tensors.append(entry)
+        return len(self.tensors) - 1
+
+    def _memory(self, value: Any, torch: Any) -> dict[str, JSON]:
+        """Where the numbers of a tensor are stored: as they are, or as a view of all numbers of its memory."""
+        storage = value.untyped_storage()
+        key = (storage.data_ptr(), storage.nbytes(), value.dtype)
+        whole = storage.nbytes() == value.numel() * value.element_size()
+        if key in self._stored and storage.nbytes():
+            return {"data": self._stored[key], "stride": list(value.stride()), "offset": value.storage_offset(),
+                    "shape": list(value.shape)}  # fmt: skip
+        is_free = bool(self._where) and self._where not in self.arrays
+        name = self._stored[key] = self._where if is_free else f"#{len(self.arrays)}"
+        if whole and value.is_contiguous():
+            self.arrays[name] = value.cpu()
+            return {"data": name}
+        count = storage.nbytes() // value.element_size()
+        self.arrays[name] = torch.as_strided(value, (count,), (1,), 0).cpu()
+        return {"data": name, "stride": list(value.stride()), "offset": value.storage_offset(),
+                "shape": list(value.shape)}  # fmt: skip
+
+    # ---- modules -------------------------------------------------------------------------------------------------
+
+    def module(self, module: Any, path: str = "") -> int:
+        """The number of a module of torch in the table; its parts come after it."""
+        if id(module) in self._seen:
+            return self._seen[id(module)][0]
+        held = vars(module)
+        if any(held.get(name) for name in _HOOKS):
+            raise BundleError(
+                f"the module {path or 'itself'!r} has hooks, which a bundle cannot hold",
+                fixes=("remove the hooks before saving", "save the capture by pickle"),
+            )
+        place = len(self.modules)
+        self._seen[id(module)] = (place, module)
+        self.modules.append({})
+        start = f"{path}." if path else ""
+        entry = self.modules[place]
+        entry["class"] = self._class(type(module))
+        entry["training"] = module.training
+        entry["parameters"] = self._tensors(held["_parameters"], start)
+        entry["buffers"] = self._tensors(held["_buffers"], start)
+        entry["not_saved"] = sorted(held["_non_persistent_buffers_set"])
+        entry["modules"] = {
+            name: None if part is None else self.module(part, start + name) for name, part in held["_modules"].items()
+        }
+        entry["attributes"] = {
+            name: self.value(part, start + name) for name, part in held.items() if name not in _STRUCTURE
+        }
+        return place
+
+    def _tensors(self, held: dict[str, Any], start: str) -> JSON:
+        return {name: None if one is None else self.value(one, start + name) for name, one in held.items()}
+
+
+_PLAIN: dict[Any, Any] = {
+    complex: ("complex", lambda value: (value.real, value.imag)),
+    slice: ("slice", lambda value: (value.start, value.stop, value.step)),
+    range: ("range", lambda value: (value.start, value.stop, value.step)),
+    bytes: ("bytes", lambda value: (value.hex(),)),
+    type(Ellipsis): ("ellipsis", lambda value: ()),
+    SimpleNamespace: ("namespace", lambda value: (vars(value),)),
+}
+_WATCHING = ("Variable", "Item", "Unchanged")
+"""Classes of what guards look at; each tells the arguments that it is made of."""
+
+
+class Decoder:
+    """Reads values of one file."""
+
+    def __init__(self, manifest: JSON, weights: Weights, permissions: Permissions) -> None:
+        self._tensors: list[JSON] = manifest["tensors"]
+        self._modules: list[JSON] = manifest["modules"]
+        self._weights = weights
+        self._permissions = permissions
+        self._known: dict[tuple[str, int], Any] = {}
+        self._open: set[int] = set()
+        self._stored: dict[str, Any] = {}
+
+    def value(self, found: JSON) -> Any:
+        """One value."""
+        if found is None or type(found) in (bool, int, float, str):
+            return found
+        if type(found) is list:
+            return [self.value(part) for part in found]
+        ((kind, held),) = found.items()
+        if kind in _SEQUENCES:
+            return _SEQUENCES[kind](self.value(part) for part in held)
+        if kind in ("dict", "ordered"):
+            pairs = {self.value(key): self.value(part) for key, part in held}
+            return pairs if kind == "dict" else OrderedDict(pairs)
+        read = _READ.get(kind)
+        if read is None:
+            raise BundleError(f"the file has a value of an unknown kind, {kind!r}")
+        return read(self, held)
+
+    def parts(self, held: JSON) -> list[Any]:
+        """Several values."""
+        return [self.value(part) for part in held]
+
+    def name(self, held: JSON) -> Any:
+        """What a name stands for."""
+        return self._permissions.find(str(held))
+
+    def array(self, place: JSON) -> Any:
+        """An array of NumPy by its number."""
+        key = ("array", place)
+        if key not in self._known:
+            self._known[key] = self._weights.array(self._tensors[place]["data"])
+        return self._known[key]
+
+    def tensor(self, place: JSON) -> Any:
+        """A tensor of torch by its number."""
+        import torch
+
+        key = ("tensor", place)
+        if key not in self._known:
+            entry = self._tensors[place]
+            found = self._memory(entry)
+            if entry.get("device"):
+                found = found.to(torch.device(entry["device"]))
+            if entry.get("parameter"):
+                found = torch.nn.Parameter(found, requires_grad=bool(entry["requires_grad"]))
+            elif entry.get("requires_grad"):
+                found.requires_grad_()
+            self._known[key] = found
+        return self._known[key]
+
+    def _memory(self, entry: JSON) -> Any:
+        name = entry["data"]
+        if name not in self._stored:
+            self._stored[name] = self._weights.tensor(name)
+        found = self._stored[name]
+        if "stride" not in entry:
+            return found
+        shape, stride, offset = entry["shape"], entry["stride"], entry["offset"]
+        numbers = [*shape, *stride, offset]
+        if any(type(one) is not int or not 0 <= one < _LARGEST for one in numbers) or len(shape) != len(stride):
+            raise BundleError("a tensor of the file has an impossible shape")
+        last = offset + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if all(shape) else 0
+        if last >= max(found.numel(), 1):
+            raise BundleError("a tensor of the file reaches beyond its memory")
+        return found.as_strided(shape, stride, offset)
+
+    def module(self, place: JSON) -> Any:
+        """A module of torch by its number, with its parts."""
+        import torch
+
+        key = ("module", place)
+        if place in self._open:
+            raise BundleError("a module of the file is a part of itself")
+        if key in self._known:
+            return self._known[key]
+        self._open.add(place)
+        entry = self._modules[place]
+        kind = self._permissions.find(entry["class"])
+        if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
+            raise BundleError(f"{entry['class']} is no class of modules")
+        module = kind.__new__(kind)
+        torch.nn.Module.__init__(module)
+        self._known[key] = module
+        self.fill(module, entry)
+        self._open.discard(place)
+        return module
+
+    def fill(self, module: Any, entry: JSON) -> None:
+        """Give a bare module what the file says of it."""
+        held = vars(module)
+        held["training"] = bool(entry["training"])
+        for name in ("parameters", "buffers"):
+            held[f"_{name}"].update({str(key): self.value(one) for key, one in entry[name].items()})
+        held["_non_persistent_buffers_set"].update(map(str, entry["not_saved"]))
+        parts = {str(key): None if one is None else self.module(one) for key, one in entry["modules"].items()}
+        held["_modules"].update(parts)
+        held.update({str(key): self.value(one) for key, one in entry["attributes"].items() if key not in _STRUCTURE})
+
+
+def _device(held: JSON) -> Any:
+    import torch
+
+    return torch.device(held)
+
+
+def _unchanged(parts: list[Any]) -> Any:
+    from clew.frameworks.torch.unchanged import restored
+
+    return restored(*parts)
+
+
+def _size(held: JSON) -> Any:
+    import torch
+
+    return torch.Size(held)
+
+
+def _jax(decoder: Decoder, held: JSON) -> Any:
+    import jax.numpy
+
+    return jax.numpy.asarray(decoder.array(held))
+
+
+def _range(decoder: Decoder, held: JSON) -> Any:
+    return range(*decoder.parts(held))
+
+
+_READ: dict[str, Any] = {
+    "float": lambda decoder, held: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[held],
+    "complex": lambda decoder, held: complex(*decoder.parts(held)),
+    "slice": lambda decoder, held: slice(*decoder.parts(held)),
+    "range": _range,
+    "bytes": lambda decoder, held: bytes.fromhex(held[0]),
+    "ellipsis": lambda decoder, held: ...,
+    "namespace": lambda decoder, held: SimpleNamespace(**decoder.value(held[0])),
+    "Variable": lambda decoder, held: Variable(*decoder.parts(held)),
+    "Unchanged": lambda decoder, held: _unchanged(decoder.parts(held)),
+    "Item": lambda decoder, held: loaded_item(*decoder.parts(held)),
+    "HolderPath": lambda decoder, held: HolderPath(*decoder.parts(held)),
+    "SavedValue": lambda decoder, held: SavedValue(*decoder.parts(held)),
+    "class": Decoder.name,
+    "name": Decoder.name,
+    "weak": lambda decoder, held: weakref.ref(decoder.value(held)),
+    "tensor": Decoder.tensor,
+    "module": Decoder.module,
+    "device": lambda decoder, held: _device(held),
+    "size": lambda decoder, held: _size(held),
+    "array": Decoder.array,
+    "scalar": lambda decoder, held: decoder.array(held)[()],
+    "jax": _jax,
+    "dtype": lambda decoder, held: numpy.dtype(held),
+}
+
+
+def record_for(entry: JSON) -> Any:
+    """The class of records that stands for a class which may not be named, or is not there."""
+    module, name, shape, fields = entry
+    names = (module, name, *fields)
+    if shape not in ("tuple", "mapping", "object") or not all(type(one) is str and one for one in names):
+        raise BundleError("the file describes a class in a way that is not known")
+    if not all(one.isidentifier() and not one.startswith("__") for one in fields):
+        raise BundleError(f"the file gives the class {name} fields that are no names")
+    return record_class(module, name, shape, tuple(fields))

@@ -1,0 +1,120 @@
+"""Arrays in a bundle: a safetensors file inside of the zip, read in place.
+
+The file lies uncompressed and aligned in the zip, so that loading maps it into memory: nothing is copied, and what is
+written to an array later stays in memory. The header is checked before any array is made: each must lie inside of the
+file and have the size that its shape and dtype say.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import mmap
+import struct
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+
+from clew.errors import BundleError, MissingFramework
+
+_SIZES = {
+    "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4,
+    "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8, "C64": 8,
+}  # fmt: skip
+_TORCH = {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "I16": "int16",
+    "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32", "U32": "uint32", "F32": "float32",
+    "I64": "int64", "U64": "uint64", "F64": "float64", "C64": "complex64",
+}  # fmt: skip
+_LONGEST_HEADER = 100 << 20
+_MOST_AXES = 64
+
+
+class Entry(NamedTuple):
+    """Where one array lies in the mapped file, and what it is."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+
+
+def write(arrays: dict[str, Any], path: Path) -> None:
+    """Write arrays, of torch or of NumPy, as a safetensors file."""
+    torch = sys.modules.get("torch")
+    has_tensors = torch is not None and any(isinstance(array, torch.Tensor) for array in arrays.values())
+    try:
+        library = importlib.import_module("safetensors.torch" if has_tensors else "safetensors.numpy")
+    except ImportError as error:
+        raise MissingFramework("saving needs the package safetensors", fixes=["pip install safetensors"]) from error
+    if torch is not None and has_tensors:
+        arrays = {name: array.contiguous() if isinstance(array, torch.Tensor) else torch.from_numpy(array)
+                  for name, array in arrays.items()}  # fmt: skip
+    library.save_file(arrays, str(path))
+
+
+class Weights:
+    """The arrays of an open bundle."""
+
+    def __init__(self, path: Path, start: int, length: int) -> None:
+        with path.open("rb") as file:
+            self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        if start + length > len(self._memory) or length < 8:
+            raise BundleError("the file is cut off: its weights are not complete")
+        (size,) = struct.unpack_from("<Q", self._memory, start)
+        if size > min(length - 8, _LONGEST_HEADER):
+            raise BundleError("the header of the weights is longer than the file")
+        first = start + 8 + size
+        self._entries = _entries(self._memory[start + 8 : first], first, start + length)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def tensor(self, name: str) -> Any:
+        """An array as a tensor of torch."""
+        import torch
+
+        entry = self._entry(name)
+        dtype = getattr(torch, _TORCH[entry.dtype])
+        count = math.prod(entry.shape)
+        if count == 0:
+            return torch.empty(entry.shape, dtype=dtype)
+        return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=entry.start).reshape(entry.shape)
+
+    def array(self, name: str) -> Any:
+        """An array of NumPy."""
+        entry = self._entry(name)
+        try:
+            dtype = numpy.dtype(_TORCH[entry.dtype])
+        except TypeError as error:
+            raise BundleError(f"NumPy has no numbers of the kind {entry.dtype}") from error
+        count = math.prod(entry.shape)
+        if count == 0:
+            return numpy.empty(entry.shape, dtype)
+        return numpy.frombuffer(self._memory, dtype, count, entry.start).reshape(entry.shape)
+
+    def _entry(self, name: str) -> Entry:
+        if name not in self._entries:
+            raise BundleError(f"the weights of the file have no array {name!r}")
+        return self._entries[name]
+
+
+def _entries(header: bytes, first: int, end: int) -> dict[str, Entry]:
+    """What the header of a safetensors file lists, if each array lies where it can."""
+    listed = json.loads(header)
+    if not isinstance(listed, dict):
+        raise BundleError("the header of the weights is no table")
+    listed.pop("__metadata__", None)
+    return {name: _entry(name, one, first, end) for name, one in listed.items()}
+
+
+def _entry(name: str, one: Any, first: int, end: int) -> Entry:
+    dtype, shape, (start, stop) = one["dtype"], one["shape"], one["data_offsets"]
+    numbers = [start, stop, *shape]
+    if any(type(number) is not int or not 0 <= number < 1 << 60 for number in numbers) or len(shape) > _MOST_AXES:
+        raise BundleError(f"the array {name!r} of the file has an impossible shape or place")
+    if dtype not in _SIZES or stop - start != math.prod(shape) * _SIZES[dtype] or first + stop > end:
+        raise BundleError(f"the array {name!r} of the file does not have the size that its shape says")
+    return Entry(dtype, tuple(shape), first + start)

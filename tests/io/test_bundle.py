@@ -1,0 +1,389 @@
+"""Bundles: what is saved comes back equal, in a process without the source, and no file can make Clew run anything."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import clew
+from clew.errors import BundleError, ClewError
+from clew.io.bundle import files
+
+
+class Tied(nn.Module):
+    """Tied weights, a buffer that is not saved by torch, a view, a part that is used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(7, 4)
+        self.norm = nn.LayerNorm(4)
+        self.head = nn.Linear(4, 7, bias=False)
+        self.head.weight = self.embed.weight
+        self.register_buffer("table", torch.arange(12.0).reshape(3, 4).t(), persistent=False)
+        self.scale = 2.0
+
+    def forward(self, ids: torch.Tensor, shift: float = 0.5) -> dict[str, torch.Tensor]:
+        hidden = self.norm(self.norm(self.embed(ids)) + self.table[:, 0] * self.scale)
+        return {"logits": self.head(hidden) + shift, "hidden": hidden}
+
+
+def branching(x: torch.Tensor, n: int = 3) -> torch.Tensor:
+    total = x.sum()
+    for row in x:
+        if row.sum() > 0:
+            total = total + row.sum() * n
+    return total
+
+
+def sorted_by_numpy(x: np.ndarray, weights: np.ndarray = np.ones(3)) -> Any:  # noqa: B008  a default of its own
+    return np.sort(x * weights, axis=-1), x.shape[0]
+
+
+def of_jax(x: Any) -> Any:
+    return jnp.where(x > 0, x, 0.0) @ jnp.arange(3.0)
+
+
+LINEAR = nn.Linear(3, 3)
+
+
+def closing_over(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(LINEAR(x))
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
+    "tied": (Tied().eval(), [(torch.tensor([[1, 2]]),), (torch.tensor([[3, 0, 6], [1, 1, 1]]), 2.5)]),
+    "lstm": (nn.LSTM(3, 2, 2, batch_first=True), [(torch.randn(2, 4, 3),), (torch.randn(1, 6, 3),)]),
+    "attention": (nn.TransformerEncoderLayer(8, 2, 16).eval(), [(torch.randn(3, 2, 8),), (torch.randn(5, 1, 8),)]),
+    "branching": (branching, [(torch.randn(4, 3),), (torch.randn(2, 3), 5)]),
+    "closure": (closing_over, [(torch.randn(2, 3),), (torch.randn(5, 3),)]),
+    "numpy": (sorted_by_numpy, [(np.array([[3.0, 1, 2]]),), (np.random.rand(4, 3), np.arange(3.0))]),
+    "jax": (of_jax, [(jnp.array([1.0, -2, 3]),), (jnp.ones((2, 3)),)]),
+}
+
+
+def leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for part in value.values() for leaf in leaves(part)]
+    if isinstance(value, (tuple, list)):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [value]
+
+
+def same(one: Any, other: Any) -> bool:
+    left, right = leaves(one), leaves(other)
+    return len(left) == len(right) and all(
+        type(a) is type(b) and np.array_equal(np.asarray(_plain(a)), np.asarray(_plain(b)))
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.detach().numpy() if isinstance(value, torch.Tensor) else value
+
+
+def saved(name: str, folder: Path) -> tuple[Any, Path]:
+    program, calls = CASES[name]
+    captured = clew.trace(program, calls[0])
+    clew.save(captured, folder / "model.clew")
+    return captured, folder / "model.clew"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_comes_back(name: str, tmp_path: Path) -> None:
+    captured, path = saved(name, tmp_path)
+    loaded = clew.load(path)
+    program, calls = CASES[name]
+    for call in calls:
+        assert same(loaded(*call), program(*call))
+    assert loaded.code == captured.code
+    own = [str(one) for one in captured.guards if "what they were" not in str(one)]
+    assert [str(one) for one in loaded.guards] == own
+    assert [one.source for one in loaded.graph.nodes] == [one.source for one in captured.graph.nodes]
+
+
+def test_a_guard_holds_after_loading(tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+    with pytest.raises(clew.GuardError):
+        clew.load(path)([[1, 2]])
+
+
+def test_weights_that_are_one_stay_one_and_train(tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+    loaded = clew.load(path)
+    assert loaded.head.weight is loaded.embed.weight
+    assert "table" not in loaded.state_dict() and set(loaded.state_dict()) == set(Tied().state_dict())
+    before = loaded.norm.weight.detach().clone()
+    optimizer = torch.optim.SGD(loaded.parameters(), 0.1)
+    loaded(torch.tensor([[1, 2]]))["logits"].square().sum().backward()
+    optimizer.step()
+    assert not torch.equal(before, loaded.norm.weight)
+    assert torch.equal(clew.load(path).norm.weight, before)  # what is written stays in memory
+
+
+def test_modules_around_nodes_are_kept(tmp_path: Path) -> None:
+    captured, path = saved("tied", tmp_path)
+    stacks = [list(node.meta.get("nn_module_stack", {})) for node in clew.load(path).graph.nodes]
+    assert stacks == [list(node.meta.get("nn_module_stack", {})) for node in captured.graph.nodes]
+    assert any(stacks)
+
+
+def test_it_runs_where_the_source_is_not(tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+    script = (
+        "import sys, torch, clew; model = clew.load(sys.argv[1]);"
+        "print(model(torch.tensor([[1, 2]]))['logits'].tolist()); print('tests' in sys.modules)"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    wanted = CASES["tied"][0](torch.tensor([[1, 2]]))["logits"]
+    first, second = finished.stdout.splitlines()
+    assert torch.allclose(torch.tensor(json.loads(first)), wanted) and second == "False"
+
+
+def test_a_class_that_is_not_allowed_becomes_a_record(tmp_path: Path) -> None:
+    from transformers import BertConfig, BertModel  # noqa: PLC0415  slow to import
+
+    config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=11)
+    model = BertModel(config).eval()
+    ids = torch.randint(0, 11, (2, 5))
+    clew.save(clew.trace(model, kwargs={"input_ids": ids}), tmp_path / "bert.clew")
+    wanted, other = model(input_ids=ids[:1]), clew.load(tmp_path / "bert.clew")(input_ids=ids[:1])
+    torch.testing.assert_close(wanted.last_hidden_state, other["last_hidden_state"])
+    assert type(other) is not type(wanted) and type(other).__name__ == type(wanted).__name__
+    trusting = clew.load(tmp_path / "bert.clew", allow=("torch", "transformers"))(input_ids=ids[:1])
+    assert type(trusting) is type(wanted)
+    torch.testing.assert_close(trusting.pooler_output, wanted.pooler_output)
+
+
+# ---- files that are not what they should be --------------------------------------------------------------------------
+
+
+def rewritten(path: Path, **changes: Any) -> Path:
+    """The bundle with other contents: text instead of the graph, a function from manifest to manifest."""
+    with zipfile.ZipFile(path) as file:
+        held = {name: file.read(name) for name in file.namelist()}
+    if "graph" in changes:
+        held["graph.txt"] = changes["graph"].encode()
+    if "manifest" in changes:
+        held["manifest.json"] = json.dumps(changes["manifest"](json.loads(held["manifest.json"]))).encode()
+    held |= changes.get("files", {})
+    target = path.with_name("hostile.clew")
+    with zipfile.ZipFile(target, "w") as file:
+        for name, content in held.items():
+            file.writestr(name, content)
+    return target
+
+
+HOSTILE = {
+    "another package": "%y = function os.system('true')",
+    "what a package has imported": "%y = function torch.os.system('true')",
+    "a loader": "%y = function torch.load('file')",
+    "the same by another way": "%y = function torch.nn.modules.module.torch.load('file')",
+    "evaluation": "%y = function builtins.eval('1')",
+    "opening": "%y = function builtins.open('file')",
+    "the class of an object": "%y = method __class__(%x)",
+    "the globals of a function": "%y = function builtins.getattr(torch.relu, '__globals__')",
+    "a name that is not written": "%y = function builtins.getattr(%x, %x)",
+    "writing to a file": "%y = method tofile(%x, 'file')",
+    "Clew's own loader": "%y = function clew.load('file')",
+    "a module": "%y = function builtins.getattr(torch.nn, 'x')",
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE.values(), ids=HOSTILE)
+def test_a_graph_names_only_functions_on_arrays(line: str, tmp_path: Path) -> None:
+    clew.save(clew.trace(lambda x: x + 1, (torch.ones(2),)), tmp_path / "model.clew")
+    graph = f"graph(%x) {{\n  {line}\n  return %y\n}}"
+    with pytest.raises(ClewError):
+        clew.load(rewritten(tmp_path / "model.clew", graph=graph))
+
+
+def test_what_is_refused_can_be_allowed(tmp_path: Path) -> None:
+    clew.save(clew.trace(lambda x: x + 1, (torch.ones(2),)), tmp_path / "model.clew")
+
+    def of_one(manifest: Any) -> Any:
+        manifest["stacks"] = [[], [-1, -1, -1]]
+        return manifest
+
+    hostile = rewritten(
+        tmp_path / "model.clew", graph="graph(%x) {\n  %y = function os.getpid()\n  return %y\n}", manifest=of_one
+    )
+    with pytest.raises(BundleError, match=r"allow=\('torch', 'os\.getpid',\)"):
+        clew.load(hostile)
+    assert isinstance(clew.load(hostile, allow=("torch", "os.getpid"))(1), int)
+
+
+def _cyclic(manifest: Any) -> Any:
+    manifest["modules"][0]["modules"] = {"again": 0}
+    return manifest
+
+
+def _of_class(name: str) -> Callable[[Any], Any]:
+    def change(manifest: Any) -> Any:
+        manifest["modules"][1]["class"] = name
+        return manifest
+
+    return change
+
+
+def _beyond(manifest: Any) -> Any:
+    manifest["tensors"][0] |= {"shape": [1 << 30], "stride": [1], "offset": 0}
+    return manifest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: {**manifest, "schema": files.SCHEMA + 1},
+        lambda manifest: {**manifest, "schema": "1"},
+        lambda manifest: {**manifest, "kind": "program"},
+        lambda manifest: {**manifest, "name": "x; import os"},
+        lambda manifest: {**manifest, "tensors": []},
+        lambda manifest: {**manifest, "objects": {"@0": {"pickle": "x"}}, "classes": 3},
+        lambda manifest: [],
+        _cyclic,
+        _of_class("subprocess.Popen"),
+        _of_class("torch.relu"),
+        _beyond,
+    ],
+)
+def test_a_manifest_that_is_wrong_is_refused(change: Any, tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+    with pytest.raises(BundleError):
+        clew.load(rewritten(path, manifest=change))
+
+
+def test_files_that_are_no_bundles(tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+    with pytest.raises(BundleError, match="no file"):
+        clew.load(tmp_path / "nothing.clew")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(BundleError):
+        clew.load(tmp_path / "text")
+    whole = path.read_bytes()
+    for part in (0, 10, len(whole) // 2, len(whole) - 5):
+        (tmp_path / "cut").write_bytes(whole[:part])
+        with pytest.raises(BundleError):
+            clew.load(tmp_path / "cut")
+    with pytest.raises(BundleError, match="no bundle"):
+        clew.load(rewritten(path, files={"../outside": b"x"}))
+    assert not (tmp_path.parent / "outside").exists()
+
+
+def test_what_unpacks_to_too_much_is_not_unpacked(tmp_path: Path, monkeypatch: Any) -> None:
+    _, path = saved("tied", tmp_path)
+    target = tmp_path / "bomb.clew"
+    with zipfile.ZipFile(path) as file, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as bomb:
+        for name in file.namelist():
+            bomb.writestr(name, b" " * (3 << 20) if name == "manifest.json" else file.read(name))
+    monkeypatch.setitem(files._LIMITS, "manifest.json", 1 << 20)
+    with pytest.raises(BundleError, match="larger than 1 MB"):
+        clew.load(target)
+
+
+def test_weights_with_an_impossible_header(tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+    for header in (
+        b'{"a": {"dtype": "F32", "shape": [1000000], "data_offsets": [0, 4]}}',
+        b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}',
+        b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [900, 904]}}',
+        b'{"a": {"dtype": "X", "shape": [1], "data_offsets": [0, 4]}}',
+        b"[]",
+        b"[" * 100_000,
+    ):
+        content = struct.pack("<Q", len(header)) + header + bytes(4)
+        with pytest.raises(BundleError):
+            clew.load(rewritten(path, files={"weights.safetensors": content}))
+    with pytest.raises(BundleError):
+        clew.load(rewritten(path, files={"weights.safetensors": struct.pack("<Q", 1 << 62)}))
+
+
+def mutated(content: bytes, seed: int) -> bytes:
+    """The content with a few bytes set, taken out or repeated."""
+    draw = random.Random(seed)
+    found = bytearray(content)
+    for _ in range(draw.randint(1, 4)):
+        place = draw.randrange(len(found))
+        way = draw.randrange(3)
+        if way == 0:
+            found[place] = draw.randrange(256)
+        elif way == 1:
+            del found[place : place + draw.randint(1, 9)]
+        else:
+            found[place:place] = found[place : place + draw.randint(1, 30)]
+    return bytes(found)
+
+
+_WATCHED = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "pickle.find_class", "socket.connect")
+_seen: list[str] = []
+_hooked = False
+
+
+def _watch() -> None:
+    """Note what a process does that loading must never do; hooks of audits stay for ever."""
+    global _hooked  # noqa: PLW0603
+    if not _hooked:
+        sys.addaudithook(lambda event, args: _seen.append(event) if event in _WATCHED else None)
+        _hooked = True
+
+
+def check_mutations(path: Path, seeds: range) -> int:
+    """Load mutations of a bundle and of its parts; how many were refused."""
+    with zipfile.ZipFile(path) as file:
+        held = {name: file.read(name) for name in file.namelist()}
+    _watch()
+    refused = 0
+    for seed in seeds:
+        part = ("graph.txt", "manifest.json", "weights.safetensors", "")[seed % 4]
+        if part:
+            target = rewritten(path, files={part: mutated(held[part], seed)})
+        else:
+            target = path.with_name("mutated.clew")
+            target.write_bytes(mutated(path.read_bytes(), seed))
+        _seen.clear()
+        try:
+            clew.load(target)
+        except ClewError:
+            refused += 1
+        assert not _seen, (seed, _seen)
+    return refused
+
+
+def test_damaged_files_raise_nothing_but_errors_of_clew(tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+    assert check_mutations(path, range(200)) > 50
+
+
+def test_the_first_number_is_aligned(tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+    with zipfile.ZipFile(path) as file:
+        start, length = files._place_of_weights(file, path)
+        content = file.read("weights.safetensors")
+    assert path.read_bytes()[start : start + length] == content
+    assert (start + 8 + struct.unpack_from("<Q", content)[0]) % 64 == 0
+
+
+def test_saving_is_all_or_nothing(tmp_path: Path) -> None:
+    _, path = saved("tied", tmp_path)
+    before = path.read_bytes()
+    module = clew.trace(nn.Linear(2, 2), (torch.ones(2),))
+    module.register_forward_hook(lambda *args: None)
+    with pytest.raises(BundleError, match="hooks"):
+        clew.save(module, path)
+    assert path.read_bytes() == before and sorted(one.name for one in tmp_path.iterdir()) == ["model.clew"]
+    with pytest.raises(BundleError, match="cannot be saved"):
+        clew.save(clew.trace(nn.Linear(2, 2)), path)
