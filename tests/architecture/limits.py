@@ -67,6 +67,7 @@ IDEAS = {
     "frameworks.torch.unseen_writes": "an analysis of graphs: which writes nobody sees",
     "fx.installation": "a question of the public surface, one file each",
     "io.decompose": "a format of its own, one file each",
+    "io.bundle.files": "a format of its own, one file each",
     "io.jaxpr": "a format of its own, one file each",
     "io.tensorflow_graph": "a format of its own, one file each",
     "io.torchscript": "a format of its own, one file each",

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import clew
+from clew.codegen.python import CodeGen
 from clew.errors import BundleError, ClewError
 from clew.io.bundle import weights
 from clew.io.bundle.permissions import Permissions
@@ -49,6 +49,9 @@ _KINDS = {
     "jax": ("jax", "clew.runtime.function", "JaxCapture"),
 }
 """The callables that can be saved: the framework of each, and where its class is."""
+_DECODERS = {"torch": ("clew.io.bundle.torch_values", "TorchDecoder")}
+_PLAIN = ("clew.io.bundle.values", "Decoder")
+"""What reads the values of each framework's programs; it waits until it is needed."""
 _MALFORMED = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, RuntimeError,
     AssertionError, OSError, zlib.error, struct.error,
@@ -67,13 +70,13 @@ def save(captured: Any, path: str | os.PathLike[str]) -> None:
     """
     kind = _kind_of(captured)
     graph = _own_graph(captured.graph)
-    if graph._chosen_codegen is not None and type(graph._chosen_codegen) is not clew.CodeGen:
+    if graph._chosen_codegen is not None and type(graph._chosen_codegen) is not CodeGen:
         raise BundleError("the graph has a CodeGen of its own, which no bundle can hold", fixes=("save it by pickle",))
     text, objects = text_and_objects(graph, sources=True)
     encoder = Encoder()
     manifest: dict[str, JSON] = {
         "schema": SCHEMA,
-        "clew": clew.__version__,
+        "clew": _version("clew"),
         "framework": _KINDS[kind][0],
         "version": _version(_KINDS[kind][0]),
         "kind": kind,
@@ -141,10 +144,8 @@ def _root_of(captured: Any, kind: str, encoder: Encoder) -> JSON:
 
 def _module(captured: Any, encoder: Encoder) -> int:
     """A captured module: the parts that its graph needs, under the class that holds any parts."""
-    from clew.runtime import module as modules
-
-    state = modules.state_to_save(captured)
-    holder = modules.torch.nn.Module()
+    state = captured._state_to_save()
+    holder = sys.modules["torch"].nn.Module()
     vars(holder).update({name: value for name, value in state.items() if name not in ("meta", "_chosen_tracer")})
     return encoder.module(holder)
 
@@ -290,7 +291,8 @@ def _loaded(manifest: JSON, text: str, stored: weights.Weights, allow: Collectio
     framework, home, name = _KINDS[manifest["kind"]]
     permissions = Permissions((framework,) if allow is None and framework else allow or ())
     permissions.records = {str(key): record_for(one) for key, one in manifest["classes"].items()}
-    decoder = Decoder(manifest, stored, permissions)
+    home_of_decoder, decoder_class = _DECODERS.get(framework, _PLAIN)
+    decoder = getattr(importlib.import_module(home_of_decoder), decoder_class)(manifest, stored, permissions)
     objects = {mark: decoder.value(value) for mark, value in manifest["objects"].items()}
     graph = parse_trusting(text, objects, permissions.find)
     permissions.check(graph)
@@ -304,15 +306,12 @@ def _rebuilt(kind: Any, manifest: JSON, graph: Graph, decoder: Decoder) -> Any:
     if type(name) is not str or not name.strip("<>").isidentifier():
         raise BundleError(f"the file gives its program a name that is none: {name!r}")
     if "module" in manifest["kind"]:
-        from clew.runtime import module as modules
-
-        found = decoder.module(root["module"])
-        return modules.rebuilt(kind, dict(vars(found)), graph, name)
+        found = decoder.of_torch("module", root["module"])
+        return kind._from_saved(dict(vars(found)), graph, name)
     if manifest["kind"] == "function":
-        from clew.runtime.torch_captured import Live
-
         source, held, state = root["live"]
-        return kind(Live(decoder.value(source), decoder.value(held), [str(one) for one in state]), graph, name)
+        live = sys.modules[kind.__module__].Live
+        return kind(live(decoder.value(source), decoder.value(held), [str(one) for one in state]), graph, name)
     found = decoder.value(root)
     made: GraphFunction = kind(found, graph, name)
     return made

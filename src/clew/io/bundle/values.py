@@ -7,6 +7,8 @@ attributes and parts without running anything of theirs. A value that is none of
 
 from __future__ import annotations
 
+import functools
+import importlib
 import math
 import sys
 import weakref
@@ -33,8 +35,7 @@ _HOOKS = (
     "_forward_pre_hooks _forward_pre_hooks_with_kwargs _state_dict_hooks _state_dict_pre_hooks "
     "_load_state_dict_pre_hooks _load_state_dict_post_hooks"
 ).split()
-_STRUCTURE = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training", *_HOOKS)
-_LARGEST = 1 << 31
+STRUCTURE = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training", *_HOOKS)
 
 
 class Encoder:
@@ -194,7 +195,7 @@ class Encoder:
             name: None if part is None else self.module(part, start + name) for name, part in held["_modules"].items()
         }
         entry["attributes"] = {
-            name: self.value(part, start + name) for name, part in held.items() if name not in _STRUCTURE
+            name: self.value(part, start + name) for name, part in held.items() if name not in STRUCTURE
         }
         return place
 
@@ -218,13 +219,11 @@ class Decoder:
     """Reads values of one file."""
 
     def __init__(self, manifest: JSON, weights: Weights, permissions: Permissions) -> None:
-        self._tensors: list[JSON] = manifest["tensors"]
-        self._modules: list[JSON] = manifest["modules"]
-        self._weights = weights
-        self._permissions = permissions
-        self._known: dict[tuple[str, int], Any] = {}
-        self._open: set[int] = set()
-        self._stored: dict[str, Any] = {}
+        self.tensors: list[JSON] = manifest["tensors"]
+        self.modules: list[JSON] = manifest["modules"]
+        self.weights = weights
+        self.permissions = permissions
+        self._arrays: dict[int, Any] = {}
 
     def value(self, found: JSON) -> Any:
         """One value."""
@@ -249,107 +248,32 @@ class Decoder:
 
     def name(self, held: JSON) -> Any:
         """What a name stands for."""
-        return self._permissions.find(str(held))
+        return self.permissions.find(str(held))
 
     def array(self, place: JSON) -> Any:
         """An array of NumPy by its number."""
-        key = ("array", place)
-        if key not in self._known:
-            self._known[key] = self._weights.array(self._tensors[place]["data"])
-        return self._known[key]
+        if place not in self._arrays:
+            self._arrays[place] = self.weights.array(self.tensors[place]["data"])
+        return self._arrays[place]
 
-    def tensor(self, place: JSON) -> Any:
-        """A tensor of torch by its number."""
-        import torch
-
-        key = ("tensor", place)
-        if key not in self._known:
-            entry = self._tensors[place]
-            found = self._memory(entry)
-            if entry.get("device"):
-                found = found.to(torch.device(entry["device"]))
-            if entry.get("parameter"):
-                found = torch.nn.Parameter(found, requires_grad=bool(entry["requires_grad"]))
-            elif entry.get("requires_grad"):
-                found.requires_grad_()
-            self._known[key] = found
-        return self._known[key]
-
-    def _memory(self, entry: JSON) -> Any:
-        name = entry["data"]
-        if name not in self._stored:
-            self._stored[name] = self._weights.tensor(name)
-        found = self._stored[name]
-        if "stride" not in entry:
-            return found
-        shape, stride, offset = entry["shape"], entry["stride"], entry["offset"]
-        numbers = [*shape, *stride, offset]
-        if any(type(one) is not int or not 0 <= one < _LARGEST for one in numbers) or len(shape) != len(stride):
-            raise BundleError("a tensor of the file has an impossible shape")
-        last = offset + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if all(shape) else 0
-        if last >= max(found.numel(), 1):
-            raise BundleError("a tensor of the file reaches beyond its memory")
-        return found.as_strided(shape, stride, offset)
-
-    def module(self, place: JSON) -> Any:
-        """A module of torch by its number, with its parts."""
-        import torch
-
-        key = ("module", place)
-        if place in self._open:
-            raise BundleError("a module of the file is a part of itself")
-        if key in self._known:
-            return self._known[key]
-        self._open.add(place)
-        entry = self._modules[place]
-        kind = self._permissions.find(entry["class"])
-        if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
-            raise BundleError(f"{entry['class']} is no class of modules")
-        module = kind.__new__(kind)
-        torch.nn.Module.__init__(module)
-        self._known[key] = module
-        self.fill(module, entry)
-        self._open.discard(place)
-        return module
-
-    def fill(self, module: Any, entry: JSON) -> None:
-        """Give a bare module what the file says of it."""
-        held = vars(module)
-        held["training"] = bool(entry["training"])
-        for name in ("parameters", "buffers"):
-            held[f"_{name}"].update({str(key): self.value(one) for key, one in entry[name].items()})
-        held["_non_persistent_buffers_set"].update(map(str, entry["not_saved"]))
-        parts = {str(key): None if one is None else self.module(one) for key, one in entry["modules"].items()}
-        held["_modules"].update(parts)
-        held.update({str(key): self.value(one) for key, one in entry["attributes"].items() if key not in _STRUCTURE})
-
-
-def _device(held: JSON) -> Any:
-    import torch
-
-    return torch.device(held)
-
-
-def _unchanged(parts: list[Any]) -> Any:
-    from clew.frameworks.torch.unchanged import restored
-
-    return restored(*parts)
-
-
-def _size(held: JSON) -> Any:
-    import torch
-
-    return torch.Size(held)
+    def of_torch(self, kind: str, held: JSON) -> Any:
+        """What programs of torch alone have: see ``TorchDecoder``."""
+        raise BundleError(f"the file has a {kind} of torch, but its program is of another framework")
 
 
 def _jax(decoder: Decoder, held: JSON) -> Any:
-    import jax.numpy
+    return importlib.import_module(_JAX).asarray(decoder.array(held))
 
-    return jax.numpy.asarray(decoder.array(held))
+
+_JAX = "jax.numpy"
 
 
 def _range(decoder: Decoder, held: JSON) -> Any:
     return range(*decoder.parts(held))
+
+
+def _of_torch(kind: str, decoder: Decoder, held: JSON) -> Any:
+    return decoder.of_torch(kind, held)
 
 
 _READ: dict[str, Any] = {
@@ -361,17 +285,13 @@ _READ: dict[str, Any] = {
     "ellipsis": lambda decoder, held: ...,
     "namespace": lambda decoder, held: SimpleNamespace(**decoder.value(held[0])),
     "Variable": lambda decoder, held: Variable(*decoder.parts(held)),
-    "Unchanged": lambda decoder, held: _unchanged(decoder.parts(held)),
     "Item": lambda decoder, held: loaded_item(*decoder.parts(held)),
     "HolderPath": lambda decoder, held: HolderPath(*decoder.parts(held)),
     "SavedValue": lambda decoder, held: SavedValue(*decoder.parts(held)),
     "class": Decoder.name,
     "name": Decoder.name,
     "weak": lambda decoder, held: weakref.ref(decoder.value(held)),
-    "tensor": Decoder.tensor,
-    "module": Decoder.module,
-    "device": lambda decoder, held: _device(held),
-    "size": lambda decoder, held: _size(held),
+    **{kind: functools.partial(_of_torch, kind) for kind in ("tensor", "module", "device", "size", "Unchanged")},
     "array": Decoder.array,
     "scalar": lambda decoder, held: decoder.array(held)[()],
     "jax": _jax,

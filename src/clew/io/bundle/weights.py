@@ -24,7 +24,7 @@ _SIZES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4,
     "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8, "C64": 8,
 }  # fmt: skip
-_TORCH = {
+NAMES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "I16": "int16",
     "U16": "uint16", "F16": "float16", "BF16": "bfloat16", "I32": "int32", "U32": "uint32", "F32": "float32",
     "I64": "int64", "U64": "uint64", "F64": "float64", "C64": "complex64",
@@ -60,42 +60,32 @@ class Weights:
 
     def __init__(self, path: Path, start: int, length: int) -> None:
         with path.open("rb") as file:
-            self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        if start + length > len(self._memory) or length < 8:
+            self.memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        if start + length > len(self.memory) or length < 8:
             raise BundleError("the file is cut off: its weights are not complete")
-        (size,) = struct.unpack_from("<Q", self._memory, start)
+        (size,) = struct.unpack_from("<Q", self.memory, start)
         if size > min(length - 8, _LONGEST_HEADER):
             raise BundleError("the header of the weights is longer than the file")
         first = start + 8 + size
-        self._entries = _entries(self._memory[start + 8 : first], first, start + length)
+        self._entries = _entries(self.memory[start + 8 : first], first, start + length)
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
-    def tensor(self, name: str) -> Any:
-        """An array as a tensor of torch."""
-        import torch
-
-        entry = self._entry(name)
-        dtype = getattr(torch, _TORCH[entry.dtype])
-        count = math.prod(entry.shape)
-        if count == 0:
-            return torch.empty(entry.shape, dtype=dtype)
-        return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=entry.start).reshape(entry.shape)
-
     def array(self, name: str) -> Any:
         """An array of NumPy."""
-        entry = self._entry(name)
+        entry = self.entry(name)
         try:
-            dtype = numpy.dtype(_TORCH[entry.dtype])
+            dtype = numpy.dtype(NAMES[entry.dtype])
         except TypeError as error:
             raise BundleError(f"NumPy has no numbers of the kind {entry.dtype}") from error
         count = math.prod(entry.shape)
         if count == 0:
             return numpy.empty(entry.shape, dtype)
-        return numpy.frombuffer(self._memory, dtype, count, entry.start).reshape(entry.shape)
+        return numpy.frombuffer(self.memory, dtype, count, entry.start).reshape(entry.shape)
 
-    def _entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> Entry:
+        """Where an array lies in the mapped file."""
         if name not in self._entries:
             raise BundleError(f"the weights of the file have no array {name!r}")
         return self._entries[name]

@@ -1,0 +1,111 @@
+"""What bundles of PyTorch's programs have: tensors in mapped memory, and modules. Importing this file imports torch.
+
+A module is made bare and filled with what the file says of it: no code of its class runs. Tensors that shared memory
+share it again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from clew.errors import BundleError
+from clew.frameworks.torch.unchanged import restored
+from clew.io.bundle.permissions import Permissions
+from clew.io.bundle.values import JSON, STRUCTURE, Decoder
+from clew.io.bundle.weights import NAMES, Weights
+
+_LARGEST = 1 << 31
+
+
+class TorchDecoder(Decoder):
+    """Reads values of one file of a program of torch."""
+
+    def __init__(self, manifest: JSON, weights: Weights, permissions: Permissions) -> None:
+        super().__init__(manifest, weights, permissions)
+        self._made: dict[int, torch.Tensor] = {}
+        self._built: dict[int, torch.nn.Module] = {}
+        self._open: set[int] = set()
+        self._stored: dict[str, torch.Tensor] = {}
+
+    def of_torch(self, kind: str, held: JSON) -> Any:
+        """A tensor or a module by its number, a device, a size, or what a constant tensor must be."""
+        if kind == "tensor":
+            return self.tensor(held)
+        if kind == "module":
+            return self.module(held)
+        if kind == "Unchanged":
+            return restored(*self.parts(held))
+        return torch.device(held) if kind == "device" else torch.Size(held)
+
+    # ---- tensors -------------------------------------------------------------------------------------------------
+
+    def tensor(self, place: JSON) -> torch.Tensor:
+        """A tensor by its number."""
+        if place not in self._made:
+            entry = self.tensors[place]
+            found = self._memory(entry)
+            if entry.get("device"):
+                found = found.to(torch.device(entry["device"]))
+            if entry.get("parameter"):
+                found = torch.nn.Parameter(found, requires_grad=bool(entry["requires_grad"]))
+            elif entry.get("requires_grad"):
+                found.requires_grad_()
+            self._made[place] = found
+        return self._made[place]
+
+    def _memory(self, entry: JSON) -> torch.Tensor:
+        name = entry["data"]
+        if name not in self._stored:
+            self._stored[name] = self._mapped(name)
+        found = self._stored[name]
+        if "stride" not in entry:
+            return found
+        shape, stride, offset = entry["shape"], entry["stride"], entry["offset"]
+        numbers = [*shape, *stride, offset]
+        if any(type(one) is not int or not 0 <= one < _LARGEST for one in numbers) or len(shape) != len(stride):
+            raise BundleError("a tensor of the file has an impossible shape")
+        last = offset + sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) if all(shape) else 0
+        if last >= max(found.numel(), 1):
+            raise BundleError("a tensor of the file reaches beyond its memory")
+        return found.as_strided(shape, stride, offset)
+
+    def _mapped(self, name: str) -> torch.Tensor:
+        """A tensor over the memory of the file itself."""
+        entry = self.weights.entry(name)
+        dtype, count = getattr(torch, NAMES[entry.dtype]), math.prod(entry.shape)
+        if count == 0:
+            return torch.empty(entry.shape, dtype=dtype)
+        flat = torch.frombuffer(self.weights.memory, dtype=dtype, count=count, offset=entry.start)
+        return flat.reshape(entry.shape)
+
+    # ---- modules -------------------------------------------------------------------------------------------------
+
+    def module(self, place: JSON) -> torch.nn.Module:
+        """A module by its number, with its parts."""
+        if place in self._open:
+            raise BundleError("a module of the file is a part of itself")
+        if place not in self._built:
+            self._open.add(place)
+            entry = self.modules[place]
+            kind = self.permissions.find(entry["class"])
+            if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
+                raise BundleError(f"{entry['class']} is no class of modules")
+            module = kind.__new__(kind)
+            torch.nn.Module.__init__(module)
+            self._built[place] = module
+            self._fill(module, entry)
+            self._open.discard(place)
+        return self._built[place]
+
+    def _fill(self, module: torch.nn.Module, entry: JSON) -> None:
+        held = vars(module)
+        held["training"] = bool(entry["training"])
+        for name in ("parameters", "buffers"):
+            held[f"_{name}"].update({str(key): self.value(one) for key, one in entry[name].items()})
+        held["_non_persistent_buffers_set"].update(map(str, entry["not_saved"]))
+        parts = {str(key): None if one is None else self.module(one) for key, one in entry["modules"].items()}
+        held["_modules"].update(parts)
+        held.update({str(key): self.value(one) for key, one in entry["attributes"].items() if key not in STRUCTURE})
