@@ -34,8 +34,8 @@ from clew.ir.types import ArrayType, Type, parse_type, type_of
 from clew.runtime.function import GraphFunction
 
 if TYPE_CHECKING:
-    from clew.io.decompose import decompose
     from clew.io.bundle.files import load, save
+    from clew.io.decompose import decompose
     from clew.io.exported import from_exported
     from clew.io.jaxpr import from_jaxpr, to_jaxpr
     from clew.io.tensorflow_graph import from_tf, to_tf
