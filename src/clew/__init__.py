@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from clew.passes.simplify import simplify
     from clew.passes.transformer import Transformer
     from clew.runtime.module import GraphModule
+    from clew.tools.diff import Diff, diff
     from clew.tools.explain import explain
     from clew.tools.explain_match import explain_match
     from clew.tools.extract import extract, feature_extractor
@@ -102,6 +103,8 @@ _LATE = {
     "to_tf": "clew.io.tensorflow_graph",
     "from_jaxpr": "clew.io.jaxpr",
     "to_jaxpr": "clew.io.jaxpr",
+    "Diff": "clew.tools.diff",
+    "diff": "clew.tools.diff",
     "explain": "clew.tools.explain",
     "explain_match": "clew.tools.explain_match",
     "extract": "clew.tools.extract",
@@ -129,6 +132,7 @@ __all__ = [
     "CaptureError",
     "ClewError",
     "CodeGen",
+    "Diff",
     "Graph",
     "GraphError",
     "GraphFunction",
@@ -165,6 +169,7 @@ __all__ = [
     "convert_dtype",
     "dead_code",
     "decompose",
+    "diff",
     "difference",
     "explain",
     "explain_match",

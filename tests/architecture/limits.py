@@ -82,6 +82,7 @@ IDEAS = {
     "runtime.tensorflow_captured": "what a captured program is, one file for each framework",
     "tools.compare_torch": "how calls are compared, one file for each framework",
     "tools.compare_numpy": "how calls are compared, one file for each framework",
+    "tools.diff": "a question of the public surface, one file each",
     "tools.explain": "a question of the public surface, one file each",
     "tools.extract": "a question of the public surface, one file each",
     "tools.split": "a question of the public surface, one file each",
@@ -89,7 +90,6 @@ IDEAS = {
     "tools.profile": "a question of the public surface, one file each",
     "tools.pipeline": "a question of the public surface, one file each",
     "tools.interpreters": "questions of the public surface about one run",
-    "tools.matched_nodes": "an algorithm: which nodes of two graphs are the same step",
     "tools.report": "a question of the public surface, one file each",
 }
 """Files with a single importer that stand by themselves nevertheless."""

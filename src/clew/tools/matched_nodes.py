@@ -2,7 +2,7 @@
 
 Two graphs come in; out come pairs of nodes, in the order in which the second runs them. Nodes are of the same structure
 if they do the same to values of the same structure; of equal ones the first is matched with the first. What is left is
-matched by name if it is of the same opcode. Graphs inside of matched nodes are matched likewise.
+matched by name, calls with calls. Graphs inside of matched nodes are matched likewise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def matched(left: Graph, right: Graph) -> Pairs:
     names = {node.name: node for node in left.nodes if node not in taken}
     for node in right.nodes:
         other = names.get(node.name)
-        if node not in taken and other is not None and other.op == node.op:
+        if node not in taken and other is not None and _may_be_same(other, node):
             found.append((other, node))
     place = {node: number for number, node in enumerate(right.nodes)}
     found.sort(key=lambda pair: place[pair[1]])
@@ -35,6 +35,11 @@ def matched(left: Graph, right: Graph) -> Pairs:
             ordered += matched(body, twin)
         ordered.append((one, other))
     return ordered
+
+
+def _may_be_same(one: Node, other: Node) -> bool:
+    """Whether two nodes of one name may be the same step: a call may have become another kind of call."""
+    return one.op == other.op or (one.op.startswith("call") and other.op.startswith("call"))
 
 
 def _by_structure(left: Graph, right: Graph) -> Pairs:
