@@ -2,25 +2,32 @@
 
 While it is installed, ``isinstance`` takes Clew's graphs, nodes and graph modules for torch.fx's, walks through the
 arguments of nodes (``map_arg``) meet Clew's nodes, and ``torch.fx.GraphModule(root, graph)`` of a graph of Clew's is
-Clew's. Modules of the packages that are named are moreover imported anew, with ``clew.fx`` where they say ``torch.fx``.
+Clew's. torch.fx's interpreters check the guards of a captured program and run its nested graphs; its passes that build
+a new graph run over Clew's classes, or refuse one with guards. Modules of the packages that are named are moreover imported anew, with ``clew.fx`` where they say ``torch.fx``.
 Limits: a class derived from torch.fx's stays so, and what torch itself made in C (the list of a torch.fx graph's nodes)
 takes no node of Clew's; ``clew.to_fx`` gives a graph that is torch.fx's in every respect.
 """
 
 from __future__ import annotations
 
+import copy
+import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial, wraps
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch.fx
 from torch.fx import node as torch_node
 
+from clew.errors import InteropError
 from clew.fx.torch_source import clients_over_clew
-from clew.ir.arguments import Reference, leaves, map_aggregate
+from clew.io.torch_fx import GuardHook, codegen_to_torch
+from clew.ir.arguments import Reference, bodies_of, leaves, map_aggregate
 from clew.ir.graph import Graph
+from clew.ir.guards import detached, evaluate
 from clew.ir.guests import PRESENTED, Presented
 from clew.ir.node import Node
 from clew.runtime.module import GraphModule
@@ -46,9 +53,10 @@ class install(AbstractContextManager["install"]):
             for ours in PRESENTED:
                 self._undo.callback(setattr, ours, "__bases__", ours.__bases__)
                 ours.__bases__ = (*ours.__bases__, Presented)
-            self._undo.callback(setattr, torch.fx.GraphModule, "__new__", torch.fx.GraphModule.__new__)
-            torch.fx.GraphModule.__new__ = _new_module  # type: ignore[method-assign, assignment]
-            self._exchange(_EXCHANGED)
+            for (kind, name), method in _METHODS.items():
+                self._undo.callback(setattr, kind, name, getattr(kind, name))
+                setattr(kind, name, method)
+            self._exchange(_EXCHANGED | dict(map(_builder, _BUILDERS)))
         if packages:
             self._undo.enter_context(clients_over_clew(packages))
         _installed.append(self)
@@ -59,7 +67,7 @@ class install(AbstractContextManager["install"]):
             names: Any = getattr(module, "__dict__", None)
             is_open = type(names) is dict and module is not sys.modules[__name__]
             for name, value in list(names.items()) if is_open else ():
-                ours = functions.get(value) if isinstance(value, (FunctionType, BuiltinFunctionType)) else None
+                ours = functions.get(value) if type(value) in (FunctionType, BuiltinFunctionType) else None
                 if ours is not None and names is not None:
                     names[name] = ours
                     self._undo.callback(names.__setitem__, name, value)
@@ -86,6 +94,119 @@ def _new_module(cls: type, *args: Any, **kwargs: Any) -> Any:
     graph = next((value for value in (*args, *kwargs.values()) if Graph in type(value).__mro__), None)
     return _their_new(cls, *args, **kwargs) if graph is None else GraphModule(*args, **kwargs)  # type: ignore[arg-type]
 
+
+# ---- graphs of Clew's in the hands of torch.fx's own classes ---------------------------------------------------------
+
+_their_run, _their_transform = torch.fx.Interpreter.run, torch.fx.Transformer.transform
+_their_fetch, _their_node_copy = torch.fx.Interpreter.fetch_args_kwargs_from_env, torch.fx.Graph.node_copy
+
+
+def _run(
+    interpreter: Any,
+    *args: Any,
+    initial_env: dict[Any, Any] | None = None,
+    enable_io_processing: bool = True,
+) -> Any:
+    """``Interpreter.run`` of torch.fx, which first sees to the guards of a graph of Clew's."""
+    graph, env = interpreter.graph, dict(initial_env or {})
+    if Graph in type(graph).__mro__ and graph.guards.entry and not isinstance(interpreter, torch.fx.Transformer):
+        given = iter(graph.process_inputs(*args) if enable_io_processing else args)
+        inputs = [node for node in graph.find_nodes(op="placeholder") if node not in env]
+        env |= {node: _input_value(node, given) for node in inputs}
+        for one in graph.guards.entry:
+            one.require(evaluate(one.subject, env, interpreter.module))
+    return _their_run(interpreter, *args, initial_env=initial_env, enable_io_processing=enable_io_processing)
+
+
+def _input_value(node: Any, given: Iterator[Any]) -> Any:
+    """What an interpreter of torch.fx takes for an input, of the arguments that are left."""
+    if str(node.target).startswith("*"):
+        return list(given)
+    return next(given, node.args[0] if node.args else None)
+
+
+def _fetch(interpreter: Any, n: Any) -> tuple[Any, Any]:
+    """The arguments of a node; a nested graph becomes a function that interprets it, on the same module."""
+    args, kwargs = _their_fetch(interpreter, n)
+    if type(n) is not Node or not bodies_of(n):
+        return args, kwargs
+    if isinstance(interpreter, torch.fx.Transformer):
+        raise InteropError(
+            f"node {n.name} has nested graphs, which a Transformer of torch.fx cannot hold",
+            fixes=["derive it from clew.fx.Transformer, or name its package: clew.fx.install('package')"],
+        )
+
+    def run_body(body: Any) -> Any:
+        return partial(_interpret, interpreter, body) if isinstance(body, Graph) else body
+
+    mapped_args, mapped_kwargs = map_aggregate((args, kwargs), run_body)
+    return mapped_args, dict(mapped_kwargs)
+
+
+def _interpret(interpreter: Any, body: Graph, *args: Any, **kwargs: Any) -> Any:
+    """A nested graph, run by an interpreter of the class of the outer one."""
+    inner = copy.copy(interpreter)
+    inner.graph, inner.garbage_collect_values = body, False
+    named = {node: kwargs[node.target] for node in body.find_nodes(op="placeholder") if node.target in kwargs}
+    return inner.run(*args, initial_env=named, enable_io_processing=False)
+
+
+def _transform(transformer: Any) -> Any:
+    """``Transformer.transform`` of torch.fx; what it makes of a captured module checks the guards, as that does."""
+    source = transformer.graph
+    if Graph not in type(source).__mro__:
+        return _their_transform(transformer)
+    transformer.new_graph.set_codegen(codegen_to_torch(source._chosen_codegen) or torch.fx.CodeGen())
+    module = _their_transform(transformer)
+    if source.guards.entry:
+        names = {node.name: str(node.target) for node in source.find_nodes(op="placeholder")}
+        module.register_forward_pre_hook(GuardHook(detached(source.guards.entry), names), with_kwargs=True)
+    return module
+
+
+def _node_copy(graph: Any, node: Any, arg_transform: Callable[[Any], Any] = lambda x: x) -> Any:
+    """``Graph.node_copy`` of torch.fx, whose graphs have no place for guards."""
+    if type(node) is Node and node.op in ("placeholder", "output") and node.graph.guards.entry:
+        raise InteropError(
+            "a captured program is being copied into a graph of torch.fx, which has no place for its guards",
+            where="" if node.source is None else node.source.describe(),
+            why="the copy would give an answer where the program that was captured may give another",
+            fixes=[
+                "copy into clew.fx.Graph(), or name the package that does it: clew.fx.install('package')",
+                "give it clew.to_fx(module), which checks the guards at each call",
+                "drop the guards first, where the inputs are known to fit: module.graph.guards.drop()",
+            ],
+        )
+    return _their_node_copy(graph, node, arg_transform)
+
+
+_METHODS: dict[tuple[type, str], Callable[..., Any]] = {
+    (torch.fx.GraphModule, "__new__"): _new_module,
+    (torch.fx.Interpreter, "run"): _run,
+    (torch.fx.Interpreter, "fetch_args_kwargs_from_env"): _fetch,
+    (torch.fx.Transformer, "transform"): _transform,
+    (torch.fx.Graph, "node_copy"): _node_copy,
+}
+
+_BUILDERS = (("passes.split_module", "split_module"), ("passes.split_utils", "split_by_tags"))
+"""Passes of torch.fx that build a new graph by hand."""
+
+
+def _builder(place: tuple[str, str]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A pass of torch.fx, and what stands for it: the same over Clew's classes, for modules of Clew's."""
+    module, name = place
+    theirs = getattr(importlib.import_module(f"torch.fx.{module}"), name)
+    ours = getattr(importlib.import_module(f"clew.fx.{module}"), name)
+
+    @wraps(theirs)
+    def build(*args: Any, **kwargs: Any) -> Any:
+        is_of_clew = any(GraphModule in type(value).__mro__ for value in (*args, *kwargs.values()))
+        return ours(*args, **kwargs) if is_of_clew else theirs(*args, **kwargs)
+
+    return theirs, build
+
+
+# ---- walks through arguments -----------------------------------------------------------------------------------------
 
 _their_map_arg, _their_map_aggregate = torch._C._fx_map_arg, torch._C._fx_map_aggregate
 

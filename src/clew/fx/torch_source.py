@@ -2,9 +2,8 @@
 
 In comes the source of a module as the user's torch has it; out goes a module in which every mention of ``torch.fx``
 means ``clew.fx``, so that its functions and classes work on Clew's graphs directly: nodes keep their identity,
-callbacks get
-Clew's nodes, subclasses are of Clew's classes, and nothing is converted. Nothing of it is stored. Modules that hold a
-state of torch itself (``SHARED``) are not run a second time: they are torch's own.
+callbacks get Clew's nodes, subclasses are of Clew's classes, and nothing is converted. Nothing of it is stored. Modules
+that hold a state of torch itself (``SHARED``) are not run a second time: they are torch's own.
 
 ``TorchSource`` is the import hook behind ``import clew.fx.passes.split_module``; ``definitions_beside`` completes a
 file of Clew's with those definitions of torch's file of the same name that it lacks.
@@ -22,6 +21,8 @@ from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from types import ModuleType
 from typing import Any
+
+from clew.fx.borders import put_borders
 
 HERE, THERE = "clew.fx", "torch.fx"
 
@@ -124,7 +125,7 @@ class _Shared(Loader):
 
 
 class _Swapped(Loader):
-    """Runs the source of a module, swapped, as another module or, for a client, as itself."""
+    """Runs the source of a module, swapped, as another module."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -132,6 +133,7 @@ class _Swapped(Loader):
     def exec_module(self, module: ModuleType) -> None:
         text, file, package = _source_of(self.origin)
         exec(compile(swapped_program(text, file, package), file, "exec", dont_inherit=True), vars(module))
+        put_borders(module, self.origin)
 
     def get_source(self, name: str) -> str:
         """The text as it stands in the file, which is what tracebacks show."""

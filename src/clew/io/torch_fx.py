@@ -38,6 +38,7 @@ from clew.errors import InteropError
 from clew.ir.arguments import leaves, map_aggregate
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard, Input, attached, detached, evaluate, leaves_of, referred_paths
+from clew.ir.interpreter import ADOPTERS
 from clew.ir.node import Node, check_opcode
 from clew.ir.source import SourceLine
 from clew.ir.types import Type, type_of
@@ -124,6 +125,17 @@ def graph_from_fx(source: torch.fx.Graph) -> Graph:
             inputs = {one.name: twins[one] for one in source.nodes if one.op == "placeholder"}
             graph.guards = attached(node.meta[META_KEY]["guards"], inputs)
     return graph
+
+
+def _adopted(source: torch.fx.Graph) -> Graph:
+    """The same graph for an interpreter of Clew's: what it notes of a node is noted of torch's node too."""
+    graph = graph_from_fx(source)
+    for node, twin in zip((node for node in source.nodes if not is_held(node)), graph.nodes, strict=True):
+        object.__setattr__(twin, "_meta", node.meta)
+    return graph
+
+
+ADOPTERS[torch.fx.Graph] = _adopted
 
 
 def is_held(node: torch.fx.Node) -> bool:

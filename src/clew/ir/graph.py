@@ -22,7 +22,7 @@ from clew.ir.arguments import FLAT, Body, map_aggregate, map_arg, nested_graphs,
 from clew.ir.effects import is_impure, resolve
 from clew.ir.format import table
 from clew.ir.gc_pause import CollectorPaused
-from clew.ir.guards import Guard, Guards
+from clew.ir.guards import Carried, Guard, Guards
 from clew.ir.memo import Memo
 from clew.ir.names import Namespace, snake_case
 from clew.ir.node import (
@@ -89,6 +89,8 @@ class Graph(Body):
     """True once a graph has stood among the arguments of a node."""
     _guards: tuple[Guard, ...] = ()
     """The assumptions that are checked before the program runs."""
+    _copied_inputs: dict[Node, Node] | None = None
+    """Inputs of graphs with guards, and those that stand for them here; None before there is one."""
 
     def __init__(
         self,
@@ -400,11 +402,18 @@ class Graph(Body):
     # ---- copying -------------------------------------------------------------------------------------------------
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
-        """Add a copy of a node of any graph; ``arg_transform`` gives for each of its inputs the one to use here."""
-        args = map_arg(node.args, arg_transform)
-        kwargs = map_arg(node.kwargs, arg_transform)
+        """Add a copy of a node of any graph; ``arg_transform`` gives for each of its inputs the one to use here.
+
+        What the other graph assumes of inputs that have a copy here, this one assumes from then on.
+        """
+        carried = Carried(node, arg_transform) if node.graph._guards and node.graph is not self else None
+        transform = arg_transform if carried is None else carried.transform
+        args = map_arg(node.args, transform)
+        kwargs = map_arg(node.kwargs, transform)
         twin = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         _copy_notes(node, twin)
+        if carried is not None:
+            carried.carry_to(twin)
         return twin
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Any], return_output_node: bool = False) -> Any:

@@ -513,6 +513,44 @@ def attached(guards: Iterable[Guard], inputs: Mapping[str, Node]) -> tuple[Guard
     return tuple(found)
 
 
+class Carried:
+    """The assumptions of a graph on their way to another, into which nodes are copied one by one.
+
+    A guard goes along once all inputs that it reads have a copy; one that reads none, with an input or the output, so
+    that a piece of a program does not have to answer for what the whole relies on.
+    """
+
+    def __init__(self, node: Node, transform: Callable[[Node], Any]) -> None:
+        self._node = node
+        self._transform = transform
+        self._found: dict[Node, Any] = {}
+
+    def transform(self, used: Node) -> Any:
+        """What stands for a node in the other graph."""
+        found = self._found[used] = self._transform(used)
+        return found
+
+    def carry_to(self, twin: Node) -> None:
+        """Let the graph of ``twin`` assume what is to be assumed now."""
+        graph, source = twin.graph, self._node.graph
+        known = graph._copied_inputs = graph._copied_inputs or {}
+        pairs = [*self._found.items(), (self._node, twin)]
+        new = {old: now for old, now in pairs if _is_input(old) and _is_input(now) and known.get(old) is not now}
+        known.update(new)
+        complete = [one for one in source._guards if not new.keys().isdisjoint(one.inputs)]
+        complete = [one for one in complete if known.keys() >= set(one.inputs)]
+        if self._node.op in ("placeholder", "output") and source._root not in known:
+            known[source._root] = graph._root  # which stands for the whole program
+            complete += [one for one in source._guards if not one.inputs]
+        if complete:
+            guards = (one.mapped(lambda leaf: known[leaf] if isinstance(leaf, Node) else leaf) for one in complete)
+            graph.set_guards((*graph._guards, *guards))
+
+
+def _is_input(value: Any) -> bool:
+    return isinstance(value, Node) and value.op == "placeholder"
+
+
 def rename_attributes(graph: Graph, change: Callable[[str], str]) -> None:
     """Give the attributes and modules that a graph refers to, in nodes and guards, other paths."""
     for node in list(all_nodes(graph)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -25,7 +25,7 @@ class Interpreter:
 
     def __init__(self, module: Any, garbage_collect_values: bool = True, graph: Graph | None = None) -> None:
         self.module = module
-        self.graph: Graph = module.graph if graph is None else graph
+        self.graph: Graph = adopted(module.graph if graph is None else graph)
         self.env: dict[Node, Any] = {}
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values
@@ -226,6 +226,18 @@ class Interpreter:
             return slice(*(self.map_nodes_to_values(part, n) for part in (args.start, args.stop, args.step)))
         # The default of a parameter is a value, no body.
         return self.body(args) if isinstance(args, Graph) and n.op != "placeholder" else args
+
+
+ADOPTERS: dict[type, Callable[[Any], Graph]] = {}
+"""Classes of graphs of others, and what makes one of ours of such a graph, whose nodes share the notes of the other's.
+"""
+
+
+def adopted(graph: Any) -> Graph:
+    """The graph, or one of ours for a graph of others."""
+    adopt = None if isinstance(graph, Graph) else next(filter(None, map(ADOPTERS.get, type(graph).__mro__)), None)
+    found: Graph = graph if adopt is None else adopt(graph)
+    return found
 
 
 def last_uses(nodes: Any) -> dict[Node, list[Node]]:

@@ -40,7 +40,7 @@ class Transformer(Interpreter):
     def __init__(self, module: Any) -> None:
         super().__init__(module)
         self.new_graph = Graph(tracer_cls=module.graph._tracer_cls)
-        self.new_graph._chosen_codegen = module.graph._chosen_codegen
+        self.new_graph._chosen_codegen = self.graph._chosen_codegen
         self.tracer = _TransformerTracer(self.new_graph, module)
         self.tracer.root = module
 

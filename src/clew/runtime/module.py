@@ -10,9 +10,11 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
+import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,6 +69,9 @@ class _StaleForward:
         return vars(_own_class(type(module)))["forward"].__get__(instance, owner)
 
 
+BODY_ROOT: ContextVar[torch.nn.Module | None] = ContextVar("clew_body_root", default=None)
+"""Where what only nested graphs refer to is found while a pass that knows of none builds modules of dicts."""
+
 _DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls", "_edition", READ_BY_COMPILER,
             "_variants", "_intervened")  # fmt: skip
 """Attributes that are not copied or saved: the graph is, by itself, and what follows from it is made anew."""
@@ -104,9 +109,12 @@ class GraphModule(HoldsGraph, torch.nn.Module):
             self.training = root.training
             kind, paths = type(self), referred_paths(graph)  # of which the class itself provides some
             paths = [path for path in paths if not isinstance(getattr(kind, path, None), property)]
+            for path, value in _of_bodies(graph, lambda path: has_path(root, path)).items():
+                paths.remove(path)
+                put_attribute(self, path, value)
             take_over(root, self, paths, self._all_buffers)
         elif isinstance(root, dict):
-            self._take_from_dict(root, graph)
+            self._take_from_dict({**_of_bodies(graph, root.__contains__), **root}, graph)
         else:
             raise GraphError(
                 f"Unsupported type {type(root).__name__} passed for root!",
@@ -599,6 +607,25 @@ def put_attribute(module: Any, path: str, value: Any, persistent: bool = True) -
         module.register_buffer(name, value, persistent)
     else:
         setattr(module, name, value)
+
+
+def _of_bodies(graph: Graph, is_known: Callable[[str], bool]) -> dict[str, Any]:
+    """What nested graphs refer to by paths that are unknown, from where it is to be found now, if it is."""
+    source = BODY_ROOT.get()
+    if source is None:
+        return {}
+    inner = [node for node in all_nodes(graph) if node.graph is not graph and node.op in ("get_attr", "call_module")]
+    wanted = {str(node.target) for node in inner if not is_known(str(node.target))}
+    return {path: operator.attrgetter(path)(source) for path in sorted(wanted) if has_path(source, path)}
+
+
+def has_path(module: Any, path: str) -> bool:
+    """Whether there is an attribute at a dotted path."""
+    for atom in path.split("."):
+        if not hasattr(module, atom):
+            return False
+        module = getattr(module, atom)
+    return True
 
 
 def _submodule(module: torch.nn.Module, path: str) -> torch.nn.Module | None:

@@ -1,0 +1,171 @@
+"""Borders of torch.fx's passes over Clew's classes: guards are carried along, graphs of torch.fx go to torch's own."""
+
+import operator
+
+import pytest
+import torch
+import torch.fx
+from torch import nn
+from torch.fx.passes.split_module import split_module as their_split_module
+
+import clew
+import clew.fx as fx
+from clew.errors import InteropError
+from clew.fx.passes.split_module import split_module
+from clew.fx.passes.split_utils import split_by_tags
+from clew.fx.passes.tools_common import legalize_graph
+
+
+class Branching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, y):
+        if x.shape[0] == 2:
+            x = x * 3
+        if self.training:
+            x = x + 1
+        return self.linear(x) + y
+
+
+FITTING, OTHERS = (torch.rand(2, 4), torch.rand(2, 4)), (torch.rand(3, 4), torch.rand(3, 4))
+
+
+@pytest.fixture
+def captured():
+    return clew.trace(Branching().eval(), FITTING)
+
+
+def assert_guarded(made, captured):
+    torch.testing.assert_close(made(*FITTING), captured(*FITTING))
+    with pytest.raises(clew.GuardError, match=r"x.shape\[0\] == 2"):
+        made(*OTHERS)
+
+
+def copied(module):
+    graph, twins = fx.Graph(), {}
+    for node in module.graph.nodes:
+        twins[node] = graph.node_copy(node, twins.__getitem__)
+    return fx.GraphModule(module, graph)
+
+
+def copied_with_inputs_by_hand(module):
+    graph, twins = fx.Graph(), {}
+    for node in module.graph.nodes:
+        by_hand = node.op == "placeholder"
+        twins[node] = graph.placeholder(node.name) if by_hand else graph.node_copy(node, twins.__getitem__)
+    return fx.GraphModule(module, graph)
+
+
+def graph_copied(module):
+    graph = fx.Graph()
+    graph.output(graph.graph_copy(module.graph, {}))
+    return fx.GraphModule(module, graph)
+
+
+def split(module):
+    return split_module(module, module, lambda node: int(node.name == "add"))
+
+
+def split_by_two_tags(module):
+    for node in module.graph.nodes:
+        if node.op not in ("placeholder", "get_attr", "output"):
+            node.tag = "last" if node.name == "add" else "first"
+    return split_by_tags(module, ["first", "last"])
+
+
+MAKERS = [copied, copied_with_inputs_by_hand, graph_copied, split, split_by_two_tags]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_new_graphs_have_the_guards_of_the_old(captured, make):
+    made = make(captured)
+    assert made is not captured
+    assert_guarded(made, captured)
+
+
+def test_a_module_sorted_anew_keeps_its_guards(captured):
+    expected = captured(*FITTING)
+    legalize_graph(captured)
+    torch.testing.assert_close(captured(*FITTING), expected)
+    with pytest.raises(clew.GuardError):
+        captured(*OTHERS)
+
+
+def test_each_guard_is_carried_once(captured):
+    assert sorted(map(str, copied(captured).graph.guards)) == sorted(map(str, captured.graph.guards))
+
+
+def test_a_piece_of_a_program_assumes_only_what_concerns_its_inputs(captured):
+    graph = fx.Graph()
+    doubled = next(node for node in captured.graph.nodes if node.target is operator.mul)
+    x = graph.placeholder("x")
+    graph.output(graph.node_copy(doubled, {doubled.args[0]: x}.__getitem__))
+    assert [str(one) for one in graph.guards] == ["type(x) is Tensor", "x.ndim == 2", "x.shape[0] == 2"]
+
+
+def test_interpreter_of_torch_fx_checks_guards_and_runs_branches(captured):
+    with fx.install():
+        assert_guarded(lambda *args: torch.fx.Interpreter(captured).run(*args), captured)
+
+
+def test_boxed_run_of_torch_fx_checks_guards(captured):
+    with fx.install():
+        assert_guarded(lambda *args: torch.fx.Interpreter(captured).boxed_run(list(args)), captured)
+
+
+def test_split_by_torch_fx_while_installed_checks_guards(captured):
+    with fx.install():
+        from torch.fx.passes.split_module import split_module as installed
+
+        made = installed(captured, captured, lambda node: int(node.name == "add"))
+    assert_guarded(made, captured)
+
+
+def test_transformer_of_torch_fx_makes_a_module_that_checks_guards():
+    captured = clew.trace(nn.Linear(4, 4), (torch.rand(2, 4),))
+    with fx.install():
+        made = torch.fx.Transformer(captured).transform()
+    x = torch.rand(2, 4)
+    torch.testing.assert_close(made(x), captured(x))
+    with pytest.raises(clew.GuardError):
+        made(x.numpy())
+
+
+def test_transformer_of_torch_fx_refuses_nested_graphs(captured):
+    with fx.install(), pytest.raises(InteropError, match="nested graphs"):
+        torch.fx.Transformer(captured).transform()
+
+
+def test_copy_into_a_graph_of_torch_fx_is_refused(captured):
+    with fx.install(), pytest.raises(InteropError, match="no place for its guards"):
+        torch.fx.Graph().node_copy(next(iter(captured.graph.nodes)))
+
+
+# ---- graphs of torch.fx itself ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_torch():
+    return torch.fx.symbolic_trace(nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
+
+
+def test_a_graph_of_torch_fx_goes_to_torchs_own_pass(of_torch):
+    made = split_module(of_torch, of_torch, lambda node: int(node.name == "_1"))
+    theirs = their_split_module(of_torch, of_torch, lambda node: int(node.name == "_1"))
+    assert isinstance(made, torch.fx.GraphModule)
+    assert made.code == theirs.code
+
+
+def test_shapes_are_noted_in_a_graph_of_torch_fx(of_torch):
+    fx.ShapeProp(of_torch).propagate(torch.rand(2, 4))
+    assert {tuple(node.meta["tensor_meta"].shape) for node in of_torch.graph.nodes} == {(2, 4)}
+
+
+def test_graphs_of_torch_fx_are_interpreted_and_transformed(of_torch):
+    x = torch.rand(2, 4)
+    torch.testing.assert_close(fx.Interpreter(of_torch).run(x), of_torch(x))
+    made = fx.Transformer(of_torch).transform()
+    assert isinstance(made, fx.GraphModule)
+    torch.testing.assert_close(made(x), of_torch(x))
