@@ -56,11 +56,40 @@ def unflatten(leaves: Any, spec: Spec) -> Any:
     return optree.tree_unflatten(spec, leaves)
 
 
-def flatten_up_to(nest: Any, spec: Spec) -> list[Any]:
-    """The parts of a nest that stand where the structure has leaves; an error that tells both if they differ."""
+SYMBOLIC: list[type] = []
+"""Classes whose instances stand for a nest of any structure, and can be indexed as one."""
+
+
+def tree_flatten_spec(nest: Any, spec: Spec) -> list[Any]:
+    """The parts of a nest that stand where the structure has leaves; an error that tells both if they differ.
+
+    A symbolic value in the place of a part of the nest is asked for what it would have there.
+    """
     _adopt_types_of_torch()
+    if type(nest) is tuple and spec.type is tuple and any(isinstance(part, tuple(SYMBOLIC)) for part in nest):
+        parts = zip(nest, spec.children(), strict=True)
+        return [leaf for part, inner in parts for leaf in _leaves_at(part, inner)]
     with optree.dict_insertion_ordered(True, namespace=NAMESPACE):
         return spec.flatten_up_to(nest)
+
+
+def _leaves_at(part: Any, spec: Spec) -> list[Any]:
+    """The leaves of a symbolic value, as a structure has them; those of any other are found out as always."""
+    if spec.is_leaf():
+        return [part]
+    if not isinstance(part, tuple(SYMBOLIC)):
+        return tree_flatten_spec((part,), optree.treespec_tuple([spec], none_is_leaf=True, namespace=NAMESPACE))
+    registry = sys.modules.get("torch.utils._pytree")
+    known = registry.SUPPORTED_NODES.get(spec.type) if registry is not None and spec.type not in _BUILT_IN else None
+    children = _items(part, spec.entries()) if known is None else known.flatten_fn(part)[0]
+    return [leaf for child, inner in zip(children, spec.children(), strict=True) for leaf in _leaves_at(child, inner)]
+
+
+def _items(part: Any, entries: list[Any]) -> list[Any]:
+    return [part[entry] for entry in entries]
+
+
+_BUILT_IN = (list, tuple, dict)
 
 
 def tree_map(function: Callable[[Any], Any], nest: Any) -> Any:

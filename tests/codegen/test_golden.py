@@ -210,7 +210,7 @@ def test_nests():
     graph.set_codegen(PyTreeCodeGen(PyTreeInfo(["x", "y"], tree.flatten(({"a": 0}, 0))[1], tree.flatten([0, 0])[1])))
     shown(graph, """
         def forward(self, x, y = 3):
-            x_1, y = tree.flatten_up_to((x, y), _in_spec)
+            x_1, y = tree.tree_flatten_spec((x, y), _in_spec)
             return tree.unflatten([x_1, y], _out_spec)
     """)
 

@@ -5,15 +5,15 @@ import operator
 import pytest
 import torch
 import torch.fx
+from clew.fx.passes.split_module import split_module
+from clew.fx.passes.split_utils import split_by_tags
+from clew.fx.passes.tools_common import legalize_graph
 from torch import nn
 from torch.fx.passes.split_module import split_module as their_split_module
 
 import clew
 import clew.fx as fx
 from clew.errors import InteropError
-from clew.fx.passes.split_module import split_module
-from clew.fx.passes.split_utils import split_by_tags
-from clew.fx.passes.tools_common import legalize_graph
 
 
 class Branching(nn.Module):

@@ -263,7 +263,7 @@ class PyTreeCodeGen(CodeGen):
 
     def process_inputs(self, *inputs: Any) -> Any:
         """The leaves of the arguments."""
-        return tree.flatten_up_to(tuple(inputs), self.pytree_info.in_spec)
+        return tree.tree_flatten_spec(tuple(inputs), self.pytree_info.in_spec)
 
     def process_outputs(self, out: Any) -> Any:
         """The nest of the results."""
@@ -283,7 +283,7 @@ class PyTreeCodeGen(CodeGen):
         inputs = "".join(f"{name}, " for name, _ in leaves)
         arguments = "".join(f"{name}, " for name in names)
         tree_name, in_spec, _ = self._global_names()
-        return f"{definition}\n    {_tuple(inputs)} = {tree_name}.flatten_up_to(({_tuple(arguments)}), {in_spec})"
+        return f"{definition}\n    {_tuple(inputs)} = {tree_name}.tree_flatten_spec(({_tuple(arguments)}), {in_spec})"
 
     def _with_defaults(self, parameters: list[str], defaults: list[str]) -> list[str]:
         """The parameters with the defaults that their leaves carry, as far as Python allows from the last one on."""

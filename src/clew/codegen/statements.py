@@ -143,7 +143,9 @@ def _call_method(node: Node, scope: Scope, root: str) -> str:
             fixes=["give it the object as its first argument"],
         )
     receiver = owner(node.args[0], scope)
-    called = receiver if node.target == "__call__" else scope.attribute(receiver, node.target)
+    # An object of the root, of TorchScript for one, may have the method without being callable.
+    is_plain_call = node.target == "__call__" and getattr(node.args[0], "op", None) != "get_attr"
+    called = receiver if is_plain_call else scope.attribute(receiver, node.target)
     return f"{called}({arguments(node.args[1:], node.kwargs, scope)})"
 
 

@@ -1,11 +1,11 @@
 """torch.fx._symbolic_trace: programs run on symbolic values."""
 
-
-
 from clew.api import symbolic_trace
 from clew.capture.symbolic import PH, PHBase, PHWithMeta, ProxyableClassMeta, Tracer, wrap
 from clew.capture.symbolic.tracer import is_symbolic_tracing as is_fx_symbolic_tracing
 from clew.capture.symbolic.tracer import is_symbolic_tracing as is_fx_tracing
+from clew.capture.symbolic.wrap import wrapped_functions as _wrapped_fns_to_patch
+from clew.capture.symbolic.wrap import wrapped_methods as _wrapped_methods_to_patch
 from clew.fx.torch_source import definitions_beside
 
 __all__ = [
@@ -14,6 +14,8 @@ __all__ = [
     "PHWithMeta",
     "ProxyableClassMeta",
     "Tracer",
+    "_wrapped_fns_to_patch",
+    "_wrapped_methods_to_patch",
     "is_fx_symbolic_tracing",
     "is_fx_tracing",
     "symbolic_trace",

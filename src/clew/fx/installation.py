@@ -3,9 +3,9 @@
 While it is installed, ``isinstance`` takes Clew's graphs, nodes and graph modules for torch.fx's, walks through the
 arguments of nodes (``map_arg``) meet Clew's nodes, and ``torch.fx.GraphModule(root, graph)`` of a graph of Clew's is
 Clew's. torch.fx's interpreters check the guards of a captured program and run its nested graphs; its passes that build
-a new graph run over Clew's classes, or refuse one with guards. Modules of the packages that are named are moreover imported anew, with ``clew.fx`` where they say ``torch.fx``.
-Limits: a class derived from torch.fx's stays so, and what torch itself made in C (the list of a torch.fx graph's nodes)
-takes no node of Clew's; ``clew.to_fx`` gives a graph that is torch.fx's in every respect.
+a new graph run over Clew's classes, or refuse one with guards. Modules of packages that are named are moreover imported
+anew, with ``clew.fx`` where they say ``torch.fx``. Limits: a class derived from torch.fx's stays so, and what torch made
+in C takes no node of Clew's; ``clew.to_fx`` gives a graph that is torch.fx's in every respect.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class install(AbstractContextManager["install"]):
         """Put functions in the places of others, in all modules that hold them by now."""
         for module in list(sys.modules.values()):
             names: Any = getattr(module, "__dict__", None)
-            is_open = type(names) is dict and module is not sys.modules[__name__]
+            # What torch defines in C stays: torch._dynamo looks functions up there when it is imported.
+            is_open = type(names) is dict and module not in (sys.modules[__name__], torch._C)
             for name, value in list(names.items()) if is_open else ():
                 ours = functions.get(value) if type(value) in (FunctionType, BuiltinFunctionType) else None
                 if ours is not None and names is not None:

@@ -206,6 +206,11 @@ def definitions_beside(own: dict[str, Any]) -> Callable[[str], Any]:
     return __getattr__
 
 
+def define_beside(own: dict[str, Any]) -> None:
+    """Define in a module of Clew's, at once, what torch's file of the same name has and it lacks."""
+    own.update(_definitions(own))
+
+
 def _definitions(own: dict[str, Any]) -> dict[str, Any]:
     name = own["__name__"]
     text, file, package = _source_of(THERE + name.removeprefix(HERE))

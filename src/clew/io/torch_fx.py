@@ -380,7 +380,7 @@ class GuardHook:
         bound.apply_defaults()
         names = {name: target.lstrip("*") for name, target in self.inputs.items()}
         given = {name: bound.arguments[target] for name, target in names.items() if target in bound.arguments}
-        if any(isinstance(leaf, torch.fx.Proxy) for leaf in leaves(tuple(given.values()))):
+        if any(torch.fx.Proxy in type(leaf).__mro__ for leaf in leaves(tuple(given.values()))):
             return  # torch.fx traces the module: its graph has no place for guards
         for one in self.guards:
             if all(leaf.name in given for leaf in leaves_of(one.subject) if isinstance(leaf, Input)):

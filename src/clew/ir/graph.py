@@ -352,8 +352,8 @@ class Graph(Body):
         """Add the reading of an attribute of the root, given by its dotted path."""
         if self._owning_module is not None and resolve(self._owning_module, qualified_name) is None:
             warnings.warn(
-                f"Attempted to insert a get_attr Node with no underlying reference: {qualified_name!r} is no attribute "
-                f"of the owning {type(self._owning_module).__name__} yet; set it before the graph runs",
+                "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule: "
+                f"{qualified_name!r} is no attribute of it yet; set it before the graph runs",
                 stacklevel=2,
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
@@ -368,8 +368,8 @@ class Graph(Body):
         """Add a call of the submodule at the dotted path ``module_name``."""
         if self._owning_module is not None and resolve(self._owning_module, module_name) is None:
             warnings.warn(
-                f"Attempted to insert a call_module Node with no underlying reference: {module_name!r} is no submodule "
-                f"of the owning {type(self._owning_module).__name__} yet; add_submodule it before the graph runs",
+                "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule: "
+                f"{module_name!r} is no submodule of it yet; add_submodule it before the graph runs",
                 stacklevel=2,
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)

@@ -30,6 +30,8 @@ class Guest:
     module_class: type | None = None
     parameter_class: type | None = None
     array_class: type | None = None
+    proxy_class: type | None = None
+    """The framework's own class of symbolic values."""
     constant_classes: tuple[type, ...] = ()
     """Classes of plain values that a graph may hold as arguments."""
     attribute_classes: tuple[type, ...] = ()
@@ -47,6 +49,10 @@ class Guest:
     def is_leaf_module(self, module: Any) -> bool:
         """True for the framework's own layers, which stay calls."""
         return False
+
+    def bound_script_method(self, function: Any) -> tuple[Any, str] | None:
+        """The object and the name of a method that a framework has compiled; None for all else."""
+        return None
 
     def method_name(self, function: Any) -> str | None:
         """The name of the array method or property that ``function`` is; None if it is a plain function."""

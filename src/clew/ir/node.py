@@ -18,6 +18,7 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clew.errors import BadArgument, BadArgumentIndex, BadMeta, BadTarget, ErasedNode, ForeignNode, UnknownOpcode
@@ -335,19 +336,23 @@ class Node(NodeFields, FreeAttributes):
         """Set the keyword argument ``key`` to ``arg``."""
         self.kwargs = {**self.kwargs, key: arg}
 
-    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Put ``new_input`` wherever ``old_input`` appears in the arguments of this node."""
-        if not isinstance(old_input, Node) or not isinstance(new_input, Node):
-            raise BadArgument(f"replace_input_with on node {self.name} takes two nodes")
+    def replace_input_with(self, old_input: Node, new_input: Any) -> None:
+        """Put ``new_input``, a node or any other argument, wherever ``old_input`` appears in the arguments."""
+        if not isinstance(old_input, Node):
+            raise BadArgument(f"replace_input_with on node {self.name} replaces a node, not {old_input!r}")
         if self.graph._watchers is not None:
             for watcher in self.graph._watchers.replaced:
-                watcher(old=old_input, new=new_input.name, user=self)
+                watcher(old=old_input, new=getattr(new_input, "name", new_input), user=self)
         if old_input in self._inputs:
-            swap_input(self, old_input, new_input)
+            if isinstance(new_input, Node):
+                swap_input(self, old_input, new_input)
+            else:
+                change = partial(_other_for, old_input, new_input)
+                self.args, self.kwargs = map_arg(self.args, change), map_arg(self.kwargs, change)
 
     def replace_all_uses_with(
         self,
-        replace_with: Node,
+        replace_with: Any,
         delete_user_cb: Callable[[Node], bool] | None = None,
         *,
         propagate_meta: bool = False,
@@ -506,8 +511,12 @@ def swap_input(node: Node, old: Node, new: Node) -> None:
         new.users[node] = None
 
 
-def _exchange_told(node: Node, old: Node, new: Node) -> None:
+def _exchange_told(node: Node, old: Node, new: Any) -> None:
     node.replace_input_with(old, new)
+
+
+def _other_for(old: Node, new: Any, used: Node) -> Any:
+    return new if used is old else used
 
 
 def _swapped(value: Any, old: Node, new: Node) -> Any:

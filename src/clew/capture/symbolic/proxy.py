@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
+from clew import tree
 from clew.capture.bytecode.instructions import Instruction, instructions_at
 from clew.errors import (
     AlreadyAnnotated,
@@ -172,6 +173,16 @@ class Proxy:
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
 
+    @property
+    def __class__(self) -> type:
+        """Libraries ask whether a value is symbolic by torch.fx's class."""
+        torch = guest("torch")
+        return type(self) if torch is None or torch.proxy_class is None else torch.proxy_class
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        object.__setattr__(self, "__class__", kind)
+
     __array_ufunc__ = None  # NumPy's numbers leave operators to the proxy, and its functions refuse it
 
     def __getattr__(self, k: str) -> Attribute:
@@ -257,12 +268,12 @@ class Proxy:
             )
         tracer = next(iter(tracers))
         torch = guest("torch")
+        bound = None if torch is None else torch.bound_script_method(orig_method)
+        if bound is not None:
+            return tracer.create_proxy("call_method", bound[1], (bound[0], *args), kwargs)
         method = None if torch is None else torch.method_name(orig_method)
         if method is not None:
             return tracer.create_proxy("call_method", method, args, kwargs)
-        owner = getattr(orig_method, "owner", None)
-        if owner is not None and type(orig_method).__name__ == "ScriptMethod":
-            return tracer.create_proxy("call_method", orig_method.name, (owner, *args), kwargs)
         name = tracer.graph._target_to_str(orig_method.__name__)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)
 
@@ -401,6 +412,7 @@ for _spelling in _BINARY.split():
 for _spelling in _BUILTIN.split():
     setattr(Proxy, f"__{_spelling}__", _recorder(getattr(builtins, _spelling)))
 Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]
+tree.SYMBOLIC.append(Proxy)
 
 
 def annotate(val: Any, type: Any) -> Any:

@@ -278,7 +278,10 @@ class Tracer(TracerBase):
         if own is None:
             function = getattr(type(root), name, None)
             if function is None:
-                raise inputs.NotTraceable(f"{type(root).__name__} has no method {name!r} to trace")
+                raise inputs.NotTraceable(
+                    f"traced_func_name={name} doesn't exist in {type(root).__name__}",
+                    fixes=["set traced_func_name of the tracer to the name of a method of the root"],
+                )
             return function, not isinstance(inspect.getattr_static(type(root), name), staticmethod)
         if getattr(own, "__self__", None) is root and isinstance(own, types.MethodType):
             return own.__func__, True

@@ -26,8 +26,9 @@ WrappedT = TypeVar("WrappedT", bound="str | Callable[..., Any]")
 handle_call: ContextVar[Callable[..., Any] | None] = ContextVar("clew_wrapped_call", default=None)
 """What calls of wrapped functions are handed to, as ``(function, args, kwargs)``, where no proxies are at work."""
 
-_wrapped: dict[tuple[int, str], dict[str, Any]] = {}
-_wrapped_methods: list[tuple[type, str]] = []
+wrapped_functions: dict[tuple[int, str], dict[str, Any]] = {}
+"""Globals in which a function stays one call, by their ``id`` and its name: torch.fx's ``_wrapped_fns_to_patch``."""
+wrapped_methods: list[tuple[type, str]] = []
 """Methods of classes that stay one call, by torch.fx's private name ``_wrapped_methods_to_patch``."""
 
 
@@ -52,17 +53,17 @@ def wrap(fn_or_name: WrappedT) -> WrappedT:
 
 def register(names: dict[str, Any], name: str) -> None:
     """Let calls through ``names[name]`` be single nodes."""
-    _wrapped[(id(names), name)] = names
+    wrapped_functions[(id(names), name)] = names
 
 
 def unregister(identity: int, name: str) -> None:
     """Forget what ``register`` noted for the globals of this ``id``: those of a generated function end with it."""
-    _wrapped.pop((identity, name), None)
+    wrapped_functions.pop((identity, name), None)
 
 
 def is_wrapped(function: Any) -> bool:
     """True for a function that some module has wrapped."""
-    return any(names.get(name) is function for (_, name), names in _wrapped.items())
+    return any(names.get(name) is function for (_, name), names in wrapped_functions.items())
 
 
 def find_proxy(*arguments: Any) -> Proxy | None:
@@ -97,7 +98,7 @@ def recorder(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def install(patches: Patches) -> None:
     """Put recorders in the place of all wrapped functions."""
-    for (_, name), names in list(_wrapped.items()):
+    for (_, name), names in list(wrapped_functions.items()):
         patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name, None))
 
 
@@ -106,7 +107,7 @@ def install_those_of(patches: Patches, guest: Guest) -> None:
     functions, methods = guest.wrapped_elsewhere()
     for names, name in functions:
         patches.in_dict(names, name, _recorder_once, default=getattr(builtins, name, None))
-    for kind, name in (*methods, *_wrapped_methods):
+    for kind, name in (*methods, *wrapped_methods):
         patches.on_class(kind, name, functools.partial(_method_recorder, name=name), inherited=True)
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.fx
 from torch._C._functorch import peek_interpreter_stack
 from torch._subclasses.fake_tensor import FakeCopyMode
 from torch.amp import autocast_mode
@@ -420,6 +421,7 @@ class TracingAnswers(Guest):
     """The part of torch's guest that symbolic tracing asks."""
 
     module_class = torch.nn.Module
+    proxy_class = torch.fx.Proxy
     parameter_class = torch.nn.Parameter
     array_class = torch.Tensor
     constant_classes = (
@@ -446,6 +448,10 @@ class TracingAnswers(Guest):
     def is_leaf_module(self, module: Any) -> bool:
         """True for torch's own layers; a Sequential is traced through."""
         return type(module).__module__.startswith(_LEAF_PACKAGES) and not isinstance(module, torch.nn.Sequential)
+
+    def bound_script_method(self, function: Any) -> tuple[Any, str] | None:
+        """The object and the name of a method of TorchScript's."""
+        return (function.owner, function.name) if isinstance(function, torch._C.ScriptMethod) else None
 
     def method_name(self, function: Any) -> str | None:
         """The name of a tensor's method or property."""
