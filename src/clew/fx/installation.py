@@ -4,8 +4,8 @@ While it is installed, ``isinstance`` takes Clew's graphs, nodes and graph modul
 arguments of nodes (``map_arg``) meet Clew's nodes, and ``torch.fx.GraphModule(root, graph)`` of a graph of Clew's is
 Clew's. torch.fx's interpreters check the guards of a captured program and run its nested graphs; its passes that build
 a new graph run over Clew's classes, or refuse one with guards. Modules of packages that are named are moreover imported
-anew, with ``clew.fx`` where they say ``torch.fx``. Limits: a class derived from torch.fx's stays so, and what torch made
-in C takes no node of Clew's; ``clew.to_fx`` gives a graph that is torch.fx's in every respect.
+anew, with ``clew.fx`` where they say ``torch.fx``. Limits: a class derived from torch.fx's stays so, and what torch
+made in C takes no node of Clew's; ``clew.to_fx`` gives a graph that is torch.fx's in every respect.
 """
 
 from __future__ import annotations
