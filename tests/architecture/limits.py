@@ -64,7 +64,6 @@ IDEAS = {
     "frameworks.torch.storages": "what torch knows of the memory of tensors",
     "frameworks.torch.transforms.autograd_functions": "one family of torch's transforms, as each has its file",
     "frameworks.torch.transforms.control_flow": "one family of torch's transforms, as each has its file",
-    "frameworks.torch.unseen_writes": "an analysis of graphs: which writes nobody sees",
     "fx.installation": "a question of the public surface, one file each",
     "io.decompose": "a format of its own, one file each",
     "io.bundle.files": "a format of its own, one file each",

@@ -22,14 +22,13 @@ class Branching(nn.Module):
         self.linear = nn.Linear(4, 4)
 
     def forward(self, x, y):
-        if x.shape[0] == 2:
-            x = x * 3
+        x = x * len(x.shape)
         if self.training:
             x = x + 1
         return self.linear(x) + y
 
 
-FITTING, OTHERS = (torch.rand(2, 4), torch.rand(2, 4)), (torch.rand(3, 4), torch.rand(3, 4))
+FITTING, OTHERS = (torch.rand(2, 4), torch.rand(2, 4)), (torch.rand(3, 2, 4), torch.rand(3, 2, 4))
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def captured():
 
 def assert_guarded(made, captured):
     torch.testing.assert_close(made(*FITTING), captured(*FITTING))
-    with pytest.raises(clew.GuardError, match=r"x.shape\[0\] == 2"):
+    with pytest.raises(clew.GuardError, match="x.ndim == 2"):
         made(*OTHERS)
 
 
@@ -102,7 +101,7 @@ def test_a_piece_of_a_program_assumes_only_what_concerns_its_inputs(captured):
     doubled = next(node for node in captured.graph.nodes if node.target is operator.mul)
     x = graph.placeholder("x")
     graph.output(graph.node_copy(doubled, {doubled.args[0]: x}.__getitem__))
-    assert [str(one) for one in graph.guards] == ["type(x) is Tensor", "x.ndim == 2", "x.shape[0] == 2"]
+    assert [str(one) for one in graph.guards] == ["type(x) is Tensor", "x.ndim == 2"]
 
 
 def test_interpreter_of_torch_fx_checks_guards_and_runs_branches(captured):

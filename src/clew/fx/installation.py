@@ -23,6 +23,7 @@ import torch.fx
 from torch.fx import node as torch_node
 
 from clew.errors import InteropError
+from clew.fx.borders import is_of_torch
 from clew.fx.torch_source import clients_over_clew
 from clew.io.torch_fx import GuardHook, codegen_to_torch
 from clew.ir.arguments import Reference, bodies_of, leaves, map_aggregate
@@ -201,8 +202,8 @@ def _builder(place: tuple[str, str]) -> tuple[Callable[..., Any], Callable[..., 
 
     @wraps(theirs)
     def build(*args: Any, **kwargs: Any) -> Any:
-        is_of_clew = any(GraphModule in type(value).__mro__ for value in (*args, *kwargs.values()))
-        return ours(*args, **kwargs) if is_of_clew else theirs(*args, **kwargs)
+        build_with = theirs if is_of_torch((*args, *kwargs.values())) else ours
+        return build_with(*args, **kwargs)
 
     return theirs, build
 
