@@ -1,7 +1,8 @@
 """Calls inside of a ``try`` of the user's: there an error is a path that the capture did not take.
 
 Whether a frame of the program stands under an ``except`` is read from exception tables. Such a call is recorded as an
-attempt: if it fails when the graph runs, a guard fails, because the path behind the handler is not known.
+attempt: if it fails when the graph runs, a guard fails, because the path behind the handler is not known. Where the
+handler asks for one class, and does not look at the error, its path is recorded too: the call gives an ``Outcome``.
 """
 
 from __future__ import annotations
@@ -63,6 +64,46 @@ def attempt_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
         raise
     except Exception as error:
         raise _refused(name, error) from error
+
+
+class Failed:
+    """Stands for the value of a call that has failed."""
+
+
+FAILED = Failed()
+
+
+def outcome_of(kind: type[Exception], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of a call, or ``FAILED`` if it raises an error of this class."""
+    try:
+        return function(*args, **kwargs)
+    except tuple(PASSING):
+        raise
+    except kind:
+        return FAILED
+    except Exception as error:
+        raise _refused(getattr(function, "__name__", "a call"), error) from error
+
+
+def outcome_of_method(kind: type[Exception], name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+    """The result of a method, or ``FAILED`` if it raises an error of this class."""
+    return outcome_of(kind, getattr(value, name), *args, **kwargs)
+
+
+@pure
+def has_failed(value: Any) -> bool:
+    """Whether a call has failed."""
+    return value is FAILED
+
+
+def assumed_error(kind: type[Exception]) -> Exception:
+    """An error that the program catches where a call is assumed to fail; nothing can be made of it in a graph."""
+
+    def forget(self: Exception, *args: Any) -> None:
+        """No error of a graph can be made with arguments that nobody knows."""
+
+    made: Exception = type(kind.__name__, (kind,), {"__init__": forget, "__module__": __name__})()
+    return made
 
 
 def _refused(name: str, error: Exception) -> GuardError:
@@ -150,6 +191,29 @@ def _may_catch(frame: FrameType, name: str, errors: Errors) -> bool:
     if not errors:
         return kind.__module__.partition(".")[0] in _FRAMEWORK_CLASSES
     return any(issubclass(error, kind) or issubclass(kind, error) for error in errors)
+
+
+def class_caught(frame: FrameType | None, errors: Errors | None) -> type[Exception] | None:
+    """The one class of errors that the innermost ``except`` around this frame asks for; None if it is another."""
+    while frame is not None:
+        known = _functions.get(id(frame.f_code))
+        if known is None or known[2]:
+            return None
+        for start, end, names in known[1]:
+            if start <= frame.f_lasti < end:
+                kind = _class_named(frame, names[0]) if names is not None and len(names) == 1 else None
+                return kind if kind is not None and (errors is None or _may_catch(frame, names[0], errors)) else None  # type: ignore[index]
+        frame = frame.f_back
+    return None
+
+
+def _class_named(frame: FrameType, name: str) -> type[Exception] | None:
+    """The class of errors of this name, as a function sees it."""
+    first, *rest = name.split(".")
+    kind = frame.f_globals.get(first, frame.f_builtins.get(first))
+    for part in rest:
+        kind = getattr(kind, part, None)
+    return kind if isinstance(kind, type) and issubclass(kind, Exception) else None
 
 
 def catches_errors(code: CodeType) -> bool:

@@ -301,7 +301,7 @@ class PieceRecorder:
         except (Exception, Diverged) as error:
             if isinstance(error, Exception) and (is_forced or piece.is_untaken) and self._raises(piece, error):
                 return [self._raising_end(piece, error)]
-            if not is_forced:
+            if not is_forced or not piece.paths.is_ahead:
                 raise Abandon(piece.site, f"it cannot be recorded: {one_line(error)}") from error
             piece.paths.give_up(error)
             return []

@@ -26,7 +26,20 @@ from types import (
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clew.capture.bytecode.instructions import Instruction, instructions_of, stored_in, variable_for
-from clew.capture.bytecode.try_blocks import ARITHMETIC, FRAMEWORK, Errors, Gate, attempt, attempt_method, is_tried
+from clew.capture.bytecode.try_blocks import (
+    ARITHMETIC,
+    FRAMEWORK,
+    Errors,
+    Gate,
+    assumed_error,
+    attempt,
+    attempt_method,
+    class_caught,
+    has_failed,
+    is_tried,
+    outcome_of,
+    outcome_of_method,
+)
 from clew.capture.guards.notes import CHECKS, describe, require
 from clew.capture.options import Options
 from clew.capture.python.outside_reads import OutsideReads
@@ -37,7 +50,7 @@ from clew.errors import CaptureError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
-from clew.ir.node import Node, set_meta, set_source
+from clew.ir.node import Node, set_meta, set_source, set_type
 from clew.ir.source import (
     PACKAGE_FOLDER,
     SourceLine,
@@ -353,12 +366,13 @@ _USUAL_OPTIONS, _NO_QUESTIONS = Options(), IdentityQuestions()
 class ErrorNotes:
     """What the errors of a program depend on."""
 
-    __slots__ = ("failed", "failure", "told")
+    __slots__ = ("failed", "failure", "follows", "told")
 
     def __init__(self) -> None:
         self.failed: list[BaseException] = []  # what recorded calls have raised, on plain values
         self.told: list[tuple[Any, Any]] = []  # numbers, and their places, in texts that are for errors alone
         self.failure: tuple[str, str] | None = None  # a call that has failed: the error, and the line
+        self.follows = False  # whether the call at hand may fail on a path of its own
 
 
 class ControlFlowHooks:
@@ -561,8 +575,7 @@ class Recorder:
             and is_tried(frame, self.code.executed, errors, self.module_stack.gate)
             and not never_fails
         ):
-            wrapper = attempt if op == "call_function" else attempt_method
-            op, target, args = "call_function", wrapper, (target, *args)
+            op, target, args = self._attempted(op, target, args, frame, errors)
         graph = self.bodies.current if graph is None else graph
         if self.bodies.is_used:
             args, kwargs = self.bodies.localized((args, kwargs), graph)
@@ -584,13 +597,36 @@ class Recorder:
     ) -> Node:
         """Add a call that the user's program makes at a known place, whose frame this is; there are no bodies yet."""
         if id(frame) != self.code.caller and is_tried(frame, self.code.executed, errors, self.module_stack.gate):
-            wrapper = attempt if op == "call_function" else attempt_method
-            op, target, args = "call_function", wrapper, (target, *args)
+            op, target, args = self._attempted(op, target, args, frame, errors)
         node = self.bodies.outermost.create_node(op, target, args, kwargs, site.variable)
         set_source(node, site.source)
         if self.module_stack.open or node.op == "call_module":
             self.module_stack.note_on(node)
         return node
+
+    def _attempted(
+        self, op: str, target: Any, args: tuple[Any, ...], frame: FrameType | None, errors: Errors | None
+    ) -> tuple[str, Any, tuple[Any, ...]]:
+        """A call under an ``except``: the path of its handler is recorded too, or guarded against."""
+        is_function = op == "call_function"
+        kind = class_caught(frame, errors) if self.error_notes.follows and not may_see_error(frame) else None
+        if kind is None or not self.may_raise(target, kind):
+            return "call_function", attempt if is_function else attempt_method, (target, *args)
+        return "call_function", outcome_of if is_function else outcome_of_method, (kind, target, *args)
+
+    def may_raise(self, target: Any, kind: type[Exception]) -> bool:
+        """Whether a path on which a function, or the method of a name, raises an error of this class is worth a try."""
+        return True
+
+    def ask_for_failure(self, node: Node) -> None:
+        """A call that may fail under an ``except`` was recorded: on one path it has, and the program catches that."""
+        self.error_notes.follows = False
+        if node.target is not outcome_of and node.target is not outcome_of_method:
+            return
+        failed = self.create_node("call_function", has_failed, (node,), {}, never_fails=True)
+        set_type(failed, _BOOL)
+        if self.truth(failed, False, is_data=True, is_fixed=True):
+            raise assumed_error(node.args[0])  # type: ignore[arg-type]
 
     def note_place(self, node: Node, site: Site) -> None:
         """Note on a node where the program stands."""

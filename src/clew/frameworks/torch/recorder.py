@@ -394,11 +394,13 @@ class TorchRecorder(ExampleRecorder):
         value = tensor_mutation.perform(self, traits, writes, func, (args, kwargs), (node_args, node_kwargs))
         if kwargs.get("generator") is not None:
             self.generators.drawn(kwargs["generator"])
+        self.error_notes.follows = self.paths is not None and not writes and not self.options.refuses_questions
         if traits.is_method:
             form = traits.form if not kwargs and traits.form and takes_operands(traits.form, args) else None
             node = self.create_node("call_method", name, node_args, node_kwargs, is_result=True, form=form)
         else:
             node = self.create_node("call_function", func, node_args, node_kwargs, is_result=True)
+        self.ask_for_failure(node)
         if writes:
             self._forget_shapes()
             if kwargs.get("out") is not None or "resize" in name:  # which may have got another shape by that
@@ -682,6 +684,11 @@ class TorchRecorder(ExampleRecorder):
         """Whether a value is what a library has asked of the tools that may trace the program."""
         return place in self.tracers.nodes
 
+    def may_raise(self, target: Any, kind: type[Exception]) -> bool:
+        """Errors of linear algebra come from its functions alone."""
+        name = target if isinstance(target, str) else getattr(target, "__name__", "")
+        return kind is not torch.linalg.LinAlgError or any(word in name for word in _LINEAR_ALGEBRA)
+
     def asked_tracer(self, function: Any) -> Node:
         """The node that asks whether a tool traces the program, which never fails."""
         return self.create_node("call_function", function, (), {}, never_fails=True)
@@ -711,6 +718,10 @@ class TorchRecorder(ExampleRecorder):
 
 def _has_number(arguments: Any) -> bool:
     return any(issubclass(type(leaf), Scalar) for leaf in leaves(arguments))
+
+
+_LINEAR_ALGEBRA = ("linalg", "cholesky", "inverse", "solve", "svd", "eig", "lu", "det", "lstsq", "qr")
+"""What stands in the names of functions that may find a matrix singular, or not positive definite."""
 
 
 class RecordingMode(TorchFunctionMode):

@@ -20,7 +20,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from clew import tree
-from clew.capture.bytecode.try_blocks import attempt, attempt_method
+from clew.capture.bytecode.try_blocks import attempt, attempt_method, outcome_of, outcome_of_method
 from clew.capture.control_flow.body_recorder import ConstructSite, Support
 from clew.capture.guards.notes import CHECKS, MISSING, Variable, read_variable
 from clew.capture.recording.list_proxies import ListProxy
@@ -563,7 +563,7 @@ _SEVERAL = (torch.broadcast_tensors, torch.meshgrid, torch.atleast_1d, torch.atl
 """Functions whose results may share memory with any of their arguments, not only with the first."""
 
 
-_RAISING = (*CHECKS, attempt, attempt_method)
+_RAISING = (*CHECKS, attempt, attempt_method, outcome_of, outcome_of_method)
 """Functions of a graph by which a guard may fail."""
 
 

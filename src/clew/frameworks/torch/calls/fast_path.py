@@ -75,7 +75,9 @@ def record(
         written = written_at(form, site.operation, node_args)
         if written is not None:
             op, (target, node_args) = "call_function", written
+    recorder.error_notes.follows = recorder.paths is not None and not recorder.options.refuses_questions
     node = recorder.create_at(site, frame, op, target, node_args, node_kwargs, FRAMEWORK)
+    recorder.ask_for_failure(node)
     return _result(recorder, node, value, args)
 
 
