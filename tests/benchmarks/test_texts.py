@@ -35,7 +35,7 @@ def test_two_captures_of_one_program_have_the_same_text(program: Any) -> None:
 
 
 def test_a_text_holds_the_graph_its_guards_and_its_code() -> None:
-    text = text_of(clew.trace(guarded, (X,)))
+    text = text_of(clew.trace(guarded, (X,), control_flow="guard"))
     assert text.startswith("graph(%x)") and "x.shape[0]" in text and "return x + 1" in text
 
 

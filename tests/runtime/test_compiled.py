@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import operator
 import pickle
 import shutil
 import weakref
@@ -70,7 +71,7 @@ def branch(x: Tensor) -> Tensor:
 
 
 def sized(x: Tensor) -> Tensor:
-    return x * 2 if x.shape[0] == 2 else x - 1
+    return x * 2 if operator.index(x.shape[0]) == 2 else x - 1
 
 
 MODES = {"first": [1.0]}

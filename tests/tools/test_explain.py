@@ -41,7 +41,7 @@ def test_nodes_by_the_path_of_nested_modules() -> None:
 
 
 def test_guards_have_kind_line_and_hint() -> None:
-    found = explain(programs.branching, (torch.randn(2, 3),))
+    found = explain(programs.branching, (torch.randn(2, 3),), control_flow="guard")
     sizes = {row["guard"]: row["line"] for row in found.guards if row["kind"] == "size"}
     assert "if x.shape[0] > 3:" in sizes["not (x.shape[0] > 3)"]
     assert values(found.hints, "guard") == [*sizes]
@@ -70,9 +70,10 @@ def test_constants_and_variables() -> None:
 
 
 def test_attempts() -> None:
-    found = explain(programs.catching, (torch.ones(2, 2),))
+    found = explain(programs.catching, (torch.ones(2, 2),), control_flow="guard")
     assert values(found.attempts, "call") == ["operator.matmul"]
     assert found.opaque == []
+    assert explain(programs.catching, (torch.ones(2, 2),)).attempts == []  # the handler is a path of the graph
 
 
 def test_opaque_calls() -> None:
@@ -118,7 +119,7 @@ def test_what_was_captured_already() -> None:
 
 
 def test_text_data_terminal_and_notebook() -> None:
-    found = explain(programs.branching, (torch.randn(2, 3),))
+    found = explain(programs.branching, (torch.randn(2, 3),), control_flow="guard")
     data = json.loads(json.dumps(found.to_dict()))
     assert data["captured"] is True and data["nodes"] == found.nodes
     assert "guards: what the graph relies on:" in str(found) and "to make it more general:" in str(found)

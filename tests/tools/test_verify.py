@@ -303,7 +303,8 @@ def test_wrong_gradients_of_parameters_are_found() -> None:
 
 
 def test_a_guard_is_reported_and_no_failure() -> None:
-    found = verify(clew.trace(programs.branching, args=(random(2, 3),)), programs.branching, ((random(2, 3),), {}))
+    captured = clew.trace(programs.branching, args=(random(2, 3),), control_flow="guard")
+    found = verify(captured, programs.branching, ((random(2, 3),), {}))
     assert statuses(found)["batch of 4"] == "guarded" and found.ok
     case = found.cases[-1]
     assert case.detail == "the graph assumed not (x.shape[0] > 3), but the value is True"
@@ -312,7 +313,7 @@ def test_a_guard_is_reported_and_no_failure() -> None:
 
 
 def test_a_guard_that_was_removed_is_missed() -> None:
-    captured = clew.trace(programs.branching, args=(random(2, 3),))
+    captured = clew.trace(programs.branching, args=(random(2, 3),), control_flow="guard")
     captured.guards.drop()
     found = verify(captured, programs.branching, ((random(2, 3),), {}))
     assert statuses(found)["batch of 4"] == "WRONG" and statuses(found)["example"] == "equal"
@@ -337,7 +338,7 @@ def test_an_error_only_of_the_original_is_wrong() -> None:
             raise KeyError("too many")
         return x - 1
 
-    captured = clew.trace(picky, args=(random(2, 3),))
+    captured = clew.trace(picky, args=(random(2, 3),), control_flow="guard")
     captured.guards.drop()
     case = wrong_case(captured, picky, random(2, 3), name="batch of 4")
     assert case.detail == "the captured program returns, the original raises KeyError: 'too many'"

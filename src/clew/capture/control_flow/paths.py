@@ -366,6 +366,11 @@ class Paths:
         self._too_long = 0
 
     @property
+    def count(self) -> int:
+        """How many questions the run has asked."""
+        return len(self.way.given)
+
+    @property
     def is_ahead(self) -> bool:
         """Whether the run has come past the last question that it was told the answer of."""
         return len(self.way.given) >= len(self.answers)

@@ -213,6 +213,9 @@ def _is_except(instructions: list[Instruction], place: int) -> bool:
     return "CHECK_EXC_MATCH" in following or following[1:2] == ["POP_TOP"]
 
 
+_MOST_BEFORE = 8
+"""After so many questions on one way, calls under an ``except`` are not asked whether they fail: it may be a loop that
+tries again."""
 _BOOL = ScalarType("bool")
 _OWN_LISTS = ("builtins", "clew.capture.recording.list_proxies", "clew.capture.recording.list_proxies")
 _CHECKS = frozenset(CHECKS)
@@ -609,7 +612,8 @@ class Recorder:
     ) -> tuple[str, Any, tuple[Any, ...]]:
         """A call under an ``except``: the path of its handler is recorded too, or guarded against."""
         is_function = op == "call_function"
-        kind = class_caught(frame, errors) if self.error_notes.follows and not may_see_error(frame) else None
+        is_followed = self.error_notes.follows and self.paths is not None and self.paths.count < _MOST_BEFORE
+        kind = class_caught(frame, errors) if is_followed and not may_see_error(frame) else None
         if kind is None or not self.may_raise(target, kind):
             return "call_function", attempt if is_function else attempt_method, (target, *args)
         return "call_function", outcome_of if is_function else outcome_of_method, (kind, target, *args)

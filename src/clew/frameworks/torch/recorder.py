@@ -685,9 +685,11 @@ class TorchRecorder(ExampleRecorder):
         return place in self.tracers.nodes
 
     def may_raise(self, target: Any, kind: type[Exception]) -> bool:
-        """Errors of linear algebra come from its functions alone."""
+        """Whether it is one of the classes that torch raises; errors of linear algebra come from its functions alone."""
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
-        return kind is not torch.linalg.LinAlgError or any(word in name for word in _LINEAR_ALGEBRA)
+        if kind is torch.linalg.LinAlgError:
+            return any(word in name for word in _LINEAR_ALGEBRA)
+        return kind in (Exception, RuntimeError, IndexError, ValueError, TypeError)
 
     def asked_tracer(self, function: Any) -> Node:
         """The node that asks whether a tool traces the program, which never fails."""
