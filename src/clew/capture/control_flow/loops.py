@@ -163,6 +163,8 @@ class Loop:
         self.ragged: set[Any] = set()
         """Lists to which some ways of a round append more than others: each round gives a tuple."""
         self.inputs: dict[int, list[Node]] = {}
+        self.is_joined = False
+        """Whether the test is a part of the round."""
         self.raising: dict[int, list[End]] = {}
         """The paths of each piece that end with an error."""
 
@@ -391,6 +393,9 @@ class Loop:
         """Let the test be a part of the round, since it changes something."""
         test, body = self.test, self.body
         assert test is not None
+        if self.is_joined:
+            raise Abandon(self.site, "the test of the loop changes something in each round")
+        self.is_joined = True
         self.test = lambda: True
         self.body = lambda: body() if test() else RUNTIME.BREAK
 
