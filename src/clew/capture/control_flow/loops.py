@@ -163,8 +163,6 @@ class Loop:
         self.ragged: set[Any] = set()
         """Lists to which some ways of a round append more than others: each round gives a tuple."""
         self.inputs: dict[int, list[Node]] = {}
-        self.is_joined = False
-        """Whether the test is a part of the round."""
         self.raising: dict[int, list[End]] = {}
         """The paths of each piece that end with an error."""
 
@@ -393,10 +391,9 @@ class Loop:
         """Let the test be a part of the round, since it changes something."""
         test, body = self.test, self.body
         assert test is not None
-        if self.is_joined:
+        if test is _always:
             raise Abandon(self.site, "the test of the loop changes something in each round")
-        self.is_joined = True
-        self.test = lambda: True
+        self.test = _always
         self.body = lambda: body() if test() else RUNTIME.BREAK
 
     def _varies(self, node: Node, paths: Paths) -> bool:
@@ -651,6 +648,11 @@ def _relied(piece: Piece) -> list[tuple[Any, ...]]:
 def _like(item: Any, arguments: Iterator[Any]) -> Any:
     """The arguments that stand for an array or number, or for a tuple of these."""
     return tuple([next(arguments) for _ in item]) if type(item) is tuple else next(arguments)
+
+
+def _always() -> bool:
+    """The test of a loop whose own test is a part of the round."""
+    return True
 
 
 def _is_chain(value: Any) -> bool:

@@ -685,7 +685,7 @@ class TorchRecorder(ExampleRecorder):
         return place in self.tracers.nodes
 
     def may_raise(self, target: Any, kind: type[Exception]) -> bool:
-        """Whether it is one of the classes that torch raises; errors of linear algebra come from its functions alone."""
+        """Whether torch raises errors of the class; those of linear algebra come from its functions alone."""
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
         if kind is torch.linalg.LinAlgError:
             return any(word in name for word in _LINEAR_ALGEBRA)
