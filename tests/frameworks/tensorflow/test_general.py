@@ -6,7 +6,8 @@ import pytest
 
 from tests.frameworks.hard_programs import REFUSED
 from tests.frameworks.tensorflow.general import PROGRAMS
-from tests.frameworks.tensorflow.general.verdicts import GENERAL, GUARDED, ORDER, verdict
+from tests.frameworks.tensorflow.test_hard_programs import JUDGE
+from tests.frameworks.verdicts import GENERAL, GUARDED, ORDER, verdict
 
 LESS = {
     "any_dtype": GUARDED,
@@ -29,7 +30,7 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_verdict(name: str) -> None:
-    found, why = verdict(PROGRAMS[name])
+    found, why = verdict(PROGRAMS[name], JUDGE)
     wanted = LESS.get(name, GENERAL)
     assert ORDER.index(found) >= ORDER.index(wanted), why
     assert found == wanted, "this is better now: take the line away"

@@ -14,7 +14,9 @@ from typing import Any
 
 _WALKING = frozenset({"zip", "enumerate"})
 _SPLITTING = frozenset({"split", "split_with_sizes"})
-_JOINING = frozenset("cat concat concatenate stack hstack vstack dstack column_stack tensor".split())
+_MODULES = frozenset({"torch", "np", "numpy", "jnp"})
+"""The names by which the modules are known whose functions join lists."""
+_JOINING = frozenset("cat concat concatenate stack hstack vstack dstack column_stack tensor array".split())
 _REDUCING = frozenset({"len", "max", "min", "sum", "any", "all"})
 _FOLDED = frozenset({"max", "min", "sum", "any", "all"})
 _GROWING = frozenset({"append", "extend"})
@@ -370,7 +372,7 @@ class ListEscape:
             return False
         if function.attr == "extend":
             return self._is_kept(function.value.id, call, asked)
-        return function.value.id == "torch" and function.attr in _JOINING
+        return function.value.id in _MODULES and function.attr in _JOINING
 
 
 def _is_growing(node: ast.AST) -> bool:

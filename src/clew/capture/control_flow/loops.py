@@ -170,7 +170,8 @@ class Loop:
         """Make the node, and run the loop plainly."""
         self.wants_broke, self.may_peel, self.snapshot = wants_broke, may_peel, snapshot
         self._check_items()
-        if may_peel and any(place.get() == [] and snapshot.is_held_once(place.get()) for place in self.chains):
+        empty = [place.get() for place in self.chains if type(place.get()) is list and not place.get()]
+        if may_peel and any(map(snapshot.is_held_once, empty)):
             raise Abandon(self.site, "a list that rounds look at is empty before the first one", peel=True)
         self.chains = [place for place in self.chains if _is_chain(place.get()) and snapshot.is_held_once(place.get())]
         rounds, tests = self._pieces()

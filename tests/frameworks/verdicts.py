@@ -11,33 +11,32 @@ from typing import Any
 
 import clew
 from clew.errors import ClewError
-from tests.frameworks.hard_programs import REFUSED, Program
-from tests.frameworks.tensorflow.test_hard_programs import JUDGE, reset
+from tests.frameworks.hard_programs import REFUSED, Judge, Program
 
 GENERAL, GUARDED, WRONG = "general", "guarded", "wrong"
 ORDER = (WRONG, REFUSED, GUARDED, GENERAL)
 
 
-def verdict(program: Program) -> tuple[str, str]:
+def verdict(program: Program, judge: Judge, dynamic: bool = False) -> tuple[str, str]:
     """The word for a program, and the reason where it is not general."""
     reasons: list[str] = []
 
     def capture(fn: Any, arguments: Any) -> Any:
         try:
-            captured = clew.trace(fn, arguments)
+            captured = clew.trace(fn, arguments, dynamic=dynamic)
         except Exception as error:
             reasons.append(_first_line(error))
             raise
         return _Told(captured, reasons)
 
     try:
-        outcomes = JUDGE.outcomes(program, capture)
+        outcomes = judge.outcomes(program, capture)
     except Exception as error:  # noqa: BLE001 - whatever it is, the capture is wrong
         return WRONG, f"{type(error).__name__}: {_first_line(error)}"
     if outcomes == [REFUSED] and len(program.calls) > 1:
         return REFUSED, reasons[0] if reasons else ""
     refused = [call for call, told in zip(program.calls, outcomes, strict=True) if told == REFUSED]
-    if all(_raises(program, call) for call in refused):
+    if all(_raises(program, judge, call) for call in refused):
         return GENERAL, ""
     return GUARDED, f"{outcomes.count(REFUSED)} of {len(outcomes)}: {reasons[0]}"
 
@@ -56,11 +55,11 @@ class _Told:
             raise
 
 
-def _raises(program: Program, call: Any) -> bool:
+def _raises(program: Program, judge: Judge, call: Any) -> bool:
     """Whether the program itself does not accept a call."""
-    reset()
+    judge.reset()
     try:
-        program.make(SimpleNamespace())(*JUDGE.copied(call))
+        program.make(SimpleNamespace())(*judge.copied(call))
     except Exception:  # noqa: BLE001 - an error of the program
         return True
     return False
