@@ -21,12 +21,15 @@ class Mistake:
     program: RandomProgram
     family: str
     reason: str
+    form: str = "trace"
 
 
 def read(path: Path = FILE) -> dict[tuple[str, int, int], Mistake]:
     """All of them by framework, seed and index."""
     rows = json.loads(path.read_text()) if path.exists() else []
-    found = [Mistake(from_json(row["program"]), row["family"], row["reason"]) for row in rows]
+    found = [
+        Mistake(from_json(row["program"]), row["family"], row["reason"], row.get("form", "trace")) for row in rows
+    ]
     return {_key(one): one for one in found}
 
 
@@ -38,7 +41,7 @@ def add(mistake: Mistake, path: Path = FILE) -> None:
     """Keep one more; one of the same seed and index gives way to it."""
     listed = read(path) | {_key(mistake): mistake}
     rows = [
-        {"family": one.family, "reason": one.reason, "program": one.program.as_json()}
+        {"family": one.family, "reason": one.reason, "form": one.form, "program": one.program.as_json()}
         for _, one in sorted(listed.items())
     ]
     path.write_text(json.dumps(rows, indent=1) + "\n")

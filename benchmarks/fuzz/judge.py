@@ -8,18 +8,19 @@ Verdicts are equal, guarded, refused, wrong, slow (ran into the time limit) and 
 from __future__ import annotations
 
 import functools
+import importlib
 import linecache
 import sys
+import tempfile
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy
-import torch
-
 import clew
+from benchmarks.fuzz.frameworks import vocabulary_of
 from benchmarks.fuzz.program import MODULE, RandomProgram
 from clew.errors import ClewError
 from tests.footguns.harness import AFTERWARDS, CAPTURE, GUARDED, WRONG, Capture, Outcome, classify
@@ -45,7 +46,7 @@ class Verdict:
 
 
 def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """What is under test."""
+    """What is under test, if no other form of it is asked for (`benchmarks/fuzz/forms.py`)."""
     return clew.trace(fn, args=args, kwargs=kwargs)
 
 
@@ -106,11 +107,13 @@ def _place(program: RandomProgram, called: str) -> int:
 
 def build(program: RandomProgram, refused: set[int]) -> Case:
     """Everything anew. Actions that the capture refuses are noted, and then left out for the original, too."""
+    vocabulary = vocabulary_of(program.framework)
+    names = {name: importlib.import_module(home) for name, home in vocabulary.imports}
     module = _loaded(program)
     made: list[Any] = []
-    example, *others = (functools.partial(_inputs, probe.arguments) for probe in program.probes)
+    example, *others = (functools.partial(_inputs, probe.arguments, names) for probe in program.probes)
     actions = {
-        f"other {place}": functools.partial(_act, probe.action, module, place, refused)
+        f"other {place}": functools.partial(_act, probe.action, names | {"module": module}, place, refused)
         for place, probe in enumerate(program.probes)
         if probe.action
     }
@@ -121,20 +124,21 @@ def build(program: RandomProgram, refused: set[int]) -> Case:
         between=actions,
         state=lambda subject: _state(program, module, made[-1], subject),
         same_text=False,
-        aliasing=True,
+        aliasing=vocabulary.aliasing,
+        gradients=vocabulary.gradients,
     )
 
 
-def _inputs(arguments: str) -> Inputs:
-    made: Inputs = eval(f"call({arguments})", {"call": call, "torch": torch, "np": numpy})  # our own text
+def _inputs(arguments: str, names: dict[str, Any]) -> Inputs:
+    made: Inputs = eval(f"call({arguments})", {"call": call, **names})  # our own text
     return made
 
 
-def _act(action: str, module: types.ModuleType, place: int, refused: set[int], subject: Any) -> None:
+def _act(action: str, names: dict[str, Any], place: int, refused: set[int], subject: Any) -> None:
     if place in refused:
         return
     try:
-        exec(action, {"module": module, "subject": subject, "torch": torch, "np": numpy})  # our own text
+        exec(action, {"subject": subject, **names})  # our own text
     except ClewError:
         refused.add(place)
 
@@ -157,14 +161,25 @@ def _attribute(subject: Any, source: Any, name: str) -> Any:
     return getattr(subject, name, getattr(source, name, ABSENT))
 
 
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Where the files of programs are, as long as this process runs."""
+    return tempfile.TemporaryDirectory(prefix="random_programs_")
+
+
+def _file(program: RandomProgram) -> Path:
+    """The file of a program: there are those who look for the source of a function there."""
+    return Path(_folder().name) / f"{program.name}.py"
+
+
 def _loaded(program: RandomProgram) -> types.ModuleType:
     """The text as a module whose source can be read."""
-    module = types.ModuleType(program.name)
-    file = f"<{program.name}>"
-    module.__file__ = file
-    linecache.cache[file] = (len(program.source), None, program.source.splitlines(True), file)
+    module, file = types.ModuleType(program.name), _file(program)
+    module.__file__ = str(file)
+    file.write_text(program.source)
+    linecache.cache.pop(str(file), None)
     sys.modules[program.name] = module
-    exec(compile(program.source, file, "exec"), vars(module))  # our own text
+    exec(compile(program.source, str(file), "exec"), vars(module))  # our own text
     return module
 
 
@@ -175,4 +190,5 @@ def _forgotten(program: RandomProgram) -> Iterator[None]:
         yield
     finally:
         sys.modules.pop(program.name, None)
-        linecache.cache.pop(f"<{program.name}>", None)
+        linecache.cache.pop(str(_file(program)), None)
+        _file(program).unlink(missing_ok=True)

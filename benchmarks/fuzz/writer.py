@@ -279,7 +279,7 @@ class Writer:
         indent = "        " if self.closure or self.kind == MODULE else "    "
         self.block(indent, 2, self.random.randint(2, 6))
         self.write(indent, f"return {self.result()}")
-        body = "\n".join([*_declared("global", "COUNT|SCALE", self.lines, indent), *self.lines]) + "\n"
+        body = "\n".join([*_declared("global", "COUNT|SCALE|WEIGHT", self.lines, indent), *self.lines]) + "\n"
         text = self._around(body, indent)
         return self.vocabulary.head + _helpers(text, self.vocabulary.helpers) + text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import torch
 
 from benchmarks.fuzz import __main__ as command
 from benchmarks.fuzz import found as mistakes
+from benchmarks.fuzz.forms import FORMS, form_of
+from benchmarks.fuzz.frameworks import VOCABULARIES
 from benchmarks.fuzz.judge import BROKEN, EQUAL, GUARDED, REFUSED, SLOW, WRONG_ANSWER, judge, runs, worst
 from benchmarks.fuzz.program import FUNCTION, MODULE, Probe, RandomProgram, from_json
 from benchmarks.fuzz.shrink import family, same_mistake, shrink
-from benchmarks.fuzz.vocabularies.numpy import NUMPY
 from benchmarks.fuzz.writer import write
 from clew.errors import CaptureError, GuardError
 from tests.footguns.baking import bake
@@ -200,9 +202,51 @@ def test_a_few_programs_are_not_wrong(capsys: pytest.CaptureFixture[str]) -> Non
     assert f"{COUNT} programs" in shown and "wrong per 1,000" in shown and "BROKEN" not in shown
 
 
-def test_programs_of_numpy_are_never_wrong() -> None:
-    for index in range(12):
-        program = write(11, index, None, runs, NUMPY)
-        assert "torch" not in program.source and program.framework == "numpy"
+FEW = {"numpy": 12, "jax": 6, "tensorflow": 6}
+
+
+@pytest.mark.parametrize("framework", FEW)
+def test_programs_of_other_frameworks_are_never_wrong(framework: str) -> None:
+    found = set()
+    for index in range(FEW[framework]):
+        program = write(11, index, None, runs, VOCABULARIES[framework])
+        assert "torch" not in program.source and program.framework == framework
         assert from_json(program.as_json()) == program
-        assert worst(judge(program)).status not in (WRONG_ANSWER, BROKEN), program.text()
+        verdict = worst(judge(program))
+        found.add(verdict.status)
+        assert verdict.status not in (WRONG_ANSWER, BROKEN), program.text()
+    assert found & {EQUAL, GUARDED}, "none was captured"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_form_of_a_capture_is_judged(form: str) -> None:
+    program = small("if x.sum() > 7:\n    x = x * 2\nreturn x + y", OTHER, EXAMPLE)
+    found = judge(program, FORMS[form])
+    assert {one.status for one in found} == {EQUAL}, found
+
+
+def test_forms_take_turns() -> None:
+    assert {form_of(index) for index in range(32)} == set(FORMS)
+    assert [form_of(index) for index in range(0, 10, 2)] == ["trace"] * 5
+
+
+@pytest.mark.parametrize("framework", ["jax", "tensorflow"])
+def test_arrays_of_other_frameworks_are_compared(framework: str) -> None:
+    source = "def program(x, y):\n    return x * y\ndef make():\n    return program\n"
+    arrays = {"jax": "jnp.ones((2, 3)), jnp.ones(3)", "tensorflow": "tf.ones((2, 3)), tf.ones(3)"}[framework]
+    probes = (Probe("example", arrays), Probe("other values", arrays))
+    program = RandomProgram(9, 9, FUNCTION, source, probes, framework)
+    assert worst(judge(program, original)).status == EQUAL
+    assert family(worst(judge(program, spoiling(lambda fn, x, y: fn(x, y) + 1)))) == "the result"
+    assert family(worst(judge(program, spoiling(lambda fn, x, y: (fn(x, y),))))) == "the result"
+
+
+def test_a_run_goes_on_where_it_stood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.jsonl"
+    arguments = ["--seed", str(SEED), "--shrink-seconds", "0", "--form", "all", "--log", str(log), "--programs"]
+    assert command.main([*arguments, "4"]) == 0
+    lines = log.read_text().splitlines()
+    assert [json.loads(line)["form"] for line in lines] == [form_of(index) for index in range(4)]
+    assert command.main([*arguments, "6"]) == 0
+    assert log.read_text().splitlines()[:4] == lines and len(log.read_text().splitlines()) == 6
+    assert "6 programs" in capsys.readouterr().out.splitlines()[-4]

@@ -8,7 +8,7 @@ that name nothing of torch's, so that a new vocabulary writes only its own.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,16 @@ class Vocabulary:
     contexts: tuple[str, ...]
     """Heads of `with` blocks."""
     kinds: tuple[str, ...] = ("function",)
+    imports: tuple[tuple[str, str], ...] = ()
+    """What the texts of arguments and of the world name: a name, and the module that it stands for."""
+    aliasing: bool = True
+    """Whether it matters which results and arguments are one object: arrays that nobody can write to may be any."""
+    gradients: bool = False
+    """Whether results are differentiated, and gradients compared."""
 
 
 _ATTRIBUTE = re.compile(r"\.([a-z_]+)\b")
-_FOREIGN = re.compile(r"\b(torch|F|nn|self|WEIGHT)\b|dim=|keepdim|requires_grad|device")
+_FOREIGN = re.compile(r"\b(torch|nn|self|WEIGHT)\b|\bF\.|dim=|keepdim|requires_grad|device|\.values$|'relu'")
 
 
 def shared(table: str, names: str) -> tuple[str, ...]:
@@ -61,3 +67,17 @@ def shared(table: str, names: str) -> tuple[str, ...]:
     known = {*names.split()}
     lines = [line for line in table.splitlines() if line.strip() and not _FOREIGN.search(line)]
     return tuple(line for line in lines if set(_ATTRIBUTE.findall(line)) <= known)
+
+
+def translated(parameters: tuple[Parameter, ...], words: dict[str, str]) -> tuple[Parameter, ...]:
+    """Parameters whose values are in the words of another framework; longer words are looked for first."""
+
+    def own(text: str) -> str:
+        for word in sorted(words, key=len, reverse=True):
+            text = text.replace(word, words[word])
+        return text
+
+    return tuple(
+        replace(one, example=own(one.example), others={name: own(text) for name, text in one.others.items()})
+        for one in parameters
+    )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from benchmarks.fuzz import grammar
-from benchmarks.fuzz.vocabularies import Vocabulary, shared
+from benchmarks.fuzz.vocabularies import Vocabulary, shared, translated
 from benchmarks.fuzz.vocabularies.torch import LEAVES, PARAMETERS, WORLD
 
 MATRIX = "np.random.randn({rows}, {columns})"
@@ -208,20 +206,13 @@ class Config:
 """
 
 
-def _own(text: str) -> str:
-    """A text of torch's probes in NumPy's words."""
-    text = text.replace("torch.randn(", "np.random.randn(").replace("torch.rand(", "np.random.rand(")
-    return text.replace("torch.tensor(", "np.array(")
-
-
 NUMPY = Vocabulary(
     name="numpy",
     head=HEAD,
     matrix=MATRIX,
     forms=FORMS,
-    parameters=tuple(
-        replace(one, example=_own(one.example), others={name: _own(text) for name, text in one.others.items()})
-        for one in PARAMETERS
+    parameters=translated(
+        PARAMETERS, {"torch.randn(": "np.random.randn(", "torch.rand(": "np.random.rand(", "torch.tensor(": "np.array("}
     ),
     world=WORLD | {"WEIGHT": ("module.WEIGHT *= 2", "module.WEIGHT = np.array([3.0])")},
     tables={
@@ -240,4 +231,5 @@ NUMPY = Vocabulary(
     risky=("{m} = {M} @ {M}", "{m} = np.linalg.inv({M} @ {M}.T)", "{m} = TABLE['{k}'] * {M}", "assert {B}"),
     errors=("ValueError", "np.linalg.LinAlgError", "(ValueError, KeyError, IndexError)", "Exception", "AssertionError"),
     contexts=("with np.errstate(all='ignore'):", "with np.errstate(divide='ignore', invalid='ignore'):"),
+    imports=(("np", "numpy"),),
 )

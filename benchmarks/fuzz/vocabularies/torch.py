@@ -109,4 +109,6 @@ TORCH = Vocabulary(
     errors=("RuntimeError", "(RuntimeError, KeyError, IndexError)", "Exception", "AssertionError"),
     contexts=("with torch.no_grad():", "with torch.enable_grad():", "with torch.set_grad_enabled({B}):"),
     kinds=KINDS,
+    imports=(("torch", "torch"),),
+    gradients=True,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from clew.ir.arguments import Reference, bodies_of
@@ -145,8 +145,15 @@ def _is_in(target: Any, functions: Any) -> bool:
 
 def _effect_of_bodies(node: Any, root: Any) -> Effect:
     """A pure function that is handed graphs (control flow) has the effects of their nodes."""
-    effects = (effect_of(inner, root) for body in bodies_of(node) for inner in body.nodes)
-    return next((effect for effect in effects if effect is not Effect.NONE), Effect.NONE)
+    return worst(effect_of(inner, root) for body in bodies_of(node) for inner in body.nodes)
+
+
+_ORDER = [Effect.NONE, Effect.RANDOM, Effect.WRITE, Effect.UNKNOWN]
+
+
+def worst(effects: Iterable[Effect]) -> Effect:
+    """The effect that matters most among several; none of none. What draws numbers and writes is no mere draw."""
+    return max(effects, key=_ORDER.index, default=Effect.NONE)
 
 
 def _method_effect(node: Any) -> Effect:
@@ -169,8 +176,7 @@ def _module_effect(node: Any, root: Any) -> Effect:
         return Effect.WRITE if declared else Effect.NONE
     graph = getattr(module, "_graph_alone", None)
     if graph is not None:
-        effects = (effect_of(inner, module) for inner in graph.nodes)
-        return next((effect for effect in effects if effect is not Effect.NONE), Effect.NONE)
+        return worst(effect_of(inner, module) for inner in graph.nodes)
     guest = guest_of(type(module))
     known = None if guest is None else guest.module_effect(module)
     return Effect.UNKNOWN if known is None else known

@@ -267,7 +267,7 @@ def test_the_program_s_own_error_is_unchanged_and_everything_is_put_back() -> No
     assert before == after
 
 
-def test_an_error_of_a_layer_that_is_caught_is_refused() -> None:
+def test_an_error_of_a_layer_that_is_caught_is_relied_on() -> None:
     class Careful(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -279,8 +279,15 @@ def test_an_error_of_a_layer_that_is_caught_is_refused() -> None:
             except RuntimeError:
                 return x
 
-    with pytest.raises(CaptureError, match="catches"):
-        clew.trace(Careful(), args=(torch.ones(2, 3),))
+    captured = clew.trace(Careful(), args=(torch.ones(2, 3),))
+    x = torch.ones(2, 5)
+    assert captured(x) is x
+    with pytest.raises(GuardError, match="RuntimeError"):
+        captured(torch.ones(2, 4))
+    fitting = clew.trace(Careful(), args=(torch.ones(2, 4),))
+    assert fitting(torch.ones(3, 4)).shape == (3, 4)
+    with pytest.raises(GuardError, match="linear does not fail"):
+        fitting(x)
 
 
 def test_capture_inside_capture_is_refused() -> None:

@@ -303,3 +303,24 @@ def _():
         example=lambda: call(torch.ones(2)),
         others=[lambda: call(torch.ones(2) * 500), lambda: call(torch.ones(2) * 5000)],
     )
+
+
+@program("catches_error_of_a_layer", kind="exceptions")
+def _():
+    class Careful(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.drop = torch.nn.Linear(3, 3), torch.nn.Dropout(0.5)
+
+        def forward(self, x):
+            try:
+                x = self.linear(self.drop(x))
+            except RuntimeError:
+                x = x * 2
+            return x + torch.rand(1)
+
+    return Case(
+        make=Careful,
+        example=lambda: call(torch.ones(2, 3)),
+        others=[lambda: call(torch.ones(2, 4)), lambda: call(torch.ones(2, 3).long())],
+    )

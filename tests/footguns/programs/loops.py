@@ -314,3 +314,18 @@ def _():
         example=lambda: call(torch.tensor(2.0)),
         others=[lambda: call(torch.tensor(9.0)), lambda: call(torch.tensor(9.0), high=4.0)],
     )
+
+
+@program("later_round_writes_another_argument", kind="loops")
+def _():
+    def fn(x, rows, others):
+        for _ in rows:
+            x[0] = 0.0
+            x = others[0]
+        return x
+
+    return Case(
+        fn,
+        example=lambda: call(torch.ones(2), torch.ones(2, 3), [torch.ones(2)]),
+        others=[lambda: call(torch.ones(2), torch.ones(1, 3), [torch.ones(2)])],
+    )

@@ -292,3 +292,22 @@ def _():
         between={"other 1": freeze},
         gradients=True,
     )
+
+
+@program("mode_asked_again_inside_of_a_branch", kind="module_life")
+def _():
+    class Twice(nn.Module):
+        def forward(self, x):
+            if self.training:
+                return x + 1
+            if x.sum() > 0:
+                if self.training:
+                    x = x * 2
+            return x
+
+    return Case(
+        make=Twice,
+        example=lambda: call(torch.ones(2)),
+        others=[lambda: call(torch.ones(2)), lambda: call(-torch.ones(2))],
+        between={"other 1": lambda model: model.eval()},
+    )

@@ -485,3 +485,30 @@ def _():
         example=lambda: call(torch.ones(2, 2)),
         others=[lambda: call(torch.ones(2, 2) * 5), lambda: call(torch.ones(1, 2) * 9)],
     )
+
+
+@program("attribute_set_to_what_it_is", kind="state")
+def _():
+    class Forgetting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last, self.mode = None, "plain"
+
+        def forward(self, x):
+            self.mode = "plain"
+            if x.sum() > 0:
+                self.last = None
+            else:
+                self.last = x
+            return x + 1
+
+    def other_mode(model):
+        model.mode = "other"
+
+    return Case(
+        make=Forgetting,
+        example=lambda: call(torch.ones(2)),
+        others=[lambda: call(-torch.ones(2)), lambda: call(torch.ones(2)), lambda: call(torch.ones(3))],
+        between={"other 3": other_mode},
+        state=lambda model: (model.last, model.mode),
+    )

@@ -91,7 +91,25 @@ class Counter:
         return x * self.count
 
 
+LEVEL = 1.0
+
+
+def sets_a_global_in_a_branch(x):
+    global LEVEL
+    if tf.reduce_sum(x) > 0:
+        LEVEL = 5.0
+    return x
+
+
+def fails_on_the_other_side(x):
+    if tf.reduce_sum(x) < 0:
+        x = [x][1]
+    return x
+
+
 REFUSED = {
+    sets_a_global_in_a_branch: "sets LEVEL, around it",
+    fails_on_the_other_side: "IndexError",
     prints: "prints",
     prints_a_tensor: "prints",
     draws_from_python: "random.random cannot be captured",
@@ -164,3 +182,17 @@ def test_functions_that_stay_calls_can_be_forbidden() -> None:
     assert clew.trace(doubled, (X,))(X + 1).numpy().tolist() == [4.0, 6.0, 8.0]
     with pytest.raises(clew.CaptureError, match="would stay a call"):
         clew.trace(doubled, (X,), opaque="error")
+
+
+def test_a_variable_of_a_closure_that_a_branch_sets_is_refused() -> None:
+    calls = 0
+
+    def counts(x):
+        nonlocal calls
+        if tf.reduce_sum(x) > 0:
+            calls += 1
+        return x
+
+    with pytest.raises(clew.CaptureError, match="sets calls, around it"):
+        clew.trace(counts, (X,))
+    assert calls == 0

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any
 
 from clew.capture.bytecode.instructions import Instruction, Operations, instructions_of
 from clew.errors import GuardError
-from clew.ir.effects import pure
+from clew.ir.effects import effect_of, pure
+from clew.ir.guests import Effect
+from clew.ir.node import Node
 
 _ENTRANCES = (
     "clew.frameworks.torch.capture",
@@ -104,6 +106,15 @@ def assumed_error(kind: type[Exception]) -> Exception:
 
     made: Exception = type(kind.__name__, (kind,), {"__init__": forget, "__module__": __name__})()
     return made
+
+
+def attempted_effect(node: Node) -> Effect:
+    """The effect of a node; an attempt has that of the call that it attempts."""
+    if node.op != "call_function" or (node.target is not attempt and node.target is not attempt_method):
+        return effect_of(node)
+    op = "call_function" if node.target is attempt else "call_method"
+    given = {"args": node.args[1:], "kwargs": node.kwargs, "graph": node.graph}
+    return effect_of(SimpleNamespace(op=op, target=node.args[0], **given))
 
 
 def _refused(name: str, error: Exception) -> GuardError:

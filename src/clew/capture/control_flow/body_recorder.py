@@ -9,7 +9,7 @@ do not fit, ``Abandon`` restarts the capture without the piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from clew.capture.bytecode.instructions import only_returns
@@ -23,7 +23,7 @@ from clew.capture.recording.nested_programs import OpenBody
 from clew.capture.recording.recorder import Scalar
 from clew.capture.restart import Diverged, Restart, swallowed
 from clew.capture.state.snapshot import Location, Snapshot
-from clew.errors import CaptureError
+from clew.errors import CaptureError, ClewError
 from clew.ir.arguments import rebuilt_tuple
 from clew.ir.node import Node
 
@@ -269,6 +269,25 @@ class PieceRecorder:
         finally:
             recorder.paths, recorder.guarded, recorder.hooks.check_piece = outer, guarded, check
         return found
+
+    @property
+    def is_off_example(self) -> bool:
+        """Whether the program runs off the path of the example: its values need not fit the answers."""
+        paths = self.recorder.paths
+        return paths is not None and bool(paths.answers or paths.assumed)
+
+    @contextmanager
+    def plainly(self, site: ConstructSite) -> Iterator[None]:
+        """A block that runs, on plain values, a piece that has been recorded."""
+        try:
+            with self.support.plainly():
+                yield
+        except ClewError:
+            raise
+        except Exception as error:
+            if self.is_off_example:
+                raise Abandon(site, f"on the example it cannot be run here: {one_line(error)}") from error
+            raise
 
     def _checking(self, site: ConstructSite) -> Callable[[Node, str], None]:
         """What gives a piece up if it changes what stands for a node of the graphs around it."""

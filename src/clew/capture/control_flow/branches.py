@@ -70,8 +70,9 @@ class Branch:
             side.paths.missing = missing
             side.paths.finish()
         node = self._node(predicate)
-        with self.pieces.support.plainly():
+        with self.pieces.plainly(self.site):
             result = self.sides[not answer].function()
+        self._check_changed(going_on, unused)
         for side in self.sides:  # what nobody reads any more is no value of the graph
             for name, cell in cells_of(side.function).items():
                 if name in unused:
@@ -106,6 +107,19 @@ class Branch:
         outer = self.recorder.bodies.outer(node)
         return node if outer is None else self._home(outer)
 
+    def _check_changed(self, ends: list[End], unused: set[str]) -> None:
+        """Raise if the side taken changes something, on plain values, that no recorded path of it changes."""
+        if self.pieces.is_off_example:
+            names = self._names()
+            changed = [place for place, _, _ in self.sides[0].snapshot.changed()]
+            used = {place.identity for place in changed if names.get(id(place.holder)) not in unused}
+            if not used <= {key for end in ends for key in end.places}:
+                raise Abandon(self.site, "on the example it changes something that the recorded path does not")
+
+    def _names(self) -> dict[int, str]:
+        """The names of the variables that the sides share, by the identity of their cells."""
+        return {id(cell): name for side in self.sides for name, cell in cells_of(side.function).items()}
+
     def _numbers(self, ends: list[list[End]]) -> list[Any]:
         """The plain numbers of one kind that the two sides give, if that is all that they do."""
         sides = zip((True, False), ends, strict=True)
@@ -122,7 +136,7 @@ class Branch:
 
     def _places(self, ends: list[End], unused: set[str]) -> list[Location]:
         """The places that the two sides leave different things in, after a check that these fit together."""
-        names = {id(cell): name for side in self.sides for name, cell in cells_of(side.function).items()}
+        names = self._names()
         found = {key: place for end in ends for key, place in end.places.items()}
         found = {key: place for key, place in found.items() if names.get(id(place.holder)) not in unused}
         for place in found.values():

@@ -560,7 +560,7 @@ class Loop:
 
     def _plainly(self) -> Outcome:
         outcome = Outcome()
-        with self.pieces.support.plainly():
+        with self.pieces.plainly(self.site):
             for place in self.carried:
                 place.put(with_leaves(self.recorder, place.get(), self.recorder.concrete))
             if self.items is not None:

@@ -572,14 +572,10 @@ class Recorder:
             errors = FRAMEWORK
         never_fails = never_fails or _is_fact(target, args)
         is_own = id(frame) != self.code.caller
-        if (
-            is_call
-            and is_own
-            and is_tried(frame, self.code.executed, errors, self.module_stack.gate)
-            and not never_fails
-        ):
-            op, target, args = self._attempted(op, target, args, frame, errors)
         graph = self.bodies.current if graph is None else graph
+        may_fail, gate = is_own and (is_call or op == "call_module"), self.module_stack.gate
+        if may_fail and is_tried(frame, self.code.executed, errors, gate) and not never_fails:
+            op, target, args = self._attempted(op, target, args, frame, errors)
         if self.bodies.is_used:
             args, kwargs = self.bodies.localized((args, kwargs), graph)
         node = graph.create_node(op, target, args, kwargs, name)
@@ -611,6 +607,8 @@ class Recorder:
         self, op: str, target: Any, args: tuple[Any, ...], frame: FrameType | None, errors: Errors | None
     ) -> tuple[str, Any, tuple[Any, ...]]:
         """A call under an ``except``: the path of its handler is recorded too, or guarded against."""
+        if op == "call_module":
+            return "call_function", attempt, (self.create_node("get_attr", target, (), {}), *args)
         is_function = op == "call_function"
         is_followed = self.error_notes.follows and self.paths is not None and self.paths.count < _MOST_BEFORE
         kind = class_caught(frame, errors) if is_followed and not may_see_error(frame) else None

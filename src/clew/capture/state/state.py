@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Set
 from types import CellType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -20,7 +20,14 @@ from clew.capture.guards.notes import MISSING, Variable, require, require_length
 from clew.capture.patches import Patches
 from clew.capture.recording.inputs import Inputs
 from clew.capture.recording.list_proxies import StateListProxy
-from clew.capture.state.containers import HOLDING_NOTHING, ContentsSnapshot, contents, same_contents, same_part
+from clew.capture.state.containers import (
+    HOLDING_NOTHING,
+    SIMPLE,
+    ContentsSnapshot,
+    contents,
+    same_contents,
+    same_part,
+)
 from clew.capture.state.memory import Memory
 from clew.capture.state.slots import Slot
 from clew.errors import CaptureError
@@ -104,6 +111,10 @@ class State:
         self._classes: list[tuple[type, frozenset[str]]] = []
         self._read: set[tuple[int, str]] = set()
         self._set: set[tuple[int, str]] = set()
+        self._stored: dict[int, dict[str, _Group]] = {}
+        """Attributes that code of the program sets, by the identity of their owners: reported, be they set to what they
+        are."""
+        self._set_again: set[tuple[int, str]] = set()
         self._is_clean = False
         self._wanted: dict[tuple[int, str], Slot] = {}
         self._homes: dict[int, tuple[Any, Slot]] | None = None
@@ -221,10 +232,18 @@ class State:
         """Whether the program changes attributes of one of these objects, as far as earlier runs have found out."""
         return bool(self._names) and any(id(owner) in self._names for owner in owners)
 
-    def install(self, patches: Patches) -> None:
-        """Let objects with lifted attributes report when these are read and set."""
-        for kind in {type(entry.slot.owner) for entry in self.entries if id(entry.slot.owner) in self._names}:
+    def install(self, patches: Patches, stored: Set[str]) -> None:
+        """Let objects with lifted attributes report when these are read and set, and those with attributes of names
+        that the program has ``stored`` when they are set."""
+        kinds = {type(entry.slot.owner) for entry in self.entries if id(entry.slot.owner) in self._names}
+        for kind in kinds:
             patches.on_class(kind, "__getattribute__", _reporting_reads, inherited=True)
+        for group in self._groups:
+            names = group.before.keys() & stored if not group.is_inner and group.owner is not None else ()
+            if names and type(group.owner).__flags__ & _HEAP_TYPE:
+                self._stored.setdefault(id(group.owner), {}).update(dict.fromkeys(names, group))
+                kinds.add(type(group.owner))
+        for kind in kinds:
             patches.on_class(kind, "__setattr__", _reporting_writes, inherited=True)
 
     def note_read(self, owner: Any, name: str) -> None:
@@ -237,11 +256,20 @@ class State:
         elif name in _WHOLE and not sys._getframe(2).f_globals.get("__name__", "").startswith("torch."):
             self._read.update(set(names.values()) - self._set)
 
-    def note_set(self, owner: Any, name: str) -> None:
-        """An attribute is set."""
+    def note_set(self, owner: Any, name: str, value: Any) -> None:
+        """An attribute is set. Inside of a branch or loop that does not show if it is set to what it was, so that this
+        is relied on then."""
         key = self._names.get(id(owner), {}).get(name)
-        if key is not None and key not in self._read:
-            self._set.add(key)
+        if key is None:
+            group = self._stored.get(id(owner), {}).get(name)
+            if group is not None and type(value) in SIMPLE:  # an array that is there is put back by `self.total += x`
+                self._set_again.add(group.key(name))
+        elif key not in self._read:
+            before = [entry.entered for entry in self.entries if entry.slot.key == key]
+            hooks = self.inputs.recorder.hooks
+            is_in_piece = hooks.check_piece is not type(hooks).check_piece
+            is_hidden = is_in_piece and any(same_part(one, value) for one in before)
+            (self._read if is_hidden else self._set).add(key)
 
     # ---- after the run -------------------------------------------------------------------------------------------
 
@@ -263,13 +291,15 @@ class State:
         """The attributes that are others; if containers have changed ``inside``, those that lead to one too."""
         for group in self._groups:
             holder, before = group.holder, group.before
-            if group.is_inner or ((not inside or not group.below) and group.is_as_before()):
+            is_plain = not (inside and group.below) and not self._set_again
+            if group.is_inner or (is_plain and group.is_as_before()):
                 continue
             for name in {**before, **holder}:
                 if name in group.skip:
                     continue
                 now, known = holder.get(name, MISSING), before.get(name, MISSING)
                 same = now is known or same_part(now, known)
+                same = same and (not self._set_again or group.key(name) not in self._set_again)
                 if not same or (name in group.below and self.memory.changed(group.below[name])):
                     yield group.slot(name)
 
@@ -396,10 +426,10 @@ class State:
         return slot.owner is not None and id(slot.owner) in self._names
 
     def left(self) -> Iterator[tuple[Slot, Any]]:
-        """The lifted places that hold something else now, and what."""
+        """The lifted places that hold something else now, or were set to what was there, and what."""
         for entry in self.entries:
             now = entry.slot.variable.get()
-            if now is not entry.entered:
+            if now is not entry.entered or entry.slot.key in self._set:
                 yield entry.slot, now
 
     def put_back(self) -> None:
@@ -435,7 +465,7 @@ class State:
 
     def forget(self) -> None:
         """Let go of everything that was remembered: how many hold a list tells the next run something."""
-        self._groups, self._variables, self.entries, self._classes = [], [], [], []
+        self._groups, self._variables, self.entries, self._classes, self._stored = [], [], [], [], {}
         self.memory = Memory(self.inputs.recorder.is_end)
         self.inputs.containers, self.inputs.recorder.objects = [], {}
 
@@ -487,7 +517,7 @@ def _reporting_writes(original: Any) -> Any:
     def __setattr__(self: Any, name: str, value: Any) -> None:
         state = current.get()
         if state is not None:
-            state.note_set(self, name)
+            state.note_set(self, name, value)
         original(self, name, value)
 
     return __setattr__

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import random
 import weakref
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Set
 from contextvars import ContextVar
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -121,6 +121,11 @@ class Surroundings:
     def may_vary(self, kind: type) -> bool:
         """Whether attributes of a class may be others at the next call: nobody sets those of what is installed."""
         return not self._reach.is_installed(kind)
+
+    @property
+    def stored(self) -> Set[str]:
+        """The names of all attributes and global variables that the program sets."""
+        return self._stored
 
     def stores(self, name: str) -> bool:
         """Whether the program sets an attribute or a global variable of this name, of whatever it is."""

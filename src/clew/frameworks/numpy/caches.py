@@ -8,19 +8,17 @@ graph. That is the same only if the body has no effects and nobody writes to the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from clew.capture.bytecode.try_blocks import attempt
+from clew.capture.bytecode.try_blocks import attempted_effect
 from clew.capture.guards.notes import CHECKS
 from clew.capture.patches import Patches
 from clew.capture.python import caches as cached
 from clew.capture.python.draws import DRAWS
 from clew.frameworks.numpy.array_proxy import is_traced
 from clew.ir.arguments import leaves
-from clew.ir.effects import effect_of
 from clew.ir.guests import Effect
 
 if TYPE_CHECKING:
@@ -57,8 +55,5 @@ def past(recorder: NumpyRecorder, function: Any, args: tuple[Any, ...], kwargs: 
 
 
 def _only_computes(node: Any) -> bool:
-    """Whether a node has no effect; an attempt has that of the call that it attempts."""
-    if node.target is attempt:
-        given = {"args": node.args[1:], "kwargs": node.kwargs, "graph": node.graph}
-        node = SimpleNamespace(op="call_function", target=node.args[0], **given)
-    return node.target in CHECKS or effect_of(node) is Effect.NONE
+    """Whether a node has no effect."""
+    return node.target in CHECKS or attempted_effect(node) is Effect.NONE

@@ -227,7 +227,7 @@ class Run(ExampleRun):
             with Patches() as patches:
                 install(patches)
                 opaque_calls.install(patches, self.islands, own)
-                self.state.install(patches)
+                self.state.install(patches, self.surroundings.stored)
                 replacements.install(patches)
                 replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
                 constructors.install(patches, _current_recorder, functions)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from clew.capture.bytecode.try_blocks import attempt, attempt_method
+from clew.capture.bytecode.try_blocks import attempt, attempt_method, attempted_effect
 from clew.capture.control_flow.body_recorder import Support
 from clew.capture.guards.notes import CHECKS
 from clew.capture.state.memory import Memory
@@ -245,8 +245,8 @@ def acts_early(graph: Graph) -> bool:
         is_raising = node.op == "call_function" and node.target in _RAISING
         inner = any(part.target in _RAISING for body in bodies_of(node) for part in all_nodes(body))
         acts = node.op not in ("placeholder", "output") and node not in undone and not is_check
-        acts = acts and effect_of(node) is not Effect.NONE
-        if (acted and (is_raising or inner)) or (inner and acts):
+        acts = acts and attempted_effect(node) is not Effect.NONE
+        if (is_raising or inner) and (acted or acts):  # an attempt that fails may have begun to act
             return True
         acted = acted or acts
     return False

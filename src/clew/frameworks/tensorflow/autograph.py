@@ -11,8 +11,11 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Hashable
+import re
+import sys
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
+from types import CodeType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy
@@ -27,10 +30,12 @@ from tensorflow.python.autograph.operators import (
 )
 from tensorflow.python.ops import cond, cond_v2
 
+from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.control_flow.raising import is_raised
 from clew.capture.patches import Patches
 from clew.capture.python.callers import is_of_program
 from clew.capture.recording.list_proxies import StateListProxy
+from clew.errors import CaptureError
 from clew.frameworks.tensorflow.importer import Notes
 from clew.frameworks.tensorflow.scalars import (
     NUMBERS,
@@ -348,6 +353,7 @@ def _naming(original: Any, current: Current) -> Any:
         if tracing is None:
             return original(cond, body, orelse, get_state, set_state, symbol_names, nouts)
         before = get_state()
+        _check_around(tracing, set_state, symbol_names[nouts:])
 
         def get() -> Any:
             """What a side leaves; attributes of objects are as before, until all sides are known."""
@@ -359,6 +365,53 @@ def _naming(original: Any, current: Current) -> Any:
         _name(tracing.notes, symbol_names[:nouts], get_state())
 
     return _tf_if_stmt
+
+
+# ---- variables around a function ---------------------------------------------------------------------------------
+
+
+def check_bodies(tracing: Tracing, code: CodeType, converted: CodeType) -> None:
+    """Refuse variables around a function of which AutoGraph makes local ones of branches and loops."""
+    lost = _set_around(code) & _locals_of_bodies(converted)
+    if lost:
+        _refuse_lost(tracing, lost)
+
+
+def _refuse_lost(tracing: Tracing, names: set[str]) -> CaptureError:
+    return tracing.refuse(
+        f"the program sets {', '.join(sorted(names))}, around it, inside of a branch or loop",
+        "AutoGraph makes a local variable of it there, and so it would stay what it was",
+        "set a local variable there, and the one around the program after it",
+    )
+
+
+def _set_around(code: CodeType) -> set[str]:
+    """The variables that a function sets, global ones and those of functions around it."""
+    found = instructions_of(code)
+    names = {str(one.argval) for one in found if one.opname == "STORE_GLOBAL"}
+    return names | {str(one.argval) for one in found if one.opname == "STORE_DEREF" and one.argval in code.co_freevars}
+
+
+_BODY = re.compile(r"(if_body|else_body|loop_body)(_\d+)?$")
+
+
+def _locals_of_bodies(code: CodeType) -> set[str]:
+    """The local variables of the functions that AutoGraph makes of branches and loops."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    own = [{*one.co_varnames, *one.co_cellvars} for one in inner if _BODY.match(one.co_name)]
+    return set[str]().union(*own, *map(_locals_of_bodies, inner))
+
+
+def _check_around(tracing: Tracing, set_state: Any, dropped: Iterable[str]) -> None:
+    """Raise if a branch sets variables around the function that it stands in: AutoGraph takes them for unused."""
+    around, file = _set_around(set_state.__code__), set_state.__code__.co_filename
+    frame = sys._getframe(1)
+    while frame.f_back is not None and (frame.f_code.co_filename != file or _BODY.match(frame.f_code.co_name)):
+        frame = frame.f_back
+    local = {*frame.f_code.co_cellvars, *frame.f_code.co_varnames}
+    lost = (around & set(dropped)) - local
+    if lost:
+        raise _refuse_lost(tracing, lost)
 
 
 def _verifying(original: Any, current: Current) -> Any:

@@ -309,7 +309,7 @@ class _Capture:
     def _lift(self) -> None:
         """Let the places that the program changes enter; tensors stay what they are while nothing else is run."""
         self.state.lift(self.lifted.values())
-        self.tracing.watch(self.state)
+        self.tracing.watch(self.state, self.surroundings.stored)
 
     def _call(self, tracing: Tracing, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(self.fn, Function):
@@ -330,7 +330,7 @@ class _Capture:
                 raise tracing.refusal from error
             if tracing.wanted and not tracing.builds:
                 raise tracing.restart(tracing.wanted) from error
-            if _is_raised_by_user(error):
+            if _is_raised_by_user(error) and not tracing.failed_inside:
                 raise
             everything = {(place, ALL) for place in range(self.inputs.count)}
             if not everything <= self.known and not tracing.builds:

@@ -13,7 +13,7 @@ import functools
 import os
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +25,7 @@ from tensorflow.python.autograph.operators import py_builtins
 from tensorflow.python.framework import constant_op, func_graph, ops, random_seed, tensor_conversion_registry
 from tensorflow.python.framework import tensor as tensor_module
 from tensorflow.python.ops import custom_gradient, resource_variable_ops
+from tensorflow.python.ops.control_flow_v2_func_graphs import ControlFlowFuncGraph
 
 from clew import tree
 from clew.capture.bytecode.instructions import variables_of
@@ -84,6 +85,8 @@ class Tracing:
         self.graph = func_graph.FuncGraph(name)
         self.notes = Notes()
         self.refusal: CaptureError | None = None
+        self.failed_inside = False
+        """Whether an error has left a branch or loop, where the program need not go on the example."""
         self.entered: dict[str, int] = {}
         """The arguments that symbolic tensors stand for, by their names."""
         self.typed: set[int] = set()
@@ -216,10 +219,10 @@ class Tracing:
         if self.refusal is not None:
             raise self.refusal
 
-    def watch(self, state: State) -> None:
-        """Let objects whose attributes the program changes tell when these are read."""
+    def watch(self, state: State, stored: Set[str]) -> None:
+        """Let objects whose attributes the program changes tell when these are read, and set; ``stored`` are names."""
         current.set(state)
-        state.install(self.patches)
+        state.install(self.patches, stored)
 
     def _new_variable(self, create: Callable[..., Any], **options: Any) -> Any:
         """A variable that the program makes is made by the graph; another one stands for it in this run."""
@@ -313,7 +316,21 @@ def _install(patches: Patches) -> None:
     autograph.install(patches, _current.get)
     patches.in_dict(vars(builtins), "print", _refusing_prints)
     patches.in_dict(vars(autograph_api), "is_autograph_artifact", _not_converting_own)
+    patches.in_dict(vars(autograph_api), "_convert_actual", _checking_variables)
     patches.in_dict(py_builtins.BUILTIN_FUNCTIONS_MAP, "print", _refusing_prints)
+
+
+def _checking_variables(original: Any) -> Any:
+    """AutoGraph makes a local variable of one around the program that the body of a branch or loop only sets."""
+
+    def _convert_actual(entity: Any, context: Any) -> Any:
+        made = original(entity, context)
+        tracing = _current.get()
+        if tracing is not None:
+            autograph.check_bodies(tracing, entity.__code__, made.__code__)
+        return made
+
+    return _convert_actual
 
 
 def _showing_sizes(original: Any) -> Any:
@@ -554,7 +571,12 @@ def _watching_locals(original: Any) -> Any:
                     if follows(value):
                         memory.remember(value, depth=4)
             frame = frame.f_back
-        made = original(*args, **kwargs)
+        try:
+            made = original(*args, **kwargs)
+        except Exception:
+            graph = kwargs.get("func_graph")
+            tracing.failed_inside = tracing.failed_inside or isinstance(graph, ControlFlowFuncGraph)
+            raise
         if memory.has_changed():
             raise tracing.refuse(
                 "the program changes a list, dict or object inside of a branch or loop over tensors",

@@ -340,7 +340,7 @@ class Run(ExampleRun):
         """Let the modes of parts be data, unless code that the program may run needs the plain ones."""
         rewrites = self.findings.progress.rewrites
         asked = asking(rewrites.functions)
-        if not (asked.needs_plain or self.recorder.identity.of_truths or bool in self.findings.plain_kinds):
+        if not (asked.needs_plain or self.recorder.identity.is_asked or bool in self.findings.plain_kinds):
             self.recorder.modes.take(self.module_paths, {slot.key for slot in lifted})
             self.state.data = frozenset((id(vars(part)), MODE) for part in self.parts if self.recorder.modes.has(part))
             if self.paths is not None:
@@ -460,7 +460,7 @@ class Run(ExampleRun):
                 if self.recorder.arrays is not None:
                     followed = self.findings.packages.functions()
                     interception.install(patches, _current_arrays, _current_recorder, [*reached, *followed])
-                self.state.install(patches)
+                self.state.install(patches, self.surroundings.stored)
                 self._install_reads(patches)
                 replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
                 number_functions.install_in(patches, _current_recorder, self.findings.met.functions)

@@ -26,7 +26,7 @@ from torch.overrides import get_overridable_functions
 
 from clew.frameworks.torch.tracing_tools import TRACERS
 from clew.ir.arguments import leaves
-from clew.ir.effects import resolve
+from clew.ir.effects import resolve, worst
 from clew.ir.guests import Effect, package_of
 from clew.ir.node import Node
 from clew.ir.types import ArrayType
@@ -210,14 +210,6 @@ def _writes_state(name: str, named: dict[str, Any]) -> bool:
     is_on = flag is None or not is_off(named.get(flag, _ABSENT))
     has_statistics = any(named.get(key, _ABSENT) is not None for key in ("running_mean", "running_var"))
     return is_on and has_statistics
-
-
-_ORDER = [Effect.NONE, Effect.RANDOM, Effect.WRITE, Effect.UNKNOWN]
-
-
-def worst(effects: Iterable[Effect]) -> Effect:
-    """The effect that matters most among several; none of none."""
-    return max(effects, key=_ORDER.index, default=Effect.NONE)
 
 
 _TALKING_NAMESPACES = frozenset(

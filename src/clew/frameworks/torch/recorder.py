@@ -379,10 +379,7 @@ class TorchRecorder(ExampleRecorder):
         unranked = self.sizes.unranked.get(node_args[0]) if name == "repeat" and type(node_args[0]) is Node else None
         if unranked is not None and not names_each_dimension((args[1:], kwargs), unranked[1]):
             self._guard_equal(unranked[0], 1)
-        traits = traits_of(func)
-        writes = traits.writes or kwargs.get("out") is not None
-        if not writes and may_switch(args, kwargs):
-            writes = function_effect(func, args, kwargs) is Effect.WRITE
+        traits, writes = traits_of(func), self.is_writing(func, args, kwargs)
         if writes:
             if name in RESHAPING:
                 tensor_mutation.before_reshaping(self, name, args[0])
@@ -435,6 +432,12 @@ class TorchRecorder(ExampleRecorder):
     def _region(self, name: str, tensor: torch.Tensor, args: tuple[Any, ...]) -> Region:
         """The part of a tensor that a call in place may write to."""
         return region_of(name, tensor, (args[0], *self.concrete(args[1:])))
+
+    def is_writing(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a call writes to tensors among its arguments."""
+        if traits_of(func).writes or kwargs.get("out") is not None:
+            return True
+        return may_switch(args, kwargs) and function_effect(func, args, kwargs) is Effect.WRITE
 
     def is_written(self, tensor: torch.Tensor, find_region: Callable[[], Region] | None = None) -> None:
         """A tensor is about to be written to: what it holds is kept, and no longer a constant of the capture."""

@@ -20,7 +20,13 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from clew import tree
-from clew.capture.bytecode.try_blocks import attempt, attempt_method, outcome_of, outcome_of_method
+from clew.capture.bytecode.try_blocks import (
+    attempt,
+    attempt_method,
+    attempted_effect,
+    outcome_of,
+    outcome_of_method,
+)
 from clew.capture.control_flow.body_recorder import ConstructSite, Support
 from clew.capture.guards.notes import CHECKS, MISSING, Variable, read_variable
 from clew.capture.recording.list_proxies import ListProxy
@@ -38,10 +44,10 @@ from clew.frameworks.torch.effects import written_now
 from clew.frameworks.torch.facts import TracedDtype
 from clew.frameworks.torch.modules.optimizers import Kept, fill_gradients, take_step
 from clew.frameworks.torch.scalars import is_data, is_free, is_measured, is_out_of_reach, repeated
-from clew.frameworks.torch.transforms.bodies import PlainNumbers
+from clew.frameworks.torch.transforms.bodies import KeepingWrites
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import is_control
-from clew.ir.effects import effect_of, resolve
+from clew.ir.effects import resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
@@ -252,10 +258,19 @@ class Rollback:
                 if tensor.is_leaf and tensor.requires_grad != flag:
                     tensor.requires_grad_(flag)
                 elif tensor.requires_grad and not flag:  # a value with a history was written into one without
-                    (tensor if tensor._base is None else tensor._base).detach_()
+                    _forget_history(tensor)
         for tensor, before in self._attributes:
             vars(tensor).clear()
             vars(tensor).update(before)
+
+
+def _forget_history(tensor: torch.Tensor) -> None:
+    """Let a tensor require no gradient; a view, which torch detaches not in place, becomes a new view of its base."""
+    base = tensor._base
+    (tensor if base is None else base).detach_()
+    if base is not None and tensor.requires_grad:
+        view = base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        torch._C._swap_tensor_impl(tensor, view)  # type: ignore[attr-defined]
 
 
 def _size(tensor: torch.Tensor) -> int:
@@ -522,7 +537,8 @@ class TorchSupport(Support):
         recorder = self.recorder
         recorder.open, recorder.depth = False, recorder.depth + 1
         try:
-            with PlainNumbers(recorder), nullcontext() if recorder.arrays is None else recorder.arrays.comparing():
+            comparing = nullcontext() if recorder.arrays is None else recorder.arrays.comparing()
+            with KeepingWrites(recorder), comparing:
                 yield
         finally:
             recorder.open, recorder.depth = True, recorder.depth - 1
@@ -614,12 +630,13 @@ def _before_guard(graph: Graph) -> list[Node]:
     acting: list[Node] = []
     before_guard: list[Node] = []
     for node in graph.nodes:
-        if node.op == "call_function" and node.target in _RAISING:
-            before_guard = list(acting)
         if node.op == "call_function" and node.target in CHECKS:
+            before_guard = list(acting)
             continue
         if node.op not in ("placeholder", "output") and node not in undone and _acts(node):
             acting.append(node)
+        if node.op == "call_function" and node.target in _RAISING:  # an attempt that fails may have begun to act
+            before_guard = list(acting)
         if any(inner.target in _RAISING for body in bodies_of(node) for inner in all_nodes(body)):
             before_guard = list(acting)
     return before_guard
@@ -629,7 +646,7 @@ def _acts(node: Node) -> bool:
     """Whether a node does something that may have to be undone; a branch does not that only checks."""
     bodies = bodies_of(node)
     if not bodies or not is_control(node):
-        return effect_of(node) is not Effect.NONE
+        return attempted_effect(node) is not Effect.NONE
     return any(_acts(inner) for body in bodies for inner in body.nodes if inner.target not in CHECKS)
 
 
@@ -655,9 +672,9 @@ def _before_writes(graph: Graph) -> list[Node] | None:
 def _plan_for(acting: list[Node], graph: Graph) -> Plan:
     """What these nodes may write; a node of a body knows its operands only by the names they have there."""
     outer = [node for node in acting if node.graph is graph]
-    sources = {source for node in outer if effect_of(node) is not Effect.RANDOM for source in _written(node)}
+    sources = {source for node in outer if attempted_effect(node) is not Effect.RANDOM for source in _written(node)}
     anything = any(map(_may_write_anything, acting))
-    anything = anything or any(effect_of(node) is Effect.WRITE for node in acting[len(outer) :])
+    anything = anything or any(attempted_effect(node) is Effect.WRITE for node in acting[len(outer) :])
     read = all_nodes(graph) if anything else sources
     return Plan(
         tuple(sorted(str(source.target) for source in sources if source.op in ("get_attr", "call_module"))),
@@ -670,7 +687,7 @@ def _plan_for(acting: list[Node], graph: Graph) -> Plan:
 
 
 def _may_write_anything(node: Node) -> bool:
-    effect = effect_of(node)
+    effect = attempted_effect(node)
     return (effect is Effect.UNKNOWN and node.op != "call_module") or (
         bool(bodies_of(node)) and effect is not Effect.RANDOM
     )

@@ -7,10 +7,13 @@ import functools
 import sys
 from collections.abc import Callable
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import torch
 
+from clew.capture.bytecode.try_blocks import FRAMEWORK, is_tried
+from clew.capture.recording.recorder import past_forwarding
 from clew.capture.state.state import State
 from clew.errors import CaptureError
 from clew.frameworks.torch.calls import fast_path
@@ -90,7 +93,7 @@ class ModuleCalls:
         path = self.paths.get(module)
         if path is None or not self._is_one_node(module, path):
             return self._enter_module(original, module, path, args, kwargs)
-        if self._must_enter(module):
+        if self._must_enter(module) or (self._can_enter(module) and self._matters_inside(module, sys._getframe(1))):
             self.entered[path] = module
             return self._enter_module(original, module, path, args, kwargs)
         self.recorder.module_stack.leaf = type(module)
@@ -128,6 +131,19 @@ class ModuleCalls:
         if self.recorder.touched and self.modules is not None and self.modules.must_enter(parts, self.recorder.touched):
             return True
         return any(map(has_own_hooks, parts)) or self.state.changes(parts)
+
+    def _can_enter(self, module: torch.nn.Module) -> bool:
+        """Whether a leaf is one because it is torch's own, and nobody has asked for that."""
+        is_own = type(module).__module__.startswith("torch.nn.modules")
+        return is_own and module not in self.islands and not isinstance(module, torch.jit.ScriptModule)
+
+    def _matters_inside(self, module: torch.nn.Module, frame: FrameType | None) -> bool:
+        """Whether the program would catch an error of this call, so that the calls inside must not fail, or asks which
+        tensors are one, and the module gives back what it got in another mode: that is guarded inside."""
+        if self.recorder.identity.is_asked and module_effect(module) is Effect.RANDOM:
+            return True
+        code, gate = self.recorder.code, self.recorder.module_stack.gate
+        return is_tried(past_forwarding(frame), code.executed, FRAMEWORK, gate)
 
     def _is_lent(self, module: torch.nn.Module) -> bool:
         """Whether a module has other tensors than its own right now, as inside ``torch.func.functional_call``."""

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from clew.capture.recording.outputs import Outputs
 from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.torch.refusals import refusal
-from clew.ir.arguments import all_nodes
+from clew.ir.arguments import all_nodes, leaves
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 
@@ -60,6 +60,19 @@ class PlainNumbers(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*self.recorder.concrete(args), **self.recorder.concrete(kwargs or {}))
+
+
+class KeepingWrites(PlainNumbers):
+    """Keeps what tensors hold before calls that are not recorded write to them: rounds of a loop, say, that come to
+    tensors which the recorded round has not met."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.recorder.is_writing(func, args, kwargs):
+            for value in leaves((args, kwargs)):
+                if isinstance(value, torch.Tensor):
+                    self.recorder.is_written(value)
+        return super().__torch_function__(func, types, args, kwargs)
 
 
 def run_plainly(
