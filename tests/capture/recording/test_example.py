@@ -267,7 +267,7 @@ def test_the_program_s_own_error_is_unchanged_and_everything_is_put_back() -> No
     assert before == after
 
 
-def test_an_error_of_a_layer_that_is_caught_is_relied_on() -> None:
+def test_an_error_of_a_layer_that_is_caught_is_followed() -> None:
     class Careful(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -286,8 +286,7 @@ def test_an_error_of_a_layer_that_is_caught_is_relied_on() -> None:
         captured(torch.ones(2, 4))
     fitting = clew.trace(Careful(), args=(torch.ones(2, 4),))
     assert fitting(torch.ones(3, 4)).shape == (3, 4)
-    with pytest.raises(GuardError, match="linear does not fail"):
-        fitting(x)
+    assert fitting(x) is x  # the handler is a path of the graph
 
 
 def test_capture_inside_capture_is_refused() -> None:
