@@ -189,7 +189,7 @@ def composer(fx: Any) -> Iterator[Case]:
 
 
 def geometric(fx: Any) -> Iterator[Case]:
-    client = importlib.import_module("torch_geometric.fx")
+    client = importlib.import_module("torch_geometric.nn.fx")
 
     class Doubled(client.Transformer):
         def call_function(self, node: Any, target: Any, name: str) -> None:
@@ -241,7 +241,7 @@ CLIENTS: dict[str, tuple[Callable[[Any], Iterator[Case]], tuple[str, ...]]] = {
     "torchvision.models.feature_extraction": (feature_extraction, ("torchvision.models.feature_extraction",)),
     "opt_einsum_fx": (einsum, ("opt_einsum_fx",)),
     "composer": (composer, ("composer.utils.fx_utils", "composer.algorithms.stochastic_depth")),
-    "torch_geometric.fx": (geometric, ("torch_geometric.fx",)),
+    "torch_geometric.nn.fx": (geometric, ("torch_geometric.nn.fx",)),
     "optimum.fx": (optimum, ("optimum.fx",)),
     "torch.fx's own passes": (own_passes, ()),
 }
@@ -368,8 +368,9 @@ def tools() -> dict[str, Callable[[Any, dict[str, torch.Tensor]], Any]]:
 
     def interpreted_by_torch(module: Any, example: dict[str, torch.Tensor]) -> Any:
         with fx.install():
-            names = [node.target for node in module.graph.nodes if node.op == "placeholder"]
-            return torch.fx.Interpreter(module).run(*(example[name] for name in names if name in example))
+            inputs = [node for node in module.graph.nodes if node.op == "placeholder" and node.target[0] != "*"]
+            given = [example.get(node.target, *node.args[:1]) for node in inputs]
+            return torch.fx.Interpreter(module).run(*given)
 
     def quantized(module: Any, example: dict[str, torch.Tensor]) -> Any:
         quantize_fx = importlib.import_module("torch.ao.quantization.quantize_fx")
