@@ -136,9 +136,9 @@ class _Slice:
 
     def check_inputs(self) -> None:
         """Raise if the part needs inputs of the whole that are none of its own."""
-        missing = [node for node in self.kept if node.op == "placeholder" and node not in self.cuts]
+        missing = [node for node in self.places if node in self.kept - self.cuts and node.op == "placeholder"]
         if missing:
-            names = ", ".join(repr(str(node.target)) for node in sorted(missing, key=self.places.__getitem__))
+            names = ", ".join(repr(str(node.target)) for node in missing)
             user = next((one for one in missing[0].users if one in self.kept), missing[0])
             where = "" if user.source is None else user.source.describe()
             raise GraphError(

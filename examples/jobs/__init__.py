@@ -1,0 +1,1 @@
+"""Jobs that people do with captured programs, each a script: ``python -m examples.jobs.features``."""
