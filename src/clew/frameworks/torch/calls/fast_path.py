@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from clew.capture.bytecode.try_blocks import FRAMEWORK
+from clew.capture.bytecode.try_blocks import FRAMEWORK, outcome_of, outcome_of_method
 from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.operators import written_at
 from clew.capture.recording.recorder import PLAIN, SITES, past_forwarding, site_of
@@ -77,7 +77,9 @@ def record(
             op, (target, node_args) = "call_function", written
     recorder.error_notes.follows = recorder.paths is not None and not recorder.options.refuses_questions
     node = recorder.create_at(site, frame, op, target, node_args, node_kwargs, FRAMEWORK)
-    recorder.ask_for_failure(node)
+    recorder.error_notes.follows = False
+    if node.target is outcome_of or node.target is outcome_of_method:
+        recorder.ask_for_failure(node)
     return _result(recorder, node, value, args)
 
 
