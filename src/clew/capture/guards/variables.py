@@ -102,21 +102,14 @@ class VariableGuards:
         self._code(executed)
 
     def _code(self, executed: list[CodeType]) -> None:
-        """The user's own functions, methods and classes, which she may replace; a function that is captured itself is
-        what it is, whatever its name stands for later."""
+        """The user's own functions, methods and classes, which she may replace; the program itself is what it is."""
         around = self.around
         for one in [*around.code(executed), *around.own_classes(executed), *around.methods(executed)]:
             is_module = isinstance(one.holder, dict) and "__name__" in one.holder
             is_own = is_module or isinstance(one.holder, (CellType, type))
-            if is_own and not self._is_captured_itself(one) and not around.is_of_library(one.holder, one.name):
+            if is_own and one.expected not in around.program[0] and not around.is_of_library(one.holder, one.name):
                 one.held = FunctionState.of(one.expected)
                 self._write(one, repr(one))
-
-    def _is_captured_itself(self, one: Variable) -> bool:
-        """Whether a variable holds the function that is captured; a module finds its own by the name in its class."""
-        functions, kinds = self.around.program
-        is_of_class = isinstance(one.holder, type) and any(issubclass(kind, one.holder) for kind in kinds)
-        return one.expected in functions and not is_of_class
 
     def _variable(self, holder: Any, name: str, value: Any, executed: list[CodeType]) -> None:
         """A variable of which nobody has told what was read."""

@@ -35,7 +35,7 @@ class Windows(nn.Module):
 @pytest.mark.parametrize("size", [8, 15, 16, 31, 17, 12])
 def test_what_a_convolution_gives_is_guarded_before_it_runs(size: int) -> None:
     model = Windows()
-    captured = clew.trace(model, (torch.randn(2, 3, 16, 16),))
+    captured = clew.trace(model, (torch.randn(2, 3, 16, 16),), control_flow="guard")
     assert not _computed(captured)
     assert [one.kind for one in captured.guards if "% 4" in str(one)] == ["size", "size"]
     x = torch.randn(1, 3, size, 16)
@@ -48,7 +48,7 @@ def test_what_a_convolution_gives_is_guarded_before_it_runs(size: int) -> None:
 
 def test_settings_of_the_layer_count_as_they_are_at_the_call() -> None:
     model, x = Windows(), torch.randn(2, 3, 16, 16)
-    captured = clew.trace(model, (x,))
+    captured = clew.trace(model, (x,), control_flow="guard")
     captured.conv.stride = model.conv.stride = (1, 1)
     assert torch.allclose(captured(x), model(x))
     captured.conv.stride = (3, 3)  # six windows
@@ -89,7 +89,7 @@ def test_the_number_of_items_follows_from_the_sizes() -> None:
         y = torch.cat([torch.tensor([]), x], dim=-1)
         return y * y.numel() if y.shape[0] > 1 and y.numel() > 0 else x
 
-    captured = clew.trace(program, (torch.randn(2, 3),))
+    captured = clew.trace(program, (torch.randn(2, 3),), control_flow="guard")
     assert not _computed(captured)
     assert torch.equal(captured(torch.ones(4, 5)), program(torch.ones(4, 5)))
     with pytest.raises(GuardError):
@@ -107,7 +107,7 @@ def test_parts_of_a_product_with_a_weight_are_as_many_as_the_weight_says() -> No
             first, second, third = self.lin(x).chunk(3, -1)
             return first + second * third
 
-    captured = clew.trace(Split(12), (torch.randn(2, 4),))
+    captured = clew.trace(Split(12), (torch.randn(2, 4),), control_flow="guard")
     assert not _computed(captured)
     assert "(self.lin.weight.shape[0] % 3) == 0" in [str(one) for one in captured.guards]
     wider = Split(24)
