@@ -18,10 +18,10 @@ from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Call, Guard
 
-_ALWAYS = ("operator", "_operator", "math", "collections", "builtins", "clew")
+_ALWAYS = ("numpy", "operator", "_operator", "math", "collections", "builtins", "clew")
 """Packages that graphs of all frameworks name."""
 _BUILTINS = frozenset(
-    "abs all any bool bytes complex dict divmod enumerate filter float frozenset getattr hasattr int isinstance "
+    "abs all any bool bytes complex dict divmod enumerate filter float format frozenset getattr hasattr int isinstance "
     "issubclass iter len list map max min next pow range repr reversed round set setattr slice sorted str sum tuple "
     "type zip".split()
 )
@@ -48,8 +48,10 @@ _OUTWARD = frozenset(
     "clew.symbolic_trace clew.trace_graph clew.trace_module".split()
 )
 """Names, and packages, that read or write files, load code, start programs, or work on what is no array."""
-_PARTS = ("clew.runtime.parts.Part", "clew.runtime.parts.CapturedPart")
-"""The classes of the modules that merely hold the parts of a captured module."""
+_HARMLESS = (
+    "clew.runtime.parts.Part", "clew.runtime.parts.CapturedPart", "clew.capture.python.environment.environment",
+)  # fmt: skip
+"""The classes of the modules that merely hold the parts of a captured module; what reads a variable of the process."""
 _REACHING = frozenset(
     "__class__ __reduce__ __reduce_ex__ __getattribute__ __getattr__ __init_subclass__ __subclasses__ __globals__ "
     "__dict__ __builtins__ __code__ __closure__ __self__ __func__ __mro__ __bases__ __base__ __call__ __setattr__ "
@@ -155,7 +157,7 @@ def _root(name: str) -> str:
 
 def _reaches_out(name: str) -> bool:
     """Whether a name, or a package on the way to it, is one of those that have to be allowed by their full names."""
-    if name in _PARTS:
+    if name in _HARMLESS:
         return False
     parts = name.split(".")
     is_outward = any(".".join(parts[:count]) in _OUTWARD for count in range(1, len(parts) + 1))
