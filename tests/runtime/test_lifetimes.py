@@ -43,12 +43,12 @@ def test_old_code_is_released_after_an_edit():
 def test_a_thousand_edits_leave_nothing_behind():
     module = clew.GraphModule({}, small_graph())
     gc.collect()
-    before = len(linecache.cache), len(wrapping._wrapped)
+    before = len(linecache.cache), len(wrapping.wrapped_functions)
     for number in range(1000):
         module.graph.output_node().args = (number,)
         assert module(torch.tensor(1.0)) == number
     gc.collect()
-    after = len(linecache.cache), len(wrapping._wrapped)
+    after = len(linecache.cache), len(wrapping.wrapped_functions)
     assert after[0] - before[0] <= 1 and after[1] == before[1]
     assert len(module.graph._listeners) == 1
 
@@ -56,13 +56,13 @@ def test_a_thousand_edits_leave_nothing_behind():
 def test_wrapped_functions_are_forgotten_with_the_code():
     graph = clew.Graph()
     graph.output(graph.call_function(wrapped_for_test, (graph.placeholder("x"),)))
-    before = len(wrapping._wrapped)
+    before = len(wrapping.wrapped_functions)
     module = clew.GraphModule({}, graph)
     assert module(1) == 1
-    assert len(wrapping._wrapped) == before + 1
+    assert len(wrapping.wrapped_functions) == before + 1
     del module, graph
     gc.collect()
-    assert len(wrapping._wrapped) == before
+    assert len(wrapping.wrapped_functions) == before
 
 
 @clew.wrap

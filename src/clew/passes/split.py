@@ -85,6 +85,7 @@ class _Splitting:
             for place, node in enumerate(gives):
                 known[node] = called if len(gives) == 1 else whole.call_function(getitem, (called, place))
         whole.output(called)
+        whole.set_guards(())  # the first stage checks them
         return Stages(graphs, whole, names)
 
     def _given(self, stage: int) -> list[Node]:
@@ -117,8 +118,8 @@ class _Splitting:
                 known[node] = _copied(graph, node, known)
         if stage < self.count - 1:
             graph.output(known[gives[0]] if len(gives) == 1 else tuple(known[node] for node in gives))
-        if stage == 0:
-            graph.set_guards(tuple(one.mapped(lambda leaf: known.get(leaf, leaf)) for one in self.graph._guards))
+        guards = self.graph._guards if stage == 0 else ()
+        graph.set_guards(tuple(one.mapped(lambda leaf: known.get(leaf, leaf)) for one in guards))
         return graph
 
 

@@ -269,7 +269,7 @@ def test_a_guard_that_fails_leaves_arrays_and_generators_as_they_were() -> None:
         array[0] = generator.random()
         return x + 1 if len(x) > 2 else x - 1
 
-    graph = clew.trace(program, (A, np.zeros(2), np.random.default_rng(0)))
+    graph = clew.trace(program, (A, np.zeros(2), np.random.default_rng(0)), control_flow="guard")
     array, generator = np.zeros(2), np.random.default_rng(5)
     with pytest.raises(GuardError, match="len|shape"):
         graph(torch.ones(2), array, generator)
