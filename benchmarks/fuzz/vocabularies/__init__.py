@@ -62,6 +62,36 @@ _ATTRIBUTE = re.compile(r"\.([a-z_]+)\b")
 _FOREIGN = re.compile(r"\b(torch|nn|self|WEIGHT)\b|\bF\.|dim=|keepdim|requires_grad|device|\.values$|'relu'")
 
 
+_HEAD = """\
+import functools
+import math
+import operator
+import random
+from dataclasses import dataclass
+from typing import NamedTuple
+
+{imports}
+
+SCALE = 2.0
+COUNT = 0
+TABLE = {{'a': 1.5}}
+HISTORY = []
+KEPT = {{}}
+WEIGHT = {weight}
+
+
+class Config:
+    calls = 0
+    factor = 0.5
+
+"""
+
+
+def head(imports: str, weight: str) -> str:
+    """What stands above every program: imports, and the variables around it."""
+    return _HEAD.format(imports=imports, weight=weight)
+
+
 def shared(table: str, names: str) -> tuple[str, ...]:
     """The templates of a table that name nothing of torch's, and no attributes but these."""
     known = {*names.split()}

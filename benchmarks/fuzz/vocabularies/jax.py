@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from benchmarks.fuzz import grammar
-from benchmarks.fuzz.vocabularies import Vocabulary, shared, translated
+from benchmarks.fuzz.vocabularies import Vocabulary, head, shared, translated
 from benchmarks.fuzz.vocabularies.torch import LEAVES, PARAMETERS, WORLD
 from benchmarks.fuzz.vocabularies.torch import MATRIX as OF_TORCH
 
@@ -175,31 +175,7 @@ FORMS = {
     "not a number": "{matrix} * float('nan')",
     "weak": "jnp.full(({rows}, {columns}), 1.5)",
 }
-HEAD = """\
-import functools
-import math
-import operator
-import random
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-SCALE = 2.0
-COUNT = 0
-TABLE = {'a': 1.5}
-HISTORY = []
-KEPT = {}
-WEIGHT = jnp.array([1.5])
-
-
-class Config:
-    calls = 0
-    factor = 0.5
-
-"""
+HEAD = head("import jax\nimport jax.numpy as jnp\nimport numpy as np", weight="jnp.array([1.5])")
 
 JAX = Vocabulary(
     name="jax",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.fuzz import grammar
-from benchmarks.fuzz.vocabularies import Vocabulary, shared, translated
+from benchmarks.fuzz.vocabularies import Vocabulary, head, shared, translated
 from benchmarks.fuzz.vocabularies.torch import LEAVES, PARAMETERS, WORLD
 
 MATRIX = "np.random.randn({rows}, {columns})"
@@ -181,29 +181,7 @@ FORMS = {
     "large": "{matrix} * 10",
     "not a number": "{matrix} * float('nan')",
 }
-HEAD = """\
-import functools
-import math
-import operator
-import random
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-
-SCALE = 2.0
-COUNT = 0
-TABLE = {'a': 1.5}
-HISTORY = []
-KEPT = {}
-WEIGHT = np.array([1.5])
-
-
-class Config:
-    calls = 0
-    factor = 0.5
-
-"""
+HEAD = head("import numpy as np", weight="np.array([1.5])")
 
 
 NUMPY = Vocabulary(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from benchmarks.fuzz import grammar
-from benchmarks.fuzz.vocabularies import Vocabulary, shared, translated
+from benchmarks.fuzz.vocabularies import Vocabulary, head, shared, translated
 from benchmarks.fuzz.vocabularies.torch import LEAVES, PARAMETERS, WORLD
 from benchmarks.fuzz.vocabularies.torch import MATRIX as OF_TORCH
 
@@ -171,30 +171,7 @@ FORMS = {
     "large": "{matrix} * 10",
     "not a number": "{matrix} * float('nan')",
 }
-HEAD = """\
-import functools
-import math
-import operator
-import random
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-import tensorflow as tf
-
-SCALE = 2.0
-COUNT = 0
-TABLE = {'a': 1.5}
-HISTORY = []
-KEPT = {}
-WEIGHT = tf.Variable(1.5)
-
-
-class Config:
-    calls = 0
-    factor = 0.5
-
-"""
+HEAD = head("import numpy as np\nimport tensorflow as tf", weight="tf.Variable(1.5)")
 
 TENSORFLOW = Vocabulary(
     name="tensorflow",

@@ -4,35 +4,11 @@ from __future__ import annotations
 
 from benchmarks.fuzz import grammar
 from benchmarks.fuzz.program import KINDS
-from benchmarks.fuzz.vocabularies import Parameter, Vocabulary
+from benchmarks.fuzz.vocabularies import Parameter, Vocabulary, head
 
 MATRIX = "torch.randn({rows}, {columns})"
 LEAVES = {"M": "{m}", "R": "{m}[0]", "C": "{m}[:, 0]", "S": "{m}.sum()", "I": "{n}", "F": "{g}", "B": "{m}.sum() > {g}"}
-HEAD = """\
-import functools
-import math
-import operator
-import random
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-SCALE = 2.0
-COUNT = 0
-TABLE = {'a': 1.5}
-HISTORY = []
-KEPT = {}
-WEIGHT = torch.tensor(1.5)
-
-
-class Config:
-    calls = 0
-    factor = 0.5
-
-"""
+HEAD = head("import torch\nimport torch.nn.functional as F\nfrom torch import nn", weight="torch.tensor(1.5)")
 PARAMETERS = (
     Parameter("mask", "mask=None", "None", {"a mask": "torch.rand({rows}, {columns}) > 0.5"}),
     Parameter("mask", "mask=None", "torch.rand({rows}, {columns}) > 0.5", {"no mask": "None", "left out": ""}),

@@ -297,18 +297,17 @@ def parse(text: str, *, objects: Mapping[str, Any] | None = None, modules: Colle
     """
     if not isinstance(text, str):
         raise TextError(f"parse takes the text of a graph, not {a_or_an(text)}")
-    reader = _GraphReader(text, objects, modules)
-    try:
-        with CollectorPaused():
-            return reader.whole()
-    except RecursionError as error:
-        raise reader.fault("this is nested too deeply to be read") from error
+    return _read(_GraphReader(text, objects, modules))
 
 
-def parse_trusting(text: str, objects: Mapping[str, Any], find: Callable[[str], Any]) -> Graph:
+def parse_with(text: str, objects: Mapping[str, Any], find: Callable[[str], Any]) -> Graph:
     """The graph of a text that may name only what ``find`` gives."""
     reader = _GraphReader(text, objects, ())
     reader.finder = find
+    return _read(reader)
+
+
+def _read(reader: _GraphReader) -> Graph:
     try:
         with CollectorPaused():
             return reader.whole()

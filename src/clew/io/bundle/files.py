@@ -30,7 +30,7 @@ from clew.ir.arguments import all_nodes
 from clew.ir.graph import Graph
 from clew.ir.guards import Guard
 from clew.ir.pickling import is_sure
-from clew.ir.text import parse_trusting, text_and_objects
+from clew.ir.text import parse_with, text_and_objects
 from clew.runtime.function import GraphFunction
 
 SCHEMA = 1
@@ -294,7 +294,7 @@ def _loaded(manifest: JSON, text: str, stored: weights.Weights, allow: Collectio
     home_of_decoder, decoder_class = _DECODERS.get(framework, _PLAIN)
     decoder = getattr(importlib.import_module(home_of_decoder), decoder_class)(manifest, stored, permissions)
     objects = {mark: decoder.value(value) for mark, value in manifest["objects"].items()}
-    graph = parse_trusting(text, objects, permissions.find)
+    graph = parse_with(text, objects, permissions.find)
     permissions.check(graph)
     _add_stacks(graph, manifest["stacks"], permissions)
     kind = getattr(importlib.import_module(home), name)
