@@ -31,7 +31,7 @@ COLLABORATORS = frozenset(
 """What the objects of a capture are called where they are handed on; each has a class, or a protocol."""
 
 OF_EACH_FRAMEWORK = frozenset(
-    "guest capture recorder effects names types caches scalars entry_guards python_listener importer".split()
+    "guest capture recorder effects names types caches scalars entry_guards interception importer".split()
 )
 """Files that have the same names in the folder of each framework: whoever knows one finds the way in all."""
 
@@ -61,9 +61,7 @@ IDEAS = {
     "frameworks.torch.modules.leaf_expressions": "a table: torch's small modules as expressions",
     "frameworks.torch.sizes.rules_of_new": "a table of rules, judged against torch's own operators",
     "frameworks.torch.sizes.rules_of_parts": "a table of rules, judged against torch's own operators",
-    "frameworks.torch.storages": "what torch knows of the memory of tensors",
-    "frameworks.torch.transforms.autograd_functions": "one family of torch's transforms, as each has its file",
-    "frameworks.torch.transforms.control_flow": "one family of torch's transforms, as each has its file",
+    "frameworks.torch.transforms.interception": "which calls take functions, beside how these are recorded",
     "fx.installation": "a question of the public surface, one file each",
     "io.decompose": "a format of its own, one file each",
     "io.bundle.files": "a format of its own, one file each",

@@ -18,18 +18,14 @@ from clew.ir.effects import effect_of, pure
 from clew.ir.guests import Effect
 from clew.ir.node import Node
 
-_ENTRANCES = (
-    "clew.frameworks.torch.capture",
-    "clew.frameworks.torch.transforms.bodies",
-    "clew.frameworks.numpy.capture",
-    "clew.frameworks.jax.transforms",
-)
-"""Files that run the user's program, or the functions that it hands over: what is further out is not the program."""
+ENTRANCES: set[str] = set()
+"""Modules that run the user's program, or the functions that it hands over: what is further out is not the program.
+Each adds its own name."""
 
 _WITHIN = frozenset({"__call__", "call_wrapped"})
 """Functions of these files that the program comes through on its way to a part of itself."""
-_RAISING_AGAIN = frozenset({"torch.nn.modules.module"})
-"""Files that catch errors only to raise them again."""
+RAISING_AGAIN: set[str] = set()
+"""Modules of frameworks that catch errors only to raise them again."""
 
 Errors = tuple[type[BaseException], ...]
 
@@ -178,8 +174,8 @@ def is_tried(
         known = _functions.get(key)
         if known is None:
             home = frame.f_globals.get("__name__", "")
-            raises_again = home.startswith("clew.") or home in _RAISING_AGAIN
-            is_entrance = home in _ENTRANCES and code.co_name not in _WITHIN
+            raises_again = home.startswith("clew.") or home in RAISING_AGAIN
+            is_entrance = home in ENTRANCES and code.co_name not in _WITHIN
             known = _functions[key] = (code, () if raises_again else _tried(code), is_entrance)
         if known[2]:
             break

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy
 
+from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
 from clew.capture.recording.outputs import Outputs
@@ -33,6 +34,7 @@ from clew.ir.node import Node
 if TYPE_CHECKING:
     from clew.frameworks.jax.recorder import JaxRecorder
 
+ENTRANCES.add(__name__)
 Current: TypeAlias = "Callable[[], JaxRecorder | None]"
 TRANSFORMS = {
     jax: "grad value_and_grad vmap jit jacfwd jacrev jacobian hessian checkpoint remat",

@@ -15,6 +15,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.handed_on import Framework, handed_on
@@ -54,6 +55,7 @@ from clew.frameworks.numpy.updates import UpdatedValues
 from clew.ir.arguments import leaves
 from clew.ir.source import user_frame
 
+ENTRANCES.add(__name__)
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_numpy_capture", default=None)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from clew.capture.bytecode.try_blocks import ENTRANCES, RAISING_AGAIN
 from clew.capture.captured import Captured
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.operand_order import arrange_controls
@@ -44,12 +45,13 @@ from clew.capture.state.slots import Slot, places_in
 from clew.capture.state.stateful_arguments import Accesses
 from clew.capture.symbolic.wrap import handle_call, install
 from clew.errors import CaptureError, ClewError
-from clew.frameworks.torch import caches, facts, number_functions, replaced
-from clew.frameworks.torch.calls import constructors, handlers
+from clew.frameworks.torch import caches, facts, interception, number_functions
+from clew.frameworks.torch.calls import constructors, dispatch
 from clew.frameworks.torch.calls.opaque_calls import find_island
 from clew.frameworks.torch.calls.opaque_calls import install as install_islands
 from clew.frameworks.torch.entry_facts import Facts, by_sizes, has_guarded_ranks
 from clew.frameworks.torch.entry_guards import PLAIN_TENSORS, EntryGuards, is_plain_tensor
+from clew.frameworks.torch.interception import TorchListener
 from clew.frameworks.torch.modules.calls import Leaves, ModuleCalls, leaf_policy
 from clew.frameworks.torch.modules.hooks import (
     HookTables,
@@ -72,10 +74,9 @@ from clew.frameworks.torch.modules.state import (
     watch_modules_around,
 )
 from clew.frameworks.torch.modules.training_mode import asking
-from clew.frameworks.torch.numpy_bridge import interception
-from clew.frameworks.torch.numpy_bridge.arrays import ArrayRecorder
+from clew.frameworks.torch.numpy_bridge.arrays import ArrayRecorder, enter_arrays, reaches_numpy
+from clew.frameworks.torch.numpy_bridge.arrays import install_in as install_arrays_in
 from clew.frameworks.torch.numpy_bridge.packages import MetFunctions, Packages, streams_of, used_by
-from clew.frameworks.torch.python_listener import TorchListener
 from clew.frameworks.torch.recorder import RecordingMode, TorchRecorder
 from clew.frameworks.torch.scalars import MODE, traced
 from clew.frameworks.torch.tracing_tools import Tracers
@@ -119,6 +120,8 @@ class Findings(RunFindings):
             self.set_up.undo()
 
 
+ENTRANCES.add(__name__)
+RAISING_AGAIN.add("torch.nn.modules.module")
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_capture", default=None)
 
 _MOST_PARTS = 8
@@ -180,8 +183,7 @@ class Run(ExampleRun):
         self._keep_identities(codes)
         self.recorder.fact_proxies.are_plain = torch.dtype in findings.plain_kinds or facts.may_compare_unseen(reached)
         self.recorder.numpy_use.follows_arrays = findings.follows_arrays
-        reaches_numpy = self.surroundings.derived(interception.reaches_numpy)
-        if findings.follows_arrays and (findings.packages.names or reaches_numpy):
+        if findings.follows_arrays and (findings.packages.names or self.surroundings.derived(reaches_numpy)):
             self.recorder.border()
         self._global_hooks = count_of_global_hooks()
         self._learn_paths(tensors)
@@ -329,7 +331,7 @@ class Run(ExampleRun):
         self.recorder.streams.follow(self.surroundings.python_streams())
         self.inputs.resolve_arrays()
         self.after_inputs = self.recorder.graph._root._prev
-        interception.enter_arrays(self, [*self.parts, *self._plain_owners()])
+        enter_arrays(self, [*self.parts, *self._plain_owners()])
         for value, _ in self.inputs.arrays:
             if type(value) in PLAIN_TENSORS:
                 self.rollback.watch_attributes(value)
@@ -426,7 +428,7 @@ class Run(ExampleRun):
         self.recorder.running = True
         self.recorder.code.caller = id(user_frame(1))
         try:
-            return handlers.drain(self, self.fn(*given[0], **given[1]))
+            return dispatch.drain(self, self.fn(*given[0], **given[1]))
         except ClewError:
             raise
         except Exception:
@@ -459,10 +461,10 @@ class Run(ExampleRun):
                     constructors.install_unseen(patches, _current_recorder)
                 if self.recorder.arrays is not None:
                     followed = self.findings.packages.functions()
-                    interception.install(patches, _current_arrays, _current_recorder, [*reached, *followed])
+                    install_arrays_in(patches, _current_arrays, _current_recorder, [*reached, *followed])
                 self.state.install(patches, self.surroundings.stored)
                 self._install_reads(patches)
-                replaced.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
+                interception.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
                 number_functions.install_in(patches, _current_recorder, self.findings.met.functions)
                 regions = current_regions.set(self.regions)
                 try:
@@ -577,7 +579,7 @@ def _reporting_call(original: Callable[..., Any]) -> Callable[..., Any]:
 def _replace_in_torch(patches: Patches) -> None:
     """What every capture replaces in the same way."""
     patches.on_method(torch.nn.Module, "__call__", _reporting_call)
-    replaced.install(patches, _current_recorder)
+    interception.install(patches, _current_recorder)
 
 
 _stock = Stock(_replace_in_torch)

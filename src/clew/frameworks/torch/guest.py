@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import _symbolic_trace
 
-from clew.frameworks.torch import effects, names, signatures, storages, types, unseen_writes
+from clew.frameworks.torch import effects, names, signatures, types, unseen_writes
 from clew.frameworks.torch.capture import capture
 from clew.frameworks.torch.modules import hooks
 from clew.frameworks.torch.symbolic import TracingAnswers
@@ -87,15 +87,15 @@ class TorchGuest(TracingAnswers):
         """Whether two tensors, or two plain values of torch, are the same constant."""
         return types.same_value(left, right)
 
-    memory_of = staticmethod(storages.memory_of)
-    bytes_of = staticmethod(storages.bytes_of)
-    version_of = staticmethod(storages.version_of)
-    copy_of = staticmethod(storages.copy_of)
-    as_numpy = staticmethod(storages.as_numpy)
-    has_data = staticmethod(storages.has_data)
-    wait_for = staticmethod(storages.wait_for)
-    without_data = staticmethod(storages.without_data)
-    operators_inside = storages.OperatorsInside
+    memory_of = staticmethod(types.memory_of)
+    bytes_of = staticmethod(types.bytes_of)
+    version_of = staticmethod(types.version_of)
+    copy_of = staticmethod(types.copy_of)
+    as_numpy = staticmethod(types.as_numpy)
+    has_data = staticmethod(types.has_data)
+    wait_for = staticmethod(types.wait_for)
+    without_data = staticmethod(types.without_data)
+    operators_inside = types.OperatorsInside
 
     def normalized_arguments(self, node: Any, root: Any, options: dict[str, Any]) -> Any:
         """The arguments of a node matched to the signature of its target."""

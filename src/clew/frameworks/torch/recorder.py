@@ -28,11 +28,12 @@ from clew.capture.recording.opaque_calls import CannotFollow, Unseen
 from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.numpy.array_proxy import Traced
 from clew.frameworks.torch import facts
-from clew.frameworks.torch.calls import fast_path, handlers, tensor_mutation
+from clew.frameworks.torch.calls import dispatch, fast_path, tensor_mutation
 from clew.frameworks.torch.calls.constructors import MadeGenerator
-from clew.frameworks.torch.calls.function_info import (
+from clew.frameworks.torch.calls.dispatch import (
     ESCAPES,
     FACTS,
+    HANDLERS,
     RANKED,
     REFUSED,
     RESHAPING,
@@ -44,7 +45,6 @@ from clew.frameworks.torch.calls.function_info import (
     takes_operands,
     traits_of,
 )
-from clew.frameworks.torch.calls.handlers import HANDLERS
 from clew.frameworks.torch.calls.opaque_calls import ENDS, guard_switches, make_whole
 from clew.frameworks.torch.calls.tensor_attributes import Carriers
 from clew.frameworks.torch.effects import function_effect
@@ -216,7 +216,7 @@ class TorchRecorder(ExampleRecorder):
 
     array_kinds = frozenset({torch.Tensor, torch.nn.Parameter})
     leaf_kinds = frozenset({torch.dtype, torch.device})
-    hand_out = staticmethod(handlers.hand_out)
+    hand_out = staticmethod(dispatch.hand_out)
     tracers: Tracers
     streams: Streams
     rollback: Rollback

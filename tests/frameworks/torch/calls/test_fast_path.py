@@ -11,7 +11,7 @@ import clew
 from clew.capture.bytecode.try_blocks import attempt, attempt_method, outcome_of, outcome_of_method
 from clew.capture.patches import Patches
 from clew.frameworks.torch import recorder
-from clew.frameworks.torch.calls.function_info import USUAL, traits_of
+from clew.frameworks.torch.calls.dispatch import USUAL, traits_of
 from clew.ir.arguments import all_nodes
 
 MATRIX = torch.tensor([[1.0, -2.0], [3.0, 4.0]])

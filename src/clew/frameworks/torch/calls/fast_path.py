@@ -18,7 +18,7 @@ from clew.capture.bytecode.try_blocks import FRAMEWORK, outcome_of, outcome_of_m
 from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.operators import written_at
 from clew.capture.recording.recorder import PLAIN, SITES, past_forwarding, site_of
-from clew.frameworks.torch.calls.function_info import LEADING, Traits, takes_operands
+from clew.frameworks.torch.calls.dispatch import LEADING, Traits, takes_operands
 from clew.frameworks.torch.effects import function_effect
 from clew.frameworks.torch.types import ordinary_type
 from clew.ir.guests import Effect

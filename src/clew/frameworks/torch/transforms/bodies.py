@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch.overrides import TorchFunctionMode
 
+from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.recording.outputs import Outputs
 from clew.capture.recording.recorder import Pending, Scalar
 from clew.frameworks.torch.refusals import refusal
@@ -25,6 +26,7 @@ from clew.ir.graph import Graph
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
 
+ENTRANCES.add(__name__)
 Current: TypeAlias = "Callable[[], TorchRecorder | None]"
 
 

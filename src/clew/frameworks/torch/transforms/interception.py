@@ -1,13 +1,15 @@
-"""Where calls of torch's transforms are caught, however the program came by them.
+"""Where calls of torch that take functions are caught: transforms, ``torch.cond`` and its like, ``Function.apply``.
 
-Most are caught in the functions that do the work, so that it does not matter whether a program wrote ``torch.vmap``,
-imported ``vmap`` by name, or made the transformed function long before the capture. Outside of a capture, and inside a
-call that stays one node, each is the original.
+Comes in: what the run replaces. Goes out: each such call as one node, with recorded bodies (``bodies``). Most are
+caught in the functions that do the work, so that it does not matter whether a program wrote ``torch.vmap``, imported
+``vmap`` by name, or made the transformed function long before. Outside of a capture, and inside a call that stays one
+node, each is the original.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -16,16 +18,32 @@ import torch
 import torch.utils.checkpoint
 from torch._functorch import apis, eager_transforms
 from torch.autograd import functional
+from torch.autograd.function import FunctionCtx, _SingleLevelFunction
 
 from clew.capture.bytecode.try_blocks import PASSING
 from clew.capture.patches import Patches
 from clew.capture.python.imported_names import noted
 from clew.capture.recording.opaque_calls import CannotFollow
+from clew.capture.recording.recorder import Scalar
 from clew.frameworks.torch.refusals import refusal
-from clew.frameworks.torch.transforms.bodies import Current, call_with, record, transform_with
+from clew.frameworks.torch.transforms.bodies import (
+    Current,
+    RecordedBody,
+    call_with,
+    closed,
+    operands_of,
+    record,
+    result_of,
+    run_plainly,
+    transform_with,
+)
+from clew.ir.arguments import leaves
+from clew.ir.effects import effect_of, pure
+from clew.ir.guests import Effect
 
 if TYPE_CHECKING:
     from clew.frameworks.torch.recorder import TorchRecorder
+
 
 PASSING.add(torch.utils.checkpoint._StopRecomputationError)
 _checkpoint: Any = torch.utils.checkpoint.checkpoint
@@ -34,7 +52,13 @@ _JACOBIANS = ("jacrev", "jacfwd", "hessian", "linearize")
 
 
 def install(patches: Patches, current: Current) -> None:
-    """Let the transforms report to the capture that ``current`` names, if one is recording."""
+    """Let all of them report to the capture that ``current`` names, if one is recording."""
+    _install_autograd(patches, current)
+    _install_transforms(patches, current)
+    _install_control_flow(patches, current)
+
+
+def _install_transforms(patches: Patches, current: Current) -> None:
     raw = _checkpoint.__wrapped__
     patches.in_dict(vars(raw), "__dynamo_disable", lambda original: _taking(original, _checkpoint, current), raw)
     patches.in_dict(vars(apis), "vmap_impl", lambda original: _vmap(original, current))
@@ -170,3 +194,234 @@ def _jvp(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
         return record(recorder, head, func, lambda body, args, kwargs: run(body, *args), (primals, tangents), kept)
 
     return jvp
+
+
+# ---- torch.cond, while_loop and map ----------------------------------------------------------------------------------
+#
+# Both ways, and the loop's body, are captured as graphs inside the call. The branch that is not taken is run too, to
+# record it; torch demands that branches have no effects, and the random state is put back after it. In the graph a
+# plain ``if`` or ``while`` of Python chooses at each call: nothing is guarded.
+
+
+@pure
+def choose(condition: Any, when_true: Any, true_values: Any, when_false: Any, false_values: Any, *operands: Any) -> Any:
+    """The result of one of two bodies on the operands."""
+    taken = closed(when_true, true_values) if condition else closed(when_false, false_values)
+    return taken(*operands)
+
+
+@pure
+def repeat(condition: Any, condition_values: Any, step: Any, step_values: Any, *carried: Any) -> Any:
+    """What is carried after as many steps as the condition holds."""
+    while closed(condition, condition_values)(*carried):
+        carried = tuple(closed(step, step_values)(*carried))
+    return carried
+
+
+@pure
+def stacked(function: Any, values: Any, rows: Any, *args: Any) -> Any:
+    """What a body gives for each row, stacked: one tensor, or a tuple of some."""
+    if not len(rows):
+        raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
+    found = [closed(function, values)(row, *args) for row in rows]
+    return tuple(map(torch.stack, zip(*found, strict=True))) if isinstance(found[0], tuple) else torch.stack(found)
+
+
+def _install_control_flow(patches: Patches, current: Current) -> None:
+    operators = vars(torch._higher_order_ops)
+    patches.in_dict(operators, "map", noted(lambda original: _map(original, current), everywhere=True))
+    for home in (torch, torch._higher_order_ops):
+        patches.in_dict(vars(home), "cond", noted(lambda original: _cond(original, current), everywhere=True))
+        patches.in_dict(vars(home), "while_loop", noted(lambda original: _while_loop(original, current), True))
+
+
+def _body(recorder: TorchRecorder, function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[RecordedBody, Any]:
+    """A function recorded on the operands, and what it gave."""
+    body = RecordedBody(recorder, function)
+    value = recorder.perform(lambda: body(*operands), (), {})
+    body.finished = True
+    if any(effect_of(node) is Effect.WRITE for node in body.nodes()):
+        raise refusal(f"{body.__name__}, a branch or loop that writes to tensors,")
+    return body, value
+
+
+def _untaken(recorder: TorchRecorder, function: Callable[..., Any], operands: tuple[Any, ...]) -> RecordedBody:
+    stream = recorder.streams.expected
+    with recorder.paused():
+        state = torch.get_rng_state()
+    try:
+        body, _ = _body(recorder, function, operands)
+    finally:
+        with recorder.paused():
+            torch.set_rng_state(state)
+    if recorder.streams.expected is not stream:
+        raise refusal(f"{body.__name__}, a branch that draws random numbers from Python or NumPy,")
+    return body
+
+
+def _cond(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(pred, true_fn, false_fn, operands)
+        given = tuple(operands)
+        with recorder.paused():
+            taken = bool(recorder.concrete(pred))
+        ways = {taken: _body(recorder, true_fn if taken else false_fn, given)}
+        value = ways[taken][1]
+        when = {taken: ways[taken][0], not taken: _untaken(recorder, false_fn if taken else true_fn, given)}
+        bodies = [part for way in (True, False) for part in (when[way].graph, tuple(when[way].values))]
+        node_args = (recorder.argument(pred), *bodies, *operands_of(recorder, given))
+        return result_of(recorder, value, recorder.create(choose, node_args))
+
+    return cond
+
+
+def _while_loop(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def while_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(cond_fn, body_fn, carried_inputs)
+        carried = tuple(carried_inputs)
+        bodies = [_untaken(recorder, function, carried) for function in (cond_fn, body_fn)]
+        parts = [part for body in bodies for part in (body.graph, tuple(body.values))]
+        node = recorder.create(repeat, (*parts, *operands_of(recorder, carried)))
+        with recorder.paused():
+            while run_plainly(recorder, cond_fn, carried, {}):
+                carried = tuple(run_plainly(recorder, body_fn, carried, {}))
+        return result_of(recorder, recorder.concrete(carried), node)
+
+    return while_loop
+
+
+def _map(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    def over_rows(f: Any, xs: Any, *args: Any) -> Any:
+        recorder = current()
+        if recorder is None:
+            return original(f, xs, *args)
+        if not all(isinstance(one, torch.Tensor) for one in (xs, *args)):
+            raise refusal("map over a nest of tensors")
+        with recorder.paused():
+            row = xs[0] if xs.dim() and len(xs) else None
+            shapes = [recorder.shape(xs)[1:], *map(recorder.shape, args)]
+        if row is None:
+            raise refusal("map over a tensor without rows")
+        for size in [size for shape in shapes for size in shape]:  # what fails in torch's own map fails otherwise
+            operator.index(size)
+        try:
+            body, value = _body(recorder, f, (row, *args))
+        except RuntimeError as error:  # torch's own map, which compiles the function, raises another one
+            raise refusal(f"map of a function that fails ({error})") from error
+        if not all(isinstance(one, torch.Tensor) for one in (value if type(value) is tuple else (value,))):
+            raise refusal("map of a function that gives other things than tensors")
+        node_args = (body.graph, tuple(body.values), *operands_of(recorder, (xs, *args)))
+        with recorder.paused():
+            found = stacked(lambda *given: run_plainly(recorder, f, given, {}), (), xs, *args)
+        return result_of(recorder, found, recorder.create(stacked, node_args))
+
+    return over_rows
+
+
+# ---- torch.autograd.Function -----------------------------------------------------------------------------------------
+#
+# A call of ``apply`` stays one call, with its own backward. Where modules or lists go into it the inside matters: what
+# it does to them would be hidden. Without gradients ``apply`` is its ``forward``, so that is entered then; the graph
+# holds only while gradients are off. What ``apply`` does to the results of such a ``forward`` besides giving them back,
+# for inputs among them or marks on them, is refused.
+
+
+_PLAIN = (torch.Tensor, int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size)
+
+
+def record_apply(
+    recorder: TorchRecorder, cls: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A call of ``cls.apply``, which is ``function``, in a program that is being captured."""
+    if _is_entered(cls, args) and not kwargs:
+        return _entered(recorder, cls, args)
+    why = "it has a backward of its own"
+    return recorder.whole("call_function", function, function, args, kwargs, leaves((args, kwargs)), why, function)
+
+
+def _is_entered(cls: Any, args: tuple[Any, ...]) -> bool:
+    """Whether something goes in that may be changed unseen, in a call that will have no backward."""
+    if torch._C.is_grad_enabled() or cls.setup_context is not _SingleLevelFunction.setup_context:
+        return False
+    return any(not isinstance(arg, _PLAIN) and not issubclass(type(arg), (Scalar, tuple)) for arg in args)
+
+
+def _entered(recorder: TorchRecorder, cls: Any, args: tuple[Any, ...]) -> Any:
+    recorder.guard(recorder.create(torch.is_grad_enabled, ()), False)
+    recorder.rely("requires_grad")
+    context = FunctionCtx()
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    with recorder.paused():
+        needs = tuple(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args)
+    context.needs_input_grad = needs  # type: ignore[attr-defined]
+    result = cls.forward(context, *args)
+    given = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
+    if hasattr(context, "dirty_tensors") or any(leaf is tensor for leaf in given for tensor in tensors):
+        raise refusal(f"{cls.__name__}.apply", "its forward gives inputs back, or writes to them")
+    return result
+
+
+def _install_autograd(patches: Patches, current: Current) -> None:
+    patches.on_method(torch.nn.Module, "__setattr__", functools.partial(_set, current=current))
+    patches.on_method(torch.Tensor, "__hash__", functools.partial(_hash, current=current))
+    patches.on_class(torch.autograd.Function, "apply", functools.partial(_apply_function, current=current))
+    patches.on_class(torch.jit.ScriptFunction, "__call__", functools.partial(_script, current=current))
+
+
+def _script(original: Any, current: Current) -> Any:
+    """A function compiled by torch.jit stays one call."""
+
+    def __call__(function: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        call = original.__get__(function, type(function))
+        if recorder is None:
+            return call(*args, **kwargs)
+        why = "it is compiled by torch.jit"
+        return recorder.whole("call_function", function, call, args, kwargs, leaves((args, kwargs)), why)
+
+    return __call__
+
+
+def _apply_function(original: Any, current: Current) -> Any:
+    """``Function.apply`` may stay one call."""
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = current()
+        function = original.__get__(None, cls)
+        if recorder is None:
+            return function(*args, **kwargs)
+        return record_apply(recorder, cls, function, args, kwargs)
+
+    return classmethod(apply)
+
+
+def _hash(original: Callable[[Any], int], current: Current) -> Callable[[Any], int]:
+    """A tensor is asked for its hash: the program may put it into a set, which tells objects apart."""
+
+    def __hash__(tensor: Any) -> int:
+        recorder = current()
+        if recorder is not None and recorder.running and not recorder.relied.hashed:
+            frame: Any = sys._getframe(1)
+            if frame.f_code.co_name == "__hash__":  # the method itself, which leads here
+                frame = frame.f_back
+            home = frame.f_globals.get("__name__", "")
+            recorder.relied.hashed = home.partition(".")[0] not in ("torch", "clew", "weakref")
+        return original(tensor)
+
+    return __hash__
+
+
+def _set(original: Callable[..., Any], current: Current) -> Callable[..., Any]:
+    """The program sets an attribute of a module, its mode say: from then on its inside is followed."""
+
+    def __setattr__(module: Any, name: str, value: Any) -> None:
+        recorder = current()
+        if recorder is not None and recorder.running:
+            recorder.touched.add(id(module))
+        original(module, name, value)
+
+    return __setattr__
