@@ -1,4 +1,4 @@
-"""The template of one run on the example, whatever the framework: state, paths, and how a run ends.
+"""One run of a program on the example, whatever the framework: ``ExampleRun.run`` is the template, to be read first.
 
 A framework's run records the program once; after the ``first`` one further runs take other paths. What they find out
 goes into ``Findings``, with which the capture restarts; what they record becomes one graph when all paths are known.
@@ -7,27 +7,36 @@ Always holds: the program's state is as it was after each run, unless the run's 
 
 from __future__ import annotations
 
+import contextvars
 import enum
 import io
+import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
 from clew.capture.bytecode.handled_errors import ErrorWatch
+from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured, Pins
 from clew.capture.control_flow.body_recorder import Support
 from clew.capture.control_flow.operand_order import arrange_controls
 from clew.capture.control_flow.paths import Paths
 from clew.capture.control_flow.raising import arguments_of, is_raised, record_raise
 from clew.capture.control_flow.regions import Progress, Regions
+from clew.capture.control_flow.runtime import current as current_regions
+from clew.capture.current_capture import current
 from clew.capture.guards.notes import Variable
+from clew.capture.guards.redundant import drop_implied
 from clew.capture.guards.variable_reads import Reads
 from clew.capture.guards.variables import numbers_only_read
-from clew.capture.options import Options
+from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
+from clew.capture.python import replacements
 from clew.capture.python.files import OpenFiles, refuse_acting_functions
+from clew.capture.python.listener import Listener
 from clew.capture.python.loggers import STANDARD, functions_of_handler, handlers_and_filters, is_logger
 from clew.capture.recording.example_recorder import ExampleRecorder
 from clew.capture.recording.folding import Folding
@@ -35,6 +44,7 @@ from clew.capture.recording.inputs import Identities, Inputs
 from clew.capture.recording.nested_programs import Bodies
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import IdentityQuestions, RootAttributes, Scalar
+from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart, swallowed
 from clew.capture.state.containers import ACTING, contents, same_contents
 from clew.capture.state.first_call import FirstCallChange, first_call_change
@@ -43,9 +53,13 @@ from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings, functions_of, held_by
 from clew.capture.state.writes import Writes
-from clew.errors import CaptureError
+from clew.capture.symbolic.wrap import handle_call
+from clew.errors import CaptureError, ClewError
 from clew.ir.graph import Graph
-from clew.ir.source import SourceLine, is_installed
+from clew.ir.node import Node
+from clew.ir.source import SourceLine, is_installed, user_frame
+
+ENTRANCES.add(__name__)
 
 
 class LibraryTracers(enum.Enum):
@@ -89,8 +103,15 @@ def clear_frames(error: BaseException | None) -> None:
         traceback.clear_frames(error.__traceback__)
 
 
+Given = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments by position and by name, as the program gets them."""
+
+
 class ExampleRun:
-    """One run of a program; a framework adds how it is made."""
+    """One run of a program; a framework adds the steps that ``run`` goes through."""
+
+    running = contextvars.ContextVar[Any]("clew_run", default=None)
+    """The run under way in this context, one variable for each framework."""
 
     recorder: ExampleRecorder
     inputs: Inputs
@@ -98,6 +119,8 @@ class ExampleRun:
     surroundings: Surroundings
     functions: list[FunctionType]
     regions: Regions
+    after_inputs: Node
+    """The last node of those that take the arguments apart: guards at the entrance stand behind it."""
     result: Any
     module: Any = None
 
@@ -109,13 +132,156 @@ class ExampleRun:
         self.findings = findings
         self.paths = paths
         self.first = first
-        self.islands = findings.islands
         self.open_files = OpenFiles(())
         self.errors = ErrorWatch((), Scalar, [])
         self.raised = False
         self.stays = False  # whether what the run did stays done
         self.found: list[Slot] = []
         self.reads = Reads()
+
+    @property
+    def islands(self) -> list[Any]:
+        """Functions and modules that cannot be followed, and stay one call each."""
+        return self.findings.islands
+
+    # ---- the template --------------------------------------------------------------------------------------------
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
+        self._watch_state()
+        done = stays = False
+        try:
+            given = self._bind(args, kwargs)
+            self._enter(list(self.findings.lifted.values()))
+            try:
+                with self._recording():
+                    self.result = self._call(given)
+            finally:
+                self._take_out_proxies()
+            self._check_swallowed()
+            self.regions.check()
+            self._check()
+            self.found = self.state.changed()
+            done = not self.found and self._finish_path(self.result)
+            if done and not self._has_several_paths():
+                self.finish([self])
+                stays = self.settings.keep
+        except Exception as error:
+            self._check_swallowed(error)
+            done = self._ends_raising(error)
+            if not done:
+                self._explain(error)
+        finally:
+            self.recorder.open = False
+            clear_frames(sys.exc_info()[1])
+            self._leave(stays or (self.settings.keep and self.raised and self.first is None))
+        if not done:
+            self._start_over()
+
+    def _watch_state(self) -> None:
+        """Remember everything that the program can change besides its arguments."""
+        raise NotImplementedError
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
+        """Let the arguments enter: what the program gets in their place."""
+        raise NotImplementedError
+
+    def _enter(self, lifted: list[Slot]) -> None:
+        """Guard what the arguments are, and let the lifted state enter."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        """A block inside of which the program runs, and all that it does is recorded."""
+        variables: list[tuple[contextvars.ContextVar[Any], Any]] = [
+            (self.running, self), (handle_call, self.call_wrapped), (current, self.state),
+            (current_regions, self.regions),
+        ]  # fmt: skip
+        tokens = [(variable, variable.set(value)) for variable, value in variables]
+        try:
+            with Patches() as patches:
+                self._install(patches)
+                with (
+                    self._following(patches),
+                    replacements.hearing(self._listener(), self.surroundings),
+                    self.reads.watching(),
+                    self._watch_errors(),
+                ):
+                    yield
+        finally:
+            for variable, token in tokens:
+                variable.reset(token)
+
+    def _install(self, patches: Patches) -> None:
+        """Replace what reports to the recorder, for the time of the run."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _following(self, patches: Patches) -> Iterator[None]:
+        """What a framework needs besides, around the program."""
+        yield
+
+    def _listener(self) -> Listener:
+        """What hears of plain Python during the run."""
+        raise NotImplementedError
+
+    def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that the user has wrapped, or that cannot be followed: one node, whatever is inside."""
+        raise NotImplementedError
+
+    def _call(self, given: Given) -> Any:
+        """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+        self.recorder.running = True
+        self.recorder.code.caller = id(user_frame(1))
+        try:
+            return self._call_program(given)
+        except ClewError:
+            raise
+        except Exception as error:
+            self._check_raised(error)
+            self.raised = True
+            raise
+        finally:
+            self.recorder.running = False
+
+    def _call_program(self, given: Given) -> Any:
+        return self.fn(*given[0], **given[1])
+
+    def _check_raised(self, error: Exception) -> None:
+        """Raise another error if this one is not the program's own."""
+
+    def _take_out_proxies(self) -> None:
+        """Put back what proxies stood for in variables around the program."""
+
+    def _check(self) -> None:
+        """Raise if the run did something that no node of the graph does again."""
+        raise NotImplementedError
+
+    def _explain(self, error: Exception) -> None:
+        """Raise the error that ended the run, or a clearer one; return if another run may go better."""
+        raise error
+
+    def _leave(self, stays: bool) -> None:
+        """Put everything back, or let what the run did stay done."""
+        self.stays = stays
+        if stays:
+            self._commit()
+            return
+        for part in self._undone():
+            part.put_back()
+        self.surroundings.put_back_streams()
+
+    def _commit(self) -> None:
+        """Let what the run did stay done."""
+        settled = partial(plain, self.recorder)
+        self.state.commit(settled)
+        self.inputs.commit(settled)
+
+    def _undone(self) -> list[Any]:
+        """All that has a ``put_back``, in the order in which it is put back."""
+        return [self.inputs, self.state, self.open_files]
+
+    # ---- how a run begins ----------------------------------------------------------------------------------------
 
     def _connect(self, recorder: ExampleRecorder, answers: tuple[bool, ...]) -> None:
         """Let a recorder write what all runs of the program write, going the way of these answers."""
@@ -307,13 +473,25 @@ class ExampleRun:
         pins = Pins([*self.state.pins(), *methods], held, list(self.surroundings.code(executed)))
         return Captured(self.module, self.recorder.attributes.constants, graph, value, state, pins, several)
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
-        raise NotImplementedError
-
     def finish(self, runs: list[Any]) -> None:
         """Complete the graph with what all runs relied on."""
+        graph = self.recorder.bodies.outermost
+        self._join(runs)
+        with graph.inserting_before(self.after_inputs._next):
+            self.state.drop_unread()
+        if self.settings.guards == "none":
+            graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
+        self._write_guards(graph, runs, self._join_reads(runs))
+        drop_implied(graph, self.module)
+        self._drop_unused(graph, runs)
+
+    def _write_guards(self, graph: Graph, runs: list[Any], reads: Reads | None) -> None:
+        """Write what has to hold at the entrance, and let constants be computed now."""
         raise NotImplementedError
+
+    def _drop_unused(self, graph: Graph, runs: list[Any]) -> None:
+        """Erase calls that nobody uses."""
+        drop_unused(graph, self.settings.keeps_unused)
 
     def _join(self, runs: list[Any]) -> None:
         """Bring together what several runs have recorded and read."""

@@ -9,8 +9,7 @@ change again is refused.
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -20,12 +19,10 @@ from clew.capture.captured import Captured
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.handed_on import Framework, handed_on
 from clew.capture.control_flow.paths import Paths
-from clew.capture.control_flow.runtime import current as current_regions
-from clew.capture.current_capture import current
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
-from clew.capture.guards.redundant import drop_implied
-from clew.capture.options import LEFT_OUT, Options
+from clew.capture.guards.variable_reads import Reads
+from clew.capture.options import Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
 from clew.capture.python.clocks import clock
@@ -33,15 +30,13 @@ from clew.capture.python.draws import recorders
 from clew.capture.python.listener import Listener
 from clew.capture.recording.inputs import bind
 from clew.capture.recording.opaque_calls import CannotFollow
-from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import Recorder
-from clew.capture.recording.run import ExampleRun, Findings
-from clew.capture.recording.unused_calls import drop_unused
+from clew.capture.recording.run import ExampleRun, Findings, Given
 from clew.capture.state.reachable import behind, signature_of
 from clew.capture.state.slots import Slot
 from clew.capture.state.surroundings import functions_of
-from clew.capture.symbolic.wrap import handle_call, install
-from clew.errors import CaptureError, ClewError
+from clew.capture.symbolic.wrap import install
+from clew.errors import CaptureError
 from clew.frameworks.numpy import caches, call_sites, constructors, number_functions, opaque_calls, random_streams
 from clew.frameworks.numpy.array_proxy import Places, Reliance, is_traced
 from clew.frameworks.numpy.effects import METHODS, is_function
@@ -53,7 +48,7 @@ from clew.frameworks.numpy.recorder import NumpyRecorder
 from clew.frameworks.numpy.undo import NumpySupport, Rollback
 from clew.frameworks.numpy.updates import UpdatedValues
 from clew.ir.arguments import leaves
-from clew.ir.source import user_frame
+from clew.ir.graph import Graph
 
 ENTRANCES.add(__name__)
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_numpy_capture", default=None)
@@ -62,6 +57,7 @@ _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_nump
 class Run(ExampleRun):
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
+    running = _running
     recorder: NumpyRecorder
     inputs: NumpyInputs
     updates = Reliance.NOTHING
@@ -94,37 +90,14 @@ class Run(ExampleRun):
         codes = [function.__code__ for function in self.surroundings.functions]
         self._keep_identities(codes)
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
-        self._watch_state()
-        done = stays = False
-        try:
-            self.inputs.handed_on = self._handed_on(args, kwargs)
-            given = bind(self.inputs, signature_of(self.fn), args, kwargs, self.fn)
-            self._enter(self.findings.lifted.values())
-            try:
-                with self._recording():
-                    self.result = self._call(given)
-            finally:
-                self.places.leave()
-            self._check_swallowed()
-            self.regions.check()
-            self._check()
-            self.found = self.state.changed()
-            done = not self.found and self._finish_path(self.result)
-            if done and not self._has_several_paths():
-                self.finish([self])
-                stays = self.settings.keep
-        except Exception as error:
-            self._check_swallowed(error)
-            done = self._ends_raising(error)
-            if not done:
-                self._refuse(error)
-        finally:
-            self.recorder.open = False
-            self._leave(stays or (self.settings.keep and self.raised and self.first is None))
-        if not done:
-            self._start_over()
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
+        """Let the arguments enter: what the program gets in their place."""
+        self.inputs.handed_on = self._handed_on(args, kwargs)
+        return bind(self.inputs, signature_of(self.fn), args, kwargs, self.fn)
+
+    def _take_out_proxies(self) -> None:
+        """Put back what proxies stood for in variables around the program."""
+        self.places.leave()
 
     def _handed_on(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[str]:
         """The parameters that the program only hands on to calls of the framework."""
@@ -137,7 +110,7 @@ class Run(ExampleRun):
         arrays = {name for name, value in bound.items() if self.recorder.is_array(value)}
         return handed_on(self.fn, arrays, self.framework) - self.settings.static
 
-    def _refuse(self, error: Exception) -> None:
+    def _explain(self, error: Exception) -> None:
         """Raise the error; where C code refused a stand-in, say so."""
         if isinstance(error, TypeError) and "Traced" in str(error):
             raise CaptureError(
@@ -160,7 +133,7 @@ class Run(ExampleRun):
         self.surroundings.watch_streams(self.state.streams)
         self.streams.own = self.surroundings.python_streams()
 
-    def _enter(self, lifted: Iterable[Slot]) -> None:
+    def _enter(self, lifted: list[Slot]) -> None:
         """Let the arguments and the lifted state enter, with their guards, and the arrays around the program."""
         self.inputs.write_checks()
         self._look_around_callables()
@@ -188,66 +161,40 @@ class Run(ExampleRun):
         self.surroundings.check_streams([*self.streams.followed_ones, *self.streams.own])
         self.state.check_entered()
 
-    def _leave(self, stays: bool) -> None:
-        """Put everything back, or let what the run did stay done."""
-        self.stays = stays
-        if stays:
-            settled = partial(plain, self.recorder)
-            self.state.commit(settled)
-            self.inputs.commit(settled)
-            return
-        self.inputs.put_back()
-        self.state.put_back()
-        self.open_files.put_back()
-        self.rollback.put_back()
-        self.surroundings.put_back_streams()
+    def _undone(self) -> list[Any]:
+        """All that has a ``put_back``, in the order in which it is put back."""
+        return [*super()._undone(), self.rollback]
 
-    def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
-        """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
-        self.recorder.running = True
-        self.recorder.code.caller = id(user_frame(1))
-        try:
-            args = [constructors.standing(value) for value in given[0]]
-            return self.fn(*args, **{name: constructors.standing(value) for name, value in given[1].items()})
-        except ClewError:
-            raise
-        except Exception as error:
-            if self.recorder.raised is not error and opaque_calls.is_raised_inside(error):
-                raise cannot_follow(f"a library that meets a value of the capture ({type(error).__name__})") from error
-            self.raised = True
-            raise
-        finally:
-            self.recorder.running = False
+    def _call_program(self, given: Given) -> Any:
+        args = [constructors.standing(value) for value in given[0]]
+        return self.fn(*args, **{name: constructors.standing(value) for name, value in given[1].items()})
 
-    @contextmanager
-    def _recording(self) -> Iterator[None]:
-        token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
-        regions = current_regions.set(self.regions)
+    def _check_raised(self, error: Exception) -> None:
+        """Raise another error if this one is not the program's own."""
+        if self.recorder.raised is not error and opaque_calls.is_raised_inside(error):
+            raise cannot_follow(f"a library that meets a value of the capture ({type(error).__name__})") from error
+
+    def _listener(self) -> Listener:
+        """What hears of plain Python during the run."""
+        return NumpyListener(self.recorder)
+
+    def _install(self, patches: Patches) -> None:
+        """Replace what reports to the recorder, for the time of the run."""
         own = self.surroundings.functions
         functions = [*own, *opaque_calls.functions()]
-        try:
-            with Patches() as patches:
-                install(patches)
-                opaque_calls.install(patches, self.islands, own)
-                self.state.install(patches, self.surroundings.stored)
-                replacements.install(patches)
-                replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
-                constructors.install(patches, _current_recorder, functions)
-                random_streams.install(patches, _current_recorder, functions)
-                number_functions.install(patches, functions)
-                caches.install(patches, _current_recorder, functions, self.surroundings.classes())
-                self.findings.progress.rewrites.install(patches)
-                call_sites.install(patches, _current_recorder, functions)
-                self._install_reads(patches)
-                self._install_more(patches, functions)
-                hearing = replacements.hearing(NumpyListener(self.recorder), self.surroundings)
-                with hearing, self.reads.watching(), self._watch_errors():
-                    yield
-        finally:
-            _running.reset(token)
-            handle_call.reset(wrapped)
-            current.reset(state)
-            current_regions.reset(regions)
+        install(patches)
+        opaque_calls.install(patches, self.islands, own)
+        self.state.install(patches, self.surroundings.stored)
+        replacements.install(patches)
+        replacements.install_in(patches, self.surroundings, map(vars, self._owners()))
+        constructors.install(patches, _current_recorder, functions)
+        random_streams.install(patches, _current_recorder, functions)
+        number_functions.install(patches, functions)
+        caches.install(patches, _current_recorder, functions, self.surroundings.classes())
+        self.findings.progress.rewrites.install(patches)
+        call_sites.install(patches, _current_recorder, functions)
+        self._install_reads(patches)
+        self._install_more(patches, functions)
 
     def _install_more(self, patches: Patches, functions: list[Any]) -> None:
         """What a run of another framework's programs replaces besides."""
@@ -259,19 +206,17 @@ class Run(ExampleRun):
         why = "the capture cannot follow it" if function in self.islands else "it is wrapped"
         return self.recorder.whole(function, args, kwargs, why)
 
-    def finish(self, runs: list[Run]) -> None:
-        """Complete the graph with what all runs relied on."""
+    def _join(self, runs: list[Run]) -> None:
+        """Bring together what several runs have recorded and read."""
+        super()._join(runs)
         graph = self.recorder.bodies.outermost
-        self._join(runs)
         for run in runs:
             values, updated = UpdatedValues(graph, run.recorder.own_reliance), run.recorder.updated
             run.updates = values.reliance(values.kept(updated) if len(runs) == 1 else updated)
-        with graph.inserting_before(self.after_inputs._next):
-            self.state.drop_unread()
-        reads = self._join_reads(runs)
+
+    def _write_guards(self, graph: Graph, runs: list[Run], reads: Reads | None) -> None:
+        """Write what has to hold at the entrance, and let constants be computed now."""
         watches = self.settings.guards != "none"
-        if not watches:
-            graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
         entry = self.guards_class(self.recorder, self.inputs, self.surroundings, self.state, reads, watches)
         least_ranks: dict[int, int] = {}
         for run in runs:
@@ -279,8 +224,6 @@ class Run(ExampleRun):
                 least_ranks[array] = max(rank, least_ranks.get(array, 0))
         entry.write(self.after_inputs, self._owners(), self._reliance(runs), least_ranks)
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
-        drop_implied(graph, None)
-        drop_unused(graph, self.settings.keeps_unused)
 
     def _reliance(self, runs: list[Run]) -> Reliance:
         """What the program could see of the dtypes and ranks of arrays."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -23,19 +22,18 @@ from clew.capture.captured import Captured
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.operand_order import arrange_controls
 from clew.capture.control_flow.paths import Paths
-from clew.capture.control_flow.runtime import current as current_regions
-from clew.capture.current_capture import current
 from clew.capture.guards.lifting import lift_guards
 from clew.capture.guards.notes import Variable
-from clew.capture.guards.redundant import drop_implied
-from clew.capture.options import LEFT_OUT, Options
+from clew.capture.guards.variable_reads import Reads
+from clew.capture.options import Options
 from clew.capture.patches import Patches, Stock
 from clew.capture.python import replacements
+from clew.capture.python.listener import Listener
 from clew.capture.recording.inputs import Inputs, bind
 from clew.capture.recording.opaque_calls import CannotFollow, Unseen
 from clew.capture.recording.outputs import plain
 from clew.capture.recording.recorder import Recorder, Scalar
-from clew.capture.recording.run import ExampleRun, LibraryTracers, clear_frames
+from clew.capture.recording.run import ExampleRun, Given, LibraryTracers
 from clew.capture.recording.run import Findings as RunFindings
 from clew.capture.recording.unused_calls import drop_unused
 from clew.capture.restart import Restart
@@ -43,7 +41,7 @@ from clew.capture.state.first_call import after_first_call, widen
 from clew.capture.state.reachable import asks_for_identity
 from clew.capture.state.slots import Slot, places_in
 from clew.capture.state.stateful_arguments import Accesses
-from clew.capture.symbolic.wrap import handle_call, install
+from clew.capture.symbolic.wrap import install
 from clew.errors import CaptureError, ClewError
 from clew.frameworks.torch import caches, facts, interception, number_functions
 from clew.frameworks.torch.calls import constructors, dispatch
@@ -82,8 +80,9 @@ from clew.frameworks.torch.scalars import MODE, traced
 from clew.frameworks.torch.tracing_tools import Tracers
 from clew.frameworks.torch.undo import Rollback, TorchSupport
 from clew.ir.arguments import leaves
+from clew.ir.graph import Graph
 from clew.ir.guards import Expression
-from clew.ir.source import is_installed, user_frame
+from clew.ir.source import is_installed
 
 
 class Findings(RunFindings):
@@ -131,6 +130,7 @@ _MOST_PARTS = 8
 class Run(ExampleRun):
     """One run of a program that is being captured; after the ``first`` one further runs go other ways."""
 
+    running = _running
     recorder: TorchRecorder
 
     def __init__(
@@ -213,44 +213,25 @@ class Run(ExampleRun):
                     full = f"{path}.{name}" if path else name
                     self.recorder.attributes.paths[id(value)] = (full, value)
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Record one run; it raises ``Restart`` if the program must be run again with what was found out."""
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
+        """Let the arguments enter: what the program gets in their place."""
         target = self.module.forward if self.fn is self.module and self.module is not None else self.fn
-        self._watch_state()
-        done = stays = False
-        try:
-            given = bind(self.inputs, signature_of(target), args, kwargs, None if self._is_hooked() else target)
-            self._enter([*self.findings.lifted.values()])
-            try:
-                with self._recording():
-                    self.result = self._call(given)
-            finally:
-                if self.recorder.arrays is not None:
-                    self.recorder.arrays.places.leave()
-            self._check_swallowed()
-            self.regions.check()
-            self._check()
-            if self.first is None:
-                self.findings.met.check()
-            self._want_modes()
-            self.found = self.state.changed()
-            done = not self.found and self._finish_path(self.result)
-            if done and not self._has_several_paths():
-                self.finish([self])
-                stays = self.settings.keep
-        except Exception as error:
-            self._check_swallowed(error)
-            done = self._ends_raising(error)
-            if not done:
-                self._do_without_arrays(error)
-                self._need_plain(error)
-        finally:
-            self.recorder.open = False
-            clear_frames(sys.exc_info()[1])
-            self._leave(not self.plain_kinds and (stays or (self.settings.keep and self.raised and self.first is None)))
-        if not done:
-            self.findings.plain_kinds = self.plain_kinds
-            self._start_over()
+        return bind(self.inputs, signature_of(target), args, kwargs, None if self._is_hooked() else target)
+
+    def _take_out_proxies(self) -> None:
+        """Put back what proxies stood for in variables around the program."""
+        if self.recorder.arrays is not None:
+            self.recorder.arrays.places.leave()
+
+    def _explain(self, error: Exception) -> None:
+        """Raise the error that ended the run, or a clearer one; return if another run may go better."""
+        self._do_without_arrays(error)
+        self._need_plain(error)
+
+    def _start_over(self) -> None:
+        """Let the next run begin with what this one has found out."""
+        self.findings.plain_kinds = self.plain_kinds
+        super()._start_over()
 
     def _do_without_arrays(self, error: Exception) -> None:
         """After a run with stand-ins for arrays that has failed, the next one follows them in packages too, or there no
@@ -387,6 +368,9 @@ class Run(ExampleRun):
             self.modules.check()
         self._check_set_up()
         self.state.check_entered()
+        if self.first is None:
+            self.findings.met.check()
+        self._want_modes()
 
     def _check_set_up(self) -> None:
         known, tables = self.findings.set_up, self.hook_tables
@@ -403,39 +387,22 @@ class Run(ExampleRun):
 
     def _leave(self, stays: bool) -> None:
         """Put everything back, or let what the run did stay done."""
-        self.stays = stays
-        if stays:
-            settled = partial(plain, self.recorder)
-            self.state.commit(settled)
-            self.inputs.commit(settled)
-            self.recorder.array_attributes.commit(settled)
-            self.recorder.generators.commit()
-            return
-        self.inputs.put_back()
-        self.state.put_back()
-        if self.recorder.arrays is not None:
-            self.recorder.arrays.put_back()
-        self.open_files.put_back()
-        self.rollback.put_back()
-        self.surroundings.put_back_streams()
-        if self.modules is not None:
-            self.modules.put_back()
-        self.hook_tables.put_back()
+        super()._leave(stays and not self.plain_kinds)
 
-    def _call(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
-        """Run the program; an error of its own is its own, and what it did before stays done if the run counts."""
+    def _commit(self) -> None:
+        """Let what the run did stay done."""
+        super()._commit()
+        self.recorder.array_attributes.commit(partial(plain, self.recorder))
+        self.recorder.generators.commit()
+
+    def _undone(self) -> list[Any]:
+        """All that has a ``put_back``, in the order in which it is put back."""
+        parts = [self.inputs, self.state, self.recorder.arrays, self.open_files, self.rollback, self.modules]
+        return [part for part in (*parts, self.hook_tables) if part is not None]
+
+    def _call_program(self, given: Given) -> Any:
         self.recorder.tracers.begin()
-        self.recorder.running = True
-        self.recorder.code.caller = id(user_frame(1))
-        try:
-            return dispatch.drain(self, self.fn(*given[0], **given[1]))
-        except ClewError:
-            raise
-        except Exception:
-            self.raised = True
-            raise
-        finally:
-            self.recorder.running = False
+        return dispatch.drain(self, self.fn(*given[0], **given[1]))
 
     def _ends(self) -> list[Any]:
         """The tensors, modules and optimizers around the program and among its arguments."""
@@ -445,43 +412,34 @@ class Run(ExampleRun):
         """Objects outside of modules whose attributes the program may change."""
         return self._owners(self.settings.stateful, (torch.nn.Module,))
 
-    @contextmanager
-    def _recording(self) -> Iterator[None]:
-        token, wrapped, state = _running.set(self), handle_call.set(self.call_wrapped), current.set(self.state)
+    def _install(self, patches: Patches) -> None:
+        """Replace what reports to the recorder, for the time of the run."""
         reached, met = self.surroundings.functions, self.findings.caches
         self.recorder.caches.before_hash = partial(caches.check_hash, met)
-        try:
-            with Patches() as patches:
-                self.findings.progress.rewrites.install(patches)
-                install(patches)
-                install_islands(patches, self.islands, reached)
-                replacements.install(patches)
-                patches.from_stock(_stock)
-                if self.findings.unseen or self.surroundings.derived(constructors.call_tensor):
-                    constructors.install_unseen(patches, _current_recorder)
-                if self.recorder.arrays is not None:
-                    followed = self.findings.packages.functions()
-                    install_arrays_in(patches, _current_arrays, _current_recorder, [*reached, *followed])
-                self.state.install(patches, self.surroundings.stored)
-                self._install_reads(patches)
-                interception.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
-                number_functions.install_in(patches, _current_recorder, self.findings.met.functions)
-                regions = current_regions.set(self.regions)
-                try:
-                    with (
-                        RecordingMode(self.recorder),
-                        replacements.hearing(TorchListener(self.recorder), self.surroundings),
-                        self.accesses.watched(patches),
-                        self.reads.watching(),
-                        self._watch_errors(),
-                    ):
-                        yield
-                finally:
-                    current_regions.reset(regions)
-        finally:
-            _running.reset(token)
-            handle_call.reset(wrapped)
-            current.reset(state)
+        self.findings.progress.rewrites.install(patches)
+        install(patches)
+        install_islands(patches, self.islands, reached)
+        replacements.install(patches)
+        patches.from_stock(_stock)
+        if self.findings.unseen or self.surroundings.derived(constructors.call_tensor):
+            constructors.install_unseen(patches, _current_recorder)
+        if self.recorder.arrays is not None:
+            followed = self.findings.packages.functions()
+            install_arrays_in(patches, _current_arrays, _current_recorder, [*reached, *followed])
+        self.state.install(patches, self.surroundings.stored)
+        self._install_reads(patches)
+        interception.install_in(patches, _current_recorder, self.surroundings, self.parts, met, self._ends())
+        number_functions.install_in(patches, _current_recorder, self.findings.met.functions)
+
+    @contextmanager
+    def _following(self, patches: Patches) -> Iterator[None]:
+        """Let torch's calls, and reads of arguments, report to the recorder."""
+        with RecordingMode(self.recorder), self.accesses.watched(patches):
+            yield
+
+    def _listener(self) -> Listener:
+        """What hears of plain Python during the run."""
+        return TorchListener(self.recorder)
 
     def call_wrapped(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function that the user has wrapped: one node, whatever is inside."""
@@ -507,24 +465,21 @@ class Run(ExampleRun):
             self.recorder.sizes.keep_asked(of_paths=True)
         return is_own
 
-    def finish(self, runs: list[Run]) -> None:
-        """Complete the graph with what all runs relied on."""
-        graph = self.recorder.bodies.outermost
-        self._join(runs)
+    def _join(self, runs: list[Run]) -> None:
+        """Bring together what several runs have recorded and read."""
+        super()._join(runs)
         for run in runs[1:]:
             self.recorder.relied.facts = run.recorder.relied.facts | self.recorder.relied.facts
             self.recorder.relied.hashed |= run.recorder.relied.hashed
             self.recorder.array_attributes.asked |= run.recorder.array_attributes.asked
-        self.accesses.loosen(self.inputs, graph)
-        with graph.inserting_before(self.after_inputs._next):
-            self.state.drop_unread()
+        self.accesses.loosen(self.inputs, self.recorder.bodies.outermost)
+
+    def _write_guards(self, graph: Graph, runs: list[Run], reads: Reads | None) -> None:
+        """Write what has to hold at the entrance, and let constants be computed now."""
         if self.findings.set_up is not None and self._is_function:
             with graph.inserting_before(self.after_inputs._next):
                 self.after_inputs = graph.call_function(set_up, (self.findings.set_up,))
-        reads = self._join_reads(runs)
         watches = self.settings.guards != "none"
-        if not watches:
-            graph.output_node().meta[LEFT_OUT] = "variables around the program are not looked at again"
         entry = EntryGuards(self.recorder, self.inputs, self.surroundings, self.state, reads, watches)
         entry.module = self.module
         entered = [] if self.modules is None else self.modules.entered
@@ -533,7 +488,9 @@ class Run(ExampleRun):
         sources = self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
         if sources is not None:
             entry.constants(sources, self.after_inputs)
-        drop_implied(graph, self.module)
+
+    def _drop_unused(self, graph: Graph, runs: list[Run]) -> None:
+        """Erase calls that nobody uses."""
         for run in runs:
             run.recorder.sizes.keep_asked()
         is_flat = not self.recorder.bodies.is_used and not self._has_several_paths()
