@@ -41,6 +41,7 @@ UNSTABLE = frozenset({
 _HOME = re.compile(r"\bclew(\.[a-z]\w*)+(?=\.\w| import )")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
 _FILE = re.compile(r"(?<![\w.])(/[\w.+-]+){2,}")
+_OWN_LINE = re.compile(r"(?<=\btexts\.py:)\d+|(?<=a file:)\d+(?=, in trace:)")
 
 Texts = dict[str, str]
 
@@ -53,7 +54,7 @@ def text_of(captured: Any) -> str:
 
 def _stable(text: str) -> str:
     """The text without what differs from one process, or one layout of Clew's source, to the next."""
-    return _FILE.sub("a file", _ADDRESS.sub("0x", _HOME.sub("clew", text)))
+    return _OWN_LINE.sub("0", _FILE.sub("a file", _ADDRESS.sub("0x", _HOME.sub("clew", text))))
 
 
 @contextmanager

@@ -307,7 +307,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         for path, part in module.named_modules():
             if type(part).__module__.startswith("torch."):
                 continue
-            for key in names & vars(part).keys() - OWN:
+            for key in sorted(names & vars(part).keys() - OWN):
                 value = vars(part)[key]
                 counts = type(value) in SIMPLE or follows(value) or isinstance(value, FUNCTIONS)
                 if counts and (id(part), key) not in lifted:
