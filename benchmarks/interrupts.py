@@ -1,7 +1,7 @@
 """Interrupts at random moments of a capture: `python -m benchmarks.interrupts [--count N] [--seed N]`.
 
 Each program is captured again and again while a timer raises ``KeyboardInterrupt``, at a moment drawn from the time
-that a capture takes. After each, nothing may be left behind: no place is patched, functions are what they were, state
+that a capture takes. After each, nothing may be left behind: no place is patched, functions are unchanged, state
 has its values. Each program runs in a child process, so that a crash is noticed, too.
 """
 

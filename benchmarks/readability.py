@@ -123,7 +123,7 @@ def _depends_on_calls(node: Node) -> bool:
 
 # For guards that do not say their kind: the first pattern that is found in their text.
 PATTERNS = (
-    ("variable", r"is what it was|are what they were|is the parameter that was captured"),
+    ("variable", r"is unchanged|are unchanged|is the parameter that was captured"),
     ("mode", r"\btraining\b|grad_enabled|autocast|inference_mode"),
     ("computed", r"\.\w+\((\.\.\.)?\)"),
     ("type", r"^type\(|\.(dtype|device|layout)\b"),

@@ -48,7 +48,7 @@ def test_a_guard_on_what_was_computed_is_told_from_one_at_the_entrance():
 def test_kinds_are_the_guards_own_where_they_say_so():
     assert readability.kind_of(SimpleNamespace(kind="mode")) == "mode"
     assert readability.kind_of("input_ids.ndim == 2") == "size"
-    assert readability.kind_of("logger is what it was") == "variable"
+    assert readability.kind_of("logger is unchanged") == "variable"
     assert readability.kind_of("mask.to(...).all()") == "computed"
     assert readability.kind_of("type(x) is Tensor") == "type"
     assert readability.kind_of("labels == None") == "value"

@@ -22,7 +22,7 @@ class Pins(NamedTuple):
     code: Sequence[Variable] = ()
 
     def hold(self) -> bool:
-        """Whether all of it is what it was."""
+        """Whether all of it is unchanged."""
         for holder, name, value in self.attributes:
             now = holder.get(name, Pins)
             if now is not value and not same_part(now, value):

@@ -16,11 +16,12 @@ from collections.abc import Collection
 from typing import Any
 
 from clew.codegen.scope import Scope
-from clew.codegen.statements import expression, is_operator, makes_statement, statement
+from clew.codegen.statements import SHOWN, expression, is_operator, makes_statement, statement
 from clew.ir.arguments import bodies_of, leaves, references
 from clew.ir.control_flow import is_control
 from clew.ir.effects import sets_state
 from clew.ir.graph import Graph
+from clew.ir.names import snake_case
 from clew.ir.node import Node
 from clew.ir.types import ScalarType
 
@@ -160,7 +161,8 @@ def _width(user: Node, scope: Scope, root: str) -> int:
 
 def _is_unnamed(node: Node) -> bool:
     """Whether a node is called after what it computes, and not like a variable of the user's."""
-    own = re.sub(r"\W", "_", Graph._target_to_str(node.target))
+    makes = node.target in SHOWN and isinstance(node.args[0], type)  # shown as a call of the class
+    own = snake_case(node.args[0].__name__) if makes else re.sub(r"\W", "_", Graph._target_to_str(node.target))
     return _NUMBERED.sub("", node.name) == _NUMBERED.sub("", own)
 
 

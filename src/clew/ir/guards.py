@@ -120,7 +120,7 @@ def spelled(expression: Expression, depth: int = 0, in_array: bool = False) -> s
     if isinstance(expression, Node):
         return _spelled_node(expression, depth, in_array)
     if isinstance(expression, Attribute):
-        return f"self.{expression.path}"
+        return _spelled_path(expression.path)
     if isinstance(expression, Input):
         return expression.target
     if not isinstance(expression, Call):
@@ -129,7 +129,9 @@ def spelled(expression: Expression, depth: int = 0, in_array: bool = False) -> s
 
 
 def _spelled_node(node: Node, depth: int, in_array: bool) -> str:
-    if node.op in ("placeholder", "get_attr"):
+    if node.op == "get_attr":
+        return _spelled_path(str(node.target))
+    if node.op == "placeholder":
         return str(node.target).lstrip("*")
     is_array = depth > 0 and isinstance(node.value_type, ArrayType)
     if depth > _DEEPEST or node.op not in ("call_function", "call_method"):
@@ -141,6 +143,11 @@ def _spelled_node(node: Node, depth: int, in_array: bool) -> str:
     else:
         text = _spelled_call(node.target, node.args, depth, in_array or is_array)
     return node.name if is_array and not in_array and len(text) > _LONGEST_ARRAY else text
+
+
+def _spelled_path(path: str) -> str:
+    """An attribute of the root by its path, the way Python reads it: ``self.layers[0].weight``."""
+    return "self" + "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in path.split("."))
 
 
 def _spelled_call(function: Any, args: tuple[Any, ...], depth: int, in_array: bool) -> str:
@@ -346,8 +353,11 @@ class Guard:
 
     def error(self, value: Any) -> GuardError:
         """What a call is told whose subject has this value."""
+        is_leaf = isinstance(self.subject, (Node, Attribute))
+        is_truth = self.test == "equals" and type(self.expected) is bool is type(value) and not is_leaf
+        instead = ", which does not hold" if is_truth else f", but {TESTS[self.test].told(value)}"
         return GuardError(
-            f"the graph assumed {self.expression}, but {TESTS[self.test].told(value)}",
+            f"the graph assumed {self.expression}{instead}",
             where="" if self.source is None else self.source.describe(),
             why=self.reason or "the captured program took a way that depends on it",
             fixes=self.advice,
@@ -379,7 +389,7 @@ class Guard:
 
 @has_side_effect
 def guard(value: Any, expected: Any = True, test: str = "equals") -> None:
-    """Raise unless a computed value is what it was during the capture; in a graph, the node says where and why."""
+    """Raise unless a computed value is what it was in the capture; in a graph, the node says where and why."""
     Guard("the value", test, expected, "computed").require(value)
 
 
@@ -469,7 +479,7 @@ _WIDEST = 72
 def _rows(guards: list[Guard]) -> list[tuple[str, str]]:
     """The lines of a table for guards of one kind: what is assumed, and where. All code has one line."""
     if not guards or guards[0].kind != "code":
-        return [(str(one), _short(one.source)) for one in guards]
+        return list(dict.fromkeys((str(one), _short(one.source)) for one in guards))  # variables may share a name
     names = ", ".join(spelled(one.subject) for one in guards)
     return [(f"{names} {'is' if len(guards) == 1 else 'are'} unchanged", "")]
 

@@ -179,7 +179,7 @@ class _Folding:
         return Guard(Attribute(path), "unchanged", Unchanged(value), "value", node.source, _FIRST_TIME)
 
 
-_SETTINGS = "the default dtype and device of torch and autocast are what they were"
+_SETTINGS = "the default dtype and device of torch and autocast are unchanged"
 
 
 def _only_computes(node: Node) -> bool:

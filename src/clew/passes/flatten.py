@@ -124,7 +124,7 @@ class _Flattening:
         return map_arg(value, values.__getitem__)
 
     def _keep_texts(self, step: _Step, path: str) -> None:
-        """Bodies get their old paths, and their old names if they are what they were; so do texts of assumptions."""
+        """Bodies get their old paths, and their old names if they are unchanged; so do texts of assumptions."""
         old = step.origin if step.origin is not None and step.origin.target == step.target else None
         if any(is_graph(leaf) for leaf in leaves((step.args, step.kwargs))):
             before = iter([] if old is None else [leaf for leaf in leaves((old.args, old.kwargs)) if is_graph(leaf)])

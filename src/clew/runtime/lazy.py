@@ -75,7 +75,7 @@ class Entry:
         self.is_asked = isinstance(captured, GraphFunction) and captured._rely_on(fingerprint)
 
     def is_unchanged(self) -> bool:
-        """Whether the program is what it was, where the capture does not ask."""
+        """Whether the program is unchanged, where the capture does not ask."""
         return self.is_asked or self.fingerprint.holds()
 
 

@@ -143,7 +143,7 @@ def _objects_outside(callee: Any) -> list[Variable]:
 def look(callee: Any) -> None:
     """Raise the error of a guard if such contents have changed: a compiler reads past them."""
     for variable in _objects_outside(callee):
-        require_variable(variable, variable.name, f"{variable!r} is what it was")
+        require_variable(variable, variable.name, f"{variable!r} is unchanged")
 
 
 @torch._disable_dynamo  # a captured program that changes state may have to be undone

@@ -172,7 +172,7 @@ def test_a_branch_on_a_size_can_be_a_guard_that_names_its_line() -> None:
 
     assert torch.equal(clew.trace(program, args=(torch.ones(2, 3),))(torch.ones(2, 9)), torch.ones(2, 4))
     captured = clew.trace(program, args=(torch.ones(2, 3),), control_flow="guard")
-    assert "not (x.shape[1] > 4)" in guard_texts(captured)
+    assert "x.shape[1] <= 4" in guard_texts(captured)
     assert torch.equal(captured(torch.ones(5, 2)), torch.ones(5, 2))
     with pytest.raises(GuardError, match=r"x\.shape\[1\] > 4") as caught:
         captured(torch.ones(2, 9))

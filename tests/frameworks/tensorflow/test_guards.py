@@ -73,7 +73,7 @@ def test_variables_around(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = clew.trace(uses, (X,))
     assert numpy.allclose(graph(X), 2 * X + 1)
     monkeypatch.setitem(globals(), "SCALE", 3.0)
-    assert fails(graph, X) == "the graph assumed SCALE, SETTINGS are what they were, but the value is 'SCALE'"
+    assert fails(graph, X) == "the graph assumed SCALE, SETTINGS are unchanged, but the value is 'SCALE'"
     monkeypatch.setitem(globals(), "SCALE", 2.0)
     graph(X)
     monkeypatch.setitem(SETTINGS, "shift", [2.0])

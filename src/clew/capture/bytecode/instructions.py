@@ -211,4 +211,9 @@ def stored_in(code: CodeType, offset: int) -> str:
         name = following[0].argval
     elif len(following) == 2 and following[0].opname in _LOADS and following[1].opname == "STORE_ATTR":
         name = following[1].argval
-    return name if name.strip("_") and not name.startswith(_OWN) else ""
+    return name if is_users_name(name) else ""
+
+
+def is_users_name(name: str) -> bool:
+    """Whether a variable bears a name that the user gave it, and that says something."""
+    return bool(name.strip("_")) and not name.startswith(_OWN)

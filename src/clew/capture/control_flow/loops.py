@@ -505,7 +505,7 @@ class Loop:
         return self.recorder.create(target, (*head, tuple(initial), tuple(outer)), kwargs)  # type: ignore[no-any-return]
 
     def _given(self, end: End, inputs: list[Node]) -> tuple[Any, ...]:
-        """What one way of a round gives to the next; a variable that ends with a return is what it was."""
+        """What one way of a round gives to the next; a variable that ends with a return is unchanged."""
         broke, is_return = end.value is not None, isinstance(end.value, Returned)
         entered = iter(inputs)
         parts: list[tuple[Any, ...]] = []

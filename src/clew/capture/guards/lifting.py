@@ -15,6 +15,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from clew.capture.guards import notes
+from clew.capture.guards.redundant import OPPOSITE
 from clew.capture.python.outside_reads import OUTSIDE
 from clew.capture.recording.nested_programs import Bodies
 from clew.capture.recording.unused_calls import is_own, may_raise
@@ -25,13 +26,17 @@ from clew.ir.graph import Graph
 from clew.ir.guards import TESTS, Attribute, Call, Expression, Guard, guard
 from clew.ir.guests import Effect
 from clew.ir.node import Node
-from clew.ir.types import ArrayType
+from clew.ir.types import ArrayType, ScalarType
 
-_COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+_COMPARISONS = frozenset(OPPOSITE)
 _ARITHMETIC = (
     operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.pow,
     operator.neg, operator.and_, operator.or_, operator.not_, min, max, abs, int, float, bool,
 )  # fmt: skip
+_OF_WHOLE_NUMBERS = frozenset(
+    {operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg, min, max, abs}
+)
+"""Functions that give a whole number for whole numbers."""
 _OF_ARRAYS = (getattr, len, type, isinstance, operator.is_, operator.is_not)
 """Functions that tell facts about an array, and do not compute with what it holds."""
 _READINGS = frozenset({*_COMPARISONS, *_ARITHMETIC, *_OF_ARRAYS, operator.getitem, operator.contains, tuple, hasattr})
@@ -294,16 +299,41 @@ def _lifted(node: Node, subject: Expression) -> Guard:
     test, expected = _TESTS[node.target], node.args[1]
     if test == "variable":
         expected = None
-    if test == "equals" and expected is False and _is_comparison(subject, operator.ne):
-        subject, expected = Call(operator.eq, subject.args), True
     if isinstance(subject, Call) and subject.function is bool and _is_negated_mode(subject.args[0]):
         subject = subject.args[0]
     if test == "equals" and type(expected) is bool and _is_negated_mode(subject):
         subject, expected = subject.args[0], not expected
+    is_equality = _is_comparison(subject, operator.ne)  # of anything: nan differs from itself both ways
+    if test == "equals" and expected is False and (is_equality or _compares_whole_numbers(subject)):
+        subject, expected = Call(OPPOSITE[subject.function], subject.args), True
     reason = str(node.args[4]) if len(node.args) > 4 else ""
     is_worded = test in _WORDED or _has_own_function(subject)
     label = str(node.args[2]) if is_worded and len(node.args) > 2 else ""
     return Guard(subject, test, expected, kind_of(test, subject), node.source, reason, label)
+
+
+def _compares_whole_numbers(subject: Expression) -> bool:
+    """Whether an expression compares sizes and whole numbers, of which one comparison or its opposite holds: none is
+    nan."""
+    if not isinstance(subject, Call) or not _is_one_of(subject.function, _COMPARISONS):
+        return False
+    return all(map(_is_whole_number, subject.args))
+
+
+def _is_whole_number(one: Expression) -> bool:
+    if isinstance(one, Node):
+        return one.value_type == ScalarType("int")
+    if not isinstance(one, Call):
+        return type(one) is int
+    if one.function is operator.getitem:
+        return _is_shape(one.args[0]) and type(one.args[1]) is int
+    if one.function is getattr:
+        return bool(one.args[1] == "ndim")
+    return _is_one_of(one.function, _OF_WHOLE_NUMBERS) and all(map(_is_whole_number, one.args))
+
+
+def _is_shape(one: Expression) -> bool:
+    return isinstance(one, Call) and one.function is getattr and one.args[1] == "shape"
 
 
 def _settle(node: Node) -> None:

@@ -267,14 +267,14 @@ register(
     Test(
         "variable",
         lambda variable, expected: bool(variable.is_as_before()),
-        lambda subject, expected: f"{subject} is what it was",
+        lambda subject, expected: f"{subject} is unchanged",
         lambda variable: "the variable has changed",
     )
 )
 
 
 def _variable_condition(subject: Subject, expected: Any) -> Condition:
-    """For a variable outside of the program, which knows by itself whether it is what it was."""
+    """For a variable outside of the program, which knows by itself whether it is unchanged."""
     return Condition(f"not {subject.text}.is_as_before()")
 
 

@@ -213,7 +213,7 @@ class _Known:
         if type(expected) is int:
             self._integers[key] = _Range(expected, expected)
         if type(expected) is bool and isinstance(key, tuple) and key[0] in _COMPARISONS:
-            self._learn_comparison(key if expected else (_OPPOSITE[key[0]], *key[1:]))
+            self._learn_comparison(key if expected else (OPPOSITE[key[0]], *key[1:]))
 
     def _subject(self, guard: Node) -> Key | None:
         return self._keys.get(guard.args[0]) if isinstance(guard.args[0], Node) else None
@@ -232,7 +232,7 @@ class _Known:
         if one is None or other is None:
             return None
         if target in (operator.gt, operator.ge, operator.ne):
-            opposite = self._answer(_OPPOSITE[target], left, right)
+            opposite = self._answer(OPPOSITE[target], left, right)
             return None if opposite is None else not opposite
         if target is operator.eq:
             return self._are_equal(one, other, left == right)
@@ -300,7 +300,7 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, Node) and value.target is getattr and value.args[1:] == ("shape",)
 
 
-_OPPOSITE = {operator.eq: operator.ne, operator.ne: operator.eq, operator.lt: operator.ge, operator.ge: operator.lt,
+OPPOSITE = {operator.eq: operator.ne, operator.ne: operator.eq, operator.lt: operator.ge, operator.ge: operator.lt,
              operator.le: operator.gt, operator.gt: operator.le}  # fmt: skip
 _MIRRORED = {operator.eq: operator.eq, operator.ne: operator.ne, operator.lt: operator.gt, operator.gt: operator.lt,
              operator.le: operator.ge, operator.ge: operator.le}  # fmt: skip

@@ -167,7 +167,7 @@ class VariableGuards:
             return
         self._written.add(key)
         name = variable.name if isinstance(variable.name, str) else repr(variable)
-        self.graph.call_function(require_variable, (variable, name, f"{label} is what it was"))
+        self.graph.call_function(require_variable, (variable, name, f"{label} is unchanged"))
 
 
 def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic: bool) -> list[Slot]:

@@ -211,7 +211,7 @@ def _asking_for_status(original: Callable[..., Any]) -> Callable[..., Any]:
             if follows and _only_asks_for_kind(sys._getframe(1)):
                 listener.note(file_kind, (place,), f"{place} is there, or not, as it was")
             else:
-                listener.note(file_status, (place, bool(follows)), f"the file {place} is what it was")
+                listener.note(file_status, (place, bool(follows)), f"the file {place} is unchanged")
         return original(path, *args, **kwargs)
 
     return ask

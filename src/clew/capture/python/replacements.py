@@ -52,7 +52,7 @@ def hearing(listener: Listener, surroundings: Surroundings) -> Iterator[None]:
     """Let a listener hear what happens inside; what could not be heard is refused, or guarded as it is now."""
     _check_held(surroundings)
     if surroundings.derived(_ask_for_arguments):
-        listener.note(processes.process_fact, ("sys.argv",), "sys.argv is what it was")
+        listener.note(processes.process_fact, ("sys.argv",), "sys.argv is unchanged")
     with listening(listener):
         yield
 

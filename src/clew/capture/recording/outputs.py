@@ -32,6 +32,7 @@ from clew.codegen.scope import Scope
 from clew.codegen.statements import SHOWN
 from clew.errors import CaptureError, GuardError, a_or_an
 from clew.ir.effects import pure
+from clew.ir.names import snake_case
 
 _CONSTANTS = (str, bytes, complex, int, float, bool, type(None), type(...), enum.Enum, range)
 
@@ -282,7 +283,8 @@ class Outputs:
         return self._node(value, kind, (made,)) if self._times.get(id(value), 0) > 1 else made
 
     def _node(self, value: Any, target: Any, args: tuple[Any, ...]) -> Any:
-        node = self.recorder.create(target, args)
+        name = snake_case(type(value).__name__) if target in (rebuild, rebuild_mapping) else None
+        node = self.recorder.create_node("call_function", target, args, {}, name=name)
         self._made[id(value)] = (value, node)
         return node
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from clew.ir.arguments import bodies_of, nested_graphs
+from clew.ir.control_flow import Branch, control_of, inputs_of
 from clew.ir.effects import effect_of, is_impure
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
@@ -53,7 +54,7 @@ def drop_unused(graph: Graph, keeps_raising: bool = True, is_flat: bool = False)
 
 def _keeper(graph: Graph) -> Callable[[Node], bool]:
     """Tells whether running a call may be noticed even if nobody uses its result."""
-    settled = functools.cache(lambda: {node for one in (graph, *nested_graphs(graph)) for node in _settled(one)})
+    settled = functools.cache(lambda: set(_all_settled(graph)))
     return lambda node: is_impure(node) or (may_raise(node) and node not in settled())
 
 
@@ -97,10 +98,25 @@ def _is_size(node: Node) -> bool:
     return node.target == "size" or (node.target is getattr and node.args[1] in ("shape", "size"))
 
 
-def _settled(graph: Graph) -> Iterator[Node]:
+def _all_settled(graph: Graph) -> Iterator[Node]:
+    """Those of a graph and of all bodies in it."""
+    devices: dict[Node, Node] = {}
+    for one in (graph, *nested_graphs(graph)):  # a body comes after what is handed to it
+        for node in one.nodes:
+            branch = control_of(node)
+            if isinstance(branch, Branch):
+                for body in branch.bodies:
+                    handed = zip(inputs_of(body), branch.operands, strict=True)
+                    devices.update((inner, outer) for inner, outer in handed if _is_device(outer, devices))
+        yield from _settled(one, devices)
+
+
+def _settled(graph: Graph, devices: dict[Node, Node]) -> Iterator[Node]:
     """The calls that depend on no input, only on constants of the capture and what was just made, so that they will
-    not raise either; and those that were made before."""
+    not raise either; those on what was made on the device of an array, and nothing else; and those that were made
+    before."""
     fixed: set[Node] = set()
+    placed: dict[Node, Node] = {}
     before: set[tuple[Any, ...]] = set()
     for node in graph.nodes:
         if is_constant(node):
@@ -111,12 +127,29 @@ def _settled(graph: Graph) -> Iterator[Node]:
             call = (node.target, repr(node.args), repr(node.kwargs))
             if is_fixed:
                 fixed.add(node)
-            if is_fixed or call in before:
+            device = _device_of(node, placed, devices) if effect is Effect.NONE else None
+            if device is not None:
+                placed[node] = device
+            if is_fixed or device is not None or call in before:
                 yield node
             if effect is Effect.NONE:
                 before.add(call)
             else:
                 before.clear()
+
+
+def _device_of(node: Node, placed: dict[Node, Node], devices: dict[Node, Node]) -> Node | None:
+    """The device of an array that all operands of a call were made on, if they were made of plain values; else None."""
+    found = {placed.get(used, used) for used in node.all_input_nodes}
+    device = found.pop() if len(found) == 1 else None
+    return device if _is_device(device, devices) else None
+
+
+def _is_device(value: Any, devices: dict[Node, Node]) -> bool:
+    """Whether a value is the device of an array, read here or handed to a body, as ``devices`` know."""
+    if not isinstance(value, Node):
+        return False
+    return value in devices or (value.target is getattr and value.args[1] == "device")
 
 
 def is_constant(node: Node) -> bool:

@@ -96,7 +96,7 @@ class Layers:
                 if name == _TRAINABLE or (not name.startswith("_") and _counts(value)):
                     watched.add(f"{layer.name}.{name}", layer, name, value)
             found = graph.call_function(changed, (watched,))
-            graph.call_function(require, (found, None, f"the attributes of {layer.name} are what they were"))
+            graph.call_function(require, (found, None, f"the attributes of {layer.name} are unchanged"))
 
 
 def _counts(value: Any) -> bool:

@@ -71,7 +71,7 @@ def check_method(name: str) -> None:
 def attribute(recorder: NumpyRecorder, traced: Any, name: str) -> Any:
     """An attribute of what a stand-in stands for."""
     plain = traced.plain
-    if not recorder.open:  # it was left somewhere, and is what it was
+    if not recorder.open:  # it was left somewhere, and is unchanged
         return getattr(plain, name)
     if type(traced) is facts.TracedDtype and not name.startswith("__"):
         return facts.dtype_attribute(recorder, traced, name)

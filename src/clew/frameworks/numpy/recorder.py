@@ -547,7 +547,7 @@ class NumpyRecorder(ExampleRecorder):
 
     def check_used(self) -> None:
         """A stand-in is used: not inside a call that stays whole, nor in another thread."""
-        if not self.open:  # it was left somewhere, and is what it was
+        if not self.open:  # it was left somewhere, and is unchanged
             return
         if self.depth:
             raise cannot_follow("a value of the program inside a function that is handed to NumPy, or stays one call,")

@@ -434,7 +434,7 @@ class _Capture:
                 around.append((f"{holder.__name__}.{name}" if isinstance(holder, type) else name, holder, name, value))
         names = ", ".join(one[0] for one in around)
         guards.watched(
-            self._watched(around), f"{names} {'is what it was' if len(around) == 1 else 'are what they were'}"
+            self._watched(around), f"{names} {'is unchanged' if len(around) == 1 else 'are unchanged'}"
         )
         for kind in self.surroundings.classes():
             held = [
@@ -442,7 +442,7 @@ class _Capture:
                 for name in sorted(self.named & vars(kind).keys())
             ]
             plain = [one for one in held if type(one[3]) in SIMPLE or (follows(one[3]) and not callable(one[3]))]
-            guards.watched(self._watched(plain), f"the attributes of {kind.__name__} are what they were")
+            guards.watched(self._watched(plain), f"the attributes of {kind.__name__} are unchanged")
         for owner in {id(one): one for one in (*self.objects, *self.parts)}.values():
             if isinstance(owner, Function):
                 continue
@@ -451,7 +451,7 @@ class _Capture:
             own = [(name, value) for name, value in told if not is_part(owner) or self._is_of_user(name)]
             own = [(name, value) for name, value in own if (id(owner), name) not in self.lifted]
             held = [(f"{label}.{name}", owner, name, value) for name, value in own]
-            guards.watched(self._watched(held), f"the attributes of {label} are what they were")
+            guards.watched(self._watched(held), f"the attributes of {label} are unchanged")
 
         for one in self.wrapped:
             guards.wrapped(one)

@@ -179,7 +179,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             if "number_kind" in relied:
                 self._number_kind(node, tensor)
             if node in indices and not (tensor.is_floating_point() or tensor.is_complex()):
-                text = f"{expression_of(node)} is {'a mask' if is_mask(tensor) else 'no mask'}"
+                text = f"{expression_of(node)}.dtype {'in' if is_mask(tensor) else 'not in'} (torch.bool, torch.uint8)"
                 self._require(self.graph.call_function(is_mask, (node,)), is_mask(tensor), text, "rank")
 
     def _carried(self, tensor: torch.Tensor, node: Node) -> None:
@@ -191,7 +191,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             if any(type(value) not in _COMPARED for value in held.values()):
                 raise CaptureError(f"an argument carries attributes of its own: {sorted(held)}")
             found = self.graph.call_function(carried, (node, *(names or ())))
-            self._require(found, _in_order(held), f"the attributes of {expression_of(node)} are what they were")
+            self._require(found, _in_order(held), f"the attributes of {expression_of(node)} are unchanged")
 
     def _asked_of(self, held: dict[str, Any]) -> list[str] | None:
         """Which of the attributes that a tensor carries, or might, the program asks for; None if it may be any."""
@@ -225,7 +225,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
         for _, name, logger in self.surroundings.variables(own):
             if isinstance(logger, logging.Logger):
                 level = self.graph.call_function(level_of, (logger,))
-                self._require(level, logger.getEffectiveLevel(), f"the level of {name} is what it was")
+                self._require(level, logger.getEffectiveLevel(), f"the level of {name} is unchanged")
 
     def _variable(self, holder: Any, name: str, value: Any, label: str = "") -> None:
         """A variable must be what it was, and hold what it held."""
@@ -237,7 +237,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             for path in sorted(sources):
                 held = self.recorder.attributes.constants[path]
                 (self._same_values if isinstance(held, torch.Tensor) else self._same_items)(path, held)
-            self._require(self.graph.call_function(defaults), defaults(), "the defaults of torch are what they were")
+            self._require(self.graph.call_function(defaults), defaults(), "the defaults of torch are unchanged")
 
     def _same_values(self, path: str, tensor: torch.Tensor) -> None:
         """A tensor must hold what it held; its version alone does not tell of changes through ``.data`` or NumPy."""
@@ -302,7 +302,7 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             mode = self.graph.call_function(getattr, (module, MODE))
             self._require(mode, module.training, f"{name}.training is {module.training}")
         same = self.graph.call_function(are_as_they_were, (ModulesAround(module, lifted),))
-        self._require(same, True, f"the parts and settings of {name} are what they were")
+        self._require(same, True, f"the parts and settings of {name} are unchanged")
         self._parameters_of(name, module)
         for path, part in module.named_modules():
             if type(part).__module__.startswith("torch."):
@@ -329,12 +329,12 @@ class EntryGuards(GuardsOfRun[TorchRecorder]):
             asked = self._asked_of(before)
             if asked is None or asked or vars(tensor) != before:
                 node = self.graph.call_function(attributes_on, (Carrier(tensor),))
-                self._require(node, described(before), f"the attributes of {name} are what they were")
+                self._require(node, described(before), f"the attributes of {name} are unchanged")
 
     def _trainers(self, names: frozenset[str]) -> None:
         """What the program may have read of optimizers and schedulers must still be so."""
         for trainer, settings in self.recorder.trainers.asked(names):
-            text = f"the settings of the {type(trainer).__name__} are what they were"
+            text = f"the settings of the {type(trainer).__name__} are unchanged"
             self._require(self.graph.call_function(settings_of, (trainer,)), settings, text)
 
     def _different_objects(self) -> None:

@@ -151,7 +151,7 @@ class Fingerprint:
         """Raise if something is not as it was."""
         if not self.holds():
             raise GuardError(
-                f"the graph assumed that the {self._owner} is what it was, but something in it has changed",
+                f"the graph assumed that the {self._owner} is unchanged, but something in it has changed",
                 why="its parts, their hooks and attributes were read in the capture",
                 fixes=("capture again", "clew.trace(fn) without an example captures again by itself"),
             )

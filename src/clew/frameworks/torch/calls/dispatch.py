@@ -239,13 +239,18 @@ class Traits:
 
     def __init__(self, func: Any) -> None:
         name: str = getattr(func, "__name__", "")
-        self.is_method = bool(torch.overrides.is_tensor_method_or_property(func))
+        self.is_method = bool(torch.overrides.is_tensor_method_or_property(func)) or _is_of_tensors(func)
         self.op = "call_method" if self.is_method else "call_function"
         self.target: Any = name if self.is_method else func
         self.form: OperatorForm | None = FORMS.get(name) if self.is_method else None
         self.writes = (name[-1:] == "_" and name[:2] != "__") or name in WRITING_DUNDERS
         special = self.writes or name in UNUSUAL or name in RANKED or name in VARYING or name in ("tensor", "repeat")
         self.is_usual = type(func) in _COMPILED and not special
+
+
+def _is_of_tensors(func: Any) -> bool:
+    """Whether a function is a compiled method of tensors: torch's own list leaves out ``new_ones`` and its like."""
+    return type(func) is MethodDescriptorType and func.__objclass__ in torch.Tensor.__mro__
 
 
 _TRUE = id(True)

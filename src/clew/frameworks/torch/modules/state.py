@@ -285,7 +285,7 @@ class ModulesAround:
         ]
 
     def _are_alike(self) -> bool:
-        """Whether hooks and methods are what they were, or hooks that do the same."""
+        """Whether hooks and methods are unchanged, or hooks that do the same."""
         now = self._now()
         if now != self._around:
             if now[: len(self._holders)] != self._forwards or self._functions() != self._hooked:
@@ -294,7 +294,7 @@ class ModulesAround:
         return True
 
     def is_as_before(self) -> bool:
-        """Whether all of it is what it was."""
+        """Whether all of it is unchanged."""
         try:
             same = all(read(holder) == before for holder, read, before in self._kept) and self._are_alike()
         except KeyError:  # one of them is gone
@@ -319,7 +319,7 @@ _SETTINGS = frozenset({*SIMPLE, tuple})
 
 @pure
 def are_as_they_were(modules: ModulesAround) -> bool:
-    """Whether modules around a program are what they were."""
+    """Whether modules around a program are unchanged."""
     return modules.is_as_before()
 
 

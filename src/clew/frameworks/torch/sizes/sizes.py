@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from clew.capture.bytecode.instructions import instructions_at
+from clew.capture.bytecode.instructions import instructions_at, is_users_name, variables_of
 from clew.capture.guards.lifting import Dependence
 from clew.capture.guards.notes import describe, require
 from clew.capture.guards.sizes import (
@@ -39,7 +39,7 @@ from clew.capture.guards.sizes import (
     symbols_of,
 )
 from clew.capture.recording.nested_programs import OpenBody
-from clew.capture.recording.recorder import Pending, Recorder, Scalar
+from clew.capture.recording.recorder import Pending, Recorder, Scalar, user_frames
 from clew.frameworks.torch.sizes.rules import Call, Several, Shape, Unknown, squeezed_axes
 from clew.frameworks.torch.sizes.table import answer_of
 from clew.ir.arguments import all_with_bodies, leaves
@@ -58,6 +58,8 @@ _INT = ScalarType("int")
 _NODES_OF: dict[str, Callable[..., Any]] = {"//": operator.floordiv, "%": operator.mod, "min": min, "max": max}
 
 
+_MOST_FRAMES = 6
+"""How many functions of the user's, from the innermost outwards, are searched for a variable that holds a size."""
 _OF_NUMBERS = frozenset({*ARITHMETIC, operator.neg, operator.getitem})
 """What sizes are computed by."""
 
@@ -432,7 +434,21 @@ class Sizes:
         shape = self._read_shapes.get(owner)
         if shape is None:
             shape = self._read_shapes[owner] = self._make(getattr, (owner, "shape"))
-        return self._make(operator.getitem, (shape, place))
+        name = self._variable_of(of_atom(symbol)) or f"{owner.name}_shape_{place}"
+        return self._make(operator.getitem, (shape, place), name=name)
+
+    def _variable_of(self, size: Size) -> str | None:
+        """The variable of the user's, the innermost one, that holds a size: the node is made after it was assigned."""
+        frame = user_frames(sys._getframe(1))[0] if self._recorder.running else None
+        for _ in range(_MOST_FRAMES):
+            if frame is None:
+                return None
+            for name, value in variables_of(frame).items():
+                is_size = issubclass(type(value), Scalar) and isinstance(value.place, SizePlace)
+                if is_size and value.place.size == size and is_users_name(name):
+                    return name
+            frame = user_frames(frame.f_back)[0]
+        return None
 
     def _computed(self, size: Any) -> Node:
         """A sum of products."""
@@ -461,11 +477,15 @@ class Sizes:
             self._note(known, whole)
         return known
 
-    def _make(self, function: Callable[..., Any], args: tuple[Any, ...], is_result: bool = False) -> Node:
+    def _make(
+        self, function: Callable[..., Any], args: tuple[Any, ...], is_result: bool = False, name: str | None = None
+    ) -> Node:
         recorder, bodies = self._recorder, self._recorder.bodies
         level = max((self._level(arg) or 0 for arg in args if isinstance(arg, Node)), default=0) if bodies.open else 0
         graph = bodies.open[level - 1].graph if level else bodies.outermost
-        node = recorder.create_node("call_function", function, args, {}, graph, never_fails=True, is_result=is_result)
+        node = recorder.create_node(
+            "call_function", function, args, {}, graph, never_fails=True, is_result=is_result, name=name
+        )
         if function in _OF_NUMBERS and node.value_type is None:
             object.__setattr__(node, "value_type", _INT)
         return node
