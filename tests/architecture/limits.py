@@ -41,7 +41,6 @@ IDEAS = {
     "capture.control_flow.loops": "how one loop becomes a node",
     "capture.control_flow.recordings": "an algorithm: what the recordings of all paths have in common",
     "capture.control_flow.rewrite": "a transformation of source: branches and loops as calls",
-    "capture.guards.redundant": "an analysis: which guards follow from others",
     "capture.python.environment": "one of Python's doors to the world outside, as each has its file",
     "capture.python.processes": "one of Python's doors to the world outside, as each has its file",
     "capture.python.threads": "one of Python's doors to the world outside, as each has its file",

@@ -373,7 +373,7 @@ class Writer(ControlWriter):
         around = (blocks.ends, blocks.closing, blocks.watched)
         special = among(nodes, *around, checks, self.plan.layouts, self.plan.handing, skipped)
         if self.comments.inline:
-            ends = [node for node in nodes if node.op == "output" and draft is None]
+            ends = [node for node in nodes if node.op == "output" and not isinstance(finish, Return)]
             inlined = inlined_for_reading(nodes, {*special, *ends}, self.scope, self.root)
             skipped |= inlined
             special |= inlined
