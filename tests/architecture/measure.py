@@ -27,7 +27,7 @@ QUESTIONS = {
     "a torch call becomes a node": "watched(lambda: clew.trace(call, args=(x,)))",
     "a guard comes about": "watched(lambda: clew.trace(guarded, args=(x,)))",
     "a data-dependent if becomes a branch": "watched(lambda: clew.trace(branching, args=(x,), control_flow='capture'))",
-    "a line of code is written": "made = clew.trace(call, args=(x,)); watched(lambda: made.graph.python_code('self'))",
+    "a line of code is written": "made = clew.trace(call, args=(x,)); watched(lambda: made.code)",
 }
 PROGRAMS = """
 import torch

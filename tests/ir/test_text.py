@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from clew.errors import TextError
+from clew.ir.effects import FIRST_WRITE
 from clew.ir.equality import difference
 from clew.ir.graph import Graph
 from clew.ir.source import SourceLine
@@ -300,3 +301,17 @@ def test_what_cannot_be_written_is_an_error() -> None:
     graph.placeholder("x").value_type = ScalarType("f32[2]")
     with pytest.raises(TextError, match=r"node x has the type .* cannot be read back"):
         to_text(graph)
+
+
+def test_the_first_write_of_state_has_a_line_of_its_own() -> None:
+    text = """graph(%x) {
+  %neg = function operator.neg(%x)
+  state:
+  %append = method append(%x, %neg)
+  return %neg
+}"""
+    graph = parse(text)
+    assert [node.name for node in graph.nodes if node.meta.get(FIRST_WRITE)] == ["append"]
+    assert to_text(graph) == text
+    with pytest.raises(TextError, match="the end of the line behind 'state:'"):
+        parse(text.replace("state:", "state: %append"))

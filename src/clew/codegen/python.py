@@ -112,7 +112,8 @@ class CodeGen:
         that it checks, if not all of the graph's.
         """
         with CollectorPaused():
-            guards = options.pop("guards", graph._guards)
+            own = () if options.get("portable") else graph._code_guards
+            guards = options.pop("guards", (*own, *graph._guards))
             checks = [] if options.get("shown") or not guards else entry_checks(guards)
             return self._gen_python_code(
                 graph.nodes, root_module, Namespace(), checks=checks, owner=graph.owning_module, **options

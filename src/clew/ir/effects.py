@@ -19,6 +19,9 @@ from clew.ir.types import ArrayType, ListType, TupleType
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
+FIRST_WRITE = "first_write"
+"""Marks, in the meta of a node, where a graph begins to write the program's state; the text has a line for it."""
+
 _WRITING_OPERATORS = frozenset(
     getattr(operator, name)
     for name in (

@@ -89,6 +89,9 @@ class Graph(Body):
     """True once a graph has stood among the arguments of a node."""
     _guards: tuple[Guard, ...] = ()
     """The assumptions that are checked before the program runs."""
+    _code_guards: tuple[Guard, ...] = ()
+    """Those on the code of the captured program itself: checked first, as long as its functions are in this process,
+    and listed, written and saved nowhere."""
     _copied_inputs: dict[Node, Node] | None = None
     """Inputs of graphs with guards, and those that stand for them here; None before there is one."""
 
@@ -447,6 +450,7 @@ class Graph(Body):
                 _copy_notes(node, copied)
         twin._names = self._names.copy()
         twin._guards = tuple(one.mapped(lambda leaf: twins.get(leaf, leaf)) for one in self._guards)
+        twin._code_guards = self._code_guards
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -61,7 +61,7 @@ class Interpreter:
 
     def _run_all(self) -> Any:
         """What the output is given, after all nodes before it."""
-        guards = self.graph.guards.entry
+        guards = (*self.graph._code_guards, *self.graph.guards.entry)
         for node in self.graph.nodes:
             if guards and node.op != "placeholder":
                 self._check(guards)

@@ -8,9 +8,10 @@
       size %x.shape[1] equals 7
     }
 
-Behind ``where`` stand the guards. No string in a graph can break out of its line. Objects that no name reaches print as
-``@0``, ``@1`` and are listed in a comment at the top; ``text_and_objects`` hands them over for ``parse``. Reading runs
-nothing of the text; what comes out keeps the rules of ``verify``, or a TextError names the line.
+Behind ``where`` stand the guards; a line ``state:`` stands before the first write of the program's state. No string in
+a graph can break out of its line. Objects that no name reaches print as ``@0``, ``@1`` and are listed in a comment at
+the top; ``text_and_objects`` hands them over for ``parse``. Reading runs nothing of the text; what comes out keeps the
+rules of ``verify``, or a TextError names the line.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from clew.errors import TextError, a_or_an
+from clew.ir.effects import FIRST_WRITE
 from clew.ir.gc_pause import CollectorPaused
 from clew.ir.graph import Graph
 from clew.ir.guards import KINDS, TESTS, Attribute, Call, Expression, Guard
@@ -43,6 +45,8 @@ WORDS = {
 """The opcodes as the text writes them."""
 
 _WIDTH = 100
+_STATE = "state:"
+"""Stands on a line of its own before the first node that writes state."""
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _PARAMETER = re.compile(r"\*{0,2}[A-Za-z_]\w*", re.ASCII)
@@ -177,6 +181,9 @@ class _Writer:
         lines = []
         for node in nodes:
             target = spelled.get(id(node.target))
+            if node._meta is not None and FIRST_WRITE in node._meta:
+                lines.append(f"{indent}{_STATE}\n{indent}{self.node(node)}")
+                continue
             if target is None or node.op != "call_function" or node.kwargs:
                 lines.append(indent + self.node(node))
                 continue
@@ -385,15 +392,27 @@ class _GraphReader(AnnotationReader):
                     "nothing may stand behind the output of a graph, and two outputs neither",
                     fixes=["move the line before it; to return several values return a tuple"],
                 )
+            is_first_write = self.is_state()
             if self.match(_RETURN) is not None:
                 node = self.returned()
             else:
                 node = self.assigned()
+            if is_first_write:
+                node.meta[FIRST_WRITE] = True
             if self.text.startswith("\n", self.place):
                 self.place += 1
             else:
                 self.source(node)
                 self.line_end("the end of the line")
+
+    def is_state(self) -> bool:
+        """Whether the line says that from the next one on state is written; it is passed over."""
+        if not self.text.startswith(_STATE, self.place):
+            return False
+        self.place += len(_STATE)
+        self.line_end(f"the end of the line behind {_STATE!r}")
+        self.skip()
+        return True
 
     def returned(self) -> Node:
         start = self.place

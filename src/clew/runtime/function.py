@@ -419,7 +419,7 @@ def first_failing(
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     inputs = {node: bound.arguments[str(node.target).lstrip("*")] for node in graph.find_nodes(op="placeholder")}
-    for one in graph._guards:
+    for one in (*graph._code_guards, *graph._guards):
         if not _holds(one, inputs, root):
             return one
     return None

@@ -9,10 +9,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from clew.capture.state.writes import FIRST_WRITE, refused_when_raising
+from clew.capture.state.writes import refused_when_raising
 from clew.errors import ClewError
 from clew.frameworks.tensorflow.inside_tf_function import run_staged
 from clew.ir.arguments import all_nodes
+from clew.ir.effects import FIRST_WRITE
 from clew.runtime.function import PlainCapture
 
 

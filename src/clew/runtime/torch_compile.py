@@ -71,7 +71,7 @@ def _prepare_whole(callee: Any) -> Way:
     if isinstance(callee, torch.nn.Module) and any(vars(callee)[hooks] for hooks in HOOKS):
         return Way.READ
     guards = callee.graph.guards.entry
-    for one in guards:
+    for one in (*callee.graph._code_guards, *guards):
         if _is_outside(one):
             one.require(evaluate(one.subject, {}, callee))
     code = callee.graph.python_code("self", guards=tuple(one for one in guards if not _is_outside(one)))

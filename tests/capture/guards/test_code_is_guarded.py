@@ -70,6 +70,30 @@ def test_methods_of_a_module(monkeypatch: Any) -> None:
         captured(X)
 
 
+def test_the_forward_of_a_module_is_looked_up_in_its_class(monkeypatch: Any) -> None:
+    captured, lazy = clew.trace(Model(), args=(X,)), clew.trace(Model())
+    lazy(X)
+    monkeypatch.setattr(Model, "forward", lambda self, x: x * 9)
+    with pytest.raises(clew.GuardError, match=r"Model\.forward"):
+        captured(X)
+    assert torch.equal(lazy(X), X * 9)
+
+
+@pytest.mark.parametrize("of", [lambda made: made, copy.deepcopy, lambda made: clew.Interpreter(made).run])
+def test_the_captured_function_may_get_another_code_or_default(of: Any, monkeypatch: Any) -> None:
+    captured = of(clew.trace(shifted, args=(X,)))
+    for _ in range(9):  # then it is called in one step
+        assert torch.equal(captured(X), X * 2 + 1)
+    monkeypatch.setattr(shifted, "__defaults__", (5.0,))
+    with pytest.raises(clew.GuardError, match="shifted"):
+        captured(X)
+    monkeypatch.undo()
+    assert torch.equal(captured(X), X * 2 + 1)
+    monkeypatch.setattr(shifted, "__code__", (lambda value, by=1.0, *, times=2.0: value - by).__code__)
+    with pytest.raises(clew.GuardError, match="shifted"):
+        captured(X)
+
+
 def shifted(value: Any, by: float = 1.0, *, times: float = 2.0) -> Any:
     return value * times + by
 

@@ -14,7 +14,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from types import CellType, CodeType
+from types import CellType, CodeType, FunctionType
 from typing import Any, Generic, TypeVar
 
 from clew.capture.guards.function_equality import FunctionState
@@ -37,6 +37,8 @@ from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
+from clew.ir.guards import Guard
+from clew.ir.source import is_installed
 
 _NEVER = (*LOGGERS, type(threading.Lock()), type(threading.RLock()))
 """Classes of values on which no result depends."""
@@ -168,6 +170,18 @@ class VariableGuards:
         self._written.add(key)
         name = variable.name if isinstance(variable.name, str) else repr(variable)
         self.graph.call_function(require_variable, (variable, name, f"{label} is unchanged"))
+
+
+def own_code(around: Surroundings, methods: Iterable[Variable]) -> tuple[Guard, ...]:
+    """Guards on the functions of the program itself, whose code and defaults can be set anew; those among the
+    ``methods`` that ran are looked up in their classes at each call."""
+    functions = [one for one in around.program[0] if type(one) is FunctionType and not is_installed(one.__code__)]
+    found = [one for one in methods if one.expected in functions]
+    held = [one.expected for one in found]
+    found += [Variable({one.__name__: one}, one.__name__, one) for one in functions if one not in held]
+    for one in found:
+        one.held = FunctionState.of(one.expected)
+    return tuple(Guard(one, "variable", None, "code", label=f"{one!r} is what it was") for one in found)
 
 
 def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic: bool) -> list[Slot]:

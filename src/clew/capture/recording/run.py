@@ -31,7 +31,7 @@ from clew.capture.current_capture import current
 from clew.capture.guards.notes import Variable
 from clew.capture.guards.redundant import drop_implied
 from clew.capture.guards.variable_reads import Reads
-from clew.capture.guards.variables import numbers_only_read
+from clew.capture.guards.variables import numbers_only_read, own_code
 from clew.capture.options import LEFT_OUT, Options
 from clew.capture.patches import Patches
 from clew.capture.python import replacements
@@ -52,7 +52,7 @@ from clew.capture.state.reachable import asks_for_identity, behind, check_slots,
 from clew.capture.state.slots import Slot
 from clew.capture.state.state import State
 from clew.capture.state.surroundings import Surroundings, functions_of, held_by
-from clew.capture.state.writes import Writes
+from clew.capture.state.writes import Writes, changes_in_passing, mark_passing_changes
 from clew.capture.symbolic.wrap import handle_call
 from clew.errors import CaptureError, ClewError
 from clew.ir.graph import Graph
@@ -467,8 +467,13 @@ class ExampleRun:
         value = plain(self.recorder, self.result) if self.settings.keep and not several else None
         state = [entry.slot.path for entry in self.state.entries if entry.slot.path is not None]
         graph = self.recorder.bodies.outermost
-        executed = self.recorder.code.executed.values()
-        methods = [(vars(one.holder), one.name, one.expected) for one in self.surroundings.methods(executed)]
+        executed = list(self.recorder.code.executed.values())
+        own = list(self.surroundings.methods(executed))
+        if self.settings.guards != "none":
+            graph._code_guards = own_code(self.surroundings, own)
+        if changes_in_passing(self.state, self.surroundings, self.module, executed):
+            mark_passing_changes(graph)
+        methods = [(vars(one.holder), one.name, one.expected) for one in own]
         held = self.state.held_by_pins(self.surroundings.names(executed))
         pins = Pins([*self.state.pins(), *methods], held, list(self.surroundings.code(executed)))
         return Captured(self.module, self.recorder.attributes.constants, graph, value, state, pins, several)

@@ -1,31 +1,45 @@
 """What a run has changed becomes writes at the end of the graph.
 
 Containers and objects that came in are changed in place, as the program did; slots are set. All values are computed
-before the first write, so that no node reads what a write has already changed.
+before the first write, so that no node reads what a write has already changed. What the program changes and puts back
+is no write; but an error between would leave it changed, so that such a graph, too, refuses to go on from one.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FunctionType
-from typing import Any
+from itertools import pairwise
+from types import CellType, CodeType, FunctionType
+from typing import Any, NamedTuple
 
+from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.guards.notes import MISSING, are_distinct, expression_of, require
 from clew.capture.recording.inputs import InputContainer
 from clew.capture.recording.outputs import Outputs
-from clew.capture.state.containers import ATTRIBUTE, ITEM, MEMBER, VALUE, Contents, contents, same_contents, same_part
+from clew.capture.state.containers import (
+    ATTRIBUTE,
+    ITEM,
+    MEMBER,
+    VALUE,
+    Contents,
+    attributes_of,
+    contents,
+    same_contents,
+    same_part,
+)
 from clew.capture.state.slots import ROOT
 from clew.capture.state.state import State
+from clew.capture.state.surroundings import Surroundings
 from clew.errors import ClewError, GuardError
+from clew.ir.effects import FIRST_WRITE
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-
-FIRST_WRITE = "first_write"
-"""Marks, in the meta of a node, where a graph begins to write the state."""
+from clew.ir.source import is_installed
 
 
 def set_attribute(owner: Any, name: str, value: Any) -> None:
@@ -145,6 +159,90 @@ class Writes:
         for name, part in now.items():
             if name not in before or not same_part(part, before[name]):
                 self.graph.call_function(setter, (owner, name, new[name]))
+
+
+# ---- what is changed and put back ------------------------------------------------------------------------------------
+
+_CONTAINERS = (list, dict, set, deque)
+_CHANGING = frozenset(
+    "add append appendleft clear discard extend extendleft insert pop popitem popleft remove reverse setdefault sort "
+    "update __setitem__ __delitem__ __setattr__ __delattr__".split()
+)
+"""Methods that change a container."""
+_MAKING = frozenset({"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_CONST_KEY_MAP", "LIST_EXTEND", "SET_UPDATE"})
+"""What makes a container that nobody else has."""
+_GLOBAL = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
+_CELL = frozenset({"STORE_DEREF", "DELETE_DEREF"})
+_ATTRIBUTE = frozenset({"STORE_ATTR", "DELETE_ATTR"})
+_ITEM = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR"})
+_CONSTRUCTORS = ("__init__", "__post_init__", "__new__")
+
+
+class _Changes(NamedTuple):
+    """What the code of a function may change that others hold: variables and attributes by name, and containers."""
+
+    is_global: bool = False
+    cells: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    containers: bool = False
+
+
+@functools.lru_cache(maxsize=4096)
+def _changes_of(code: CodeType) -> _Changes:
+    instructions, own = instructions_of(code), _made_here(code)
+    named = {kind: {one.argval for one in instructions if one.opname in kind} for kind in (_GLOBAL, _CELL, _ATTRIBUTE)}
+    containers = any(one.opname in _ITEM for one in instructions) or any(
+        one.opname == "LOAD_METHOD" and one.argval in _CHANGING and (before.opname, before.argval) not in own
+        for before, one in pairwise(instructions)
+    )
+    cells = frozenset(named[_CELL].intersection(code.co_freevars))
+    attributes = frozenset(() if code.co_name in _CONSTRUCTORS else named[_ATTRIBUTE])
+    return _Changes(bool(named[_GLOBAL]), cells, attributes, containers)
+
+
+def _made_here(code: CodeType) -> set[tuple[str, str]]:
+    """The local variables of a function that only hold containers which it has made itself, as they are loaded."""
+    made: set[str] = set()
+    others = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + 2])
+    for before, one in pairwise(instructions_of(code)):
+        if one.opname == "STORE_FAST":
+            (made if before.opname in _MAKING else others).add(one.argval)
+    return {("LOAD_FAST", name) for name in made - others}
+
+
+def changes_in_passing(
+    state: State, around: Surroundings, module: Any, executed: Iterable[CodeType]
+) -> bool:
+    """Whether code that ran may have changed state and put it back: it sets what can be reached from outside."""
+    executed = list(executed)
+    codes = dict.fromkeys([*executed, *(function.__code__ for function in around.ran(executed))])
+    changes = [found for code in codes if any(found := _changes_of(code)) and not is_installed(code)]
+    if not changes:
+        return False
+    cells = {name for holder, name in around.cells() if isinstance(holder, CellType)}
+    held = [container.value for container in state.inputs.containers]
+    held += [value for _, _, value in around.changeable()]
+    parts = module.modules() if hasattr(module, "modules") else ()
+    tables = [table for part in parts for table in (vars(part), vars(part)["_parameters"], vars(part)["_buffers"])]
+    tables += [*map(attributes_of, held), *map(vars, around.classes())]
+    held += [value for table in tables for name, value in table.items() if not name.startswith("_")]
+    has_containers = any(type(value) in _CONTAINERS for value in held)
+    return any(
+        one.is_global
+        or not cells.isdisjoint(one.cells)
+        or any(name in table for table in tables for name in one.attributes)
+        or (has_containers and one.containers)
+        for one in changes
+    )
+
+
+def mark_passing_changes(graph: Graph) -> None:
+    """Let a graph, whose program changes state and puts it back, refuse to go on from an error of the program's own."""
+    if not any(node.meta.get(FIRST_WRITE) for node in graph.nodes):
+        graph.output_node().meta[FIRST_WRITE] = True
+
+
+# ---- errors of the program's own -------------------------------------------------------------------------------------
 
 
 @contextmanager

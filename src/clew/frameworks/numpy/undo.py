@@ -18,14 +18,13 @@ from clew.capture.bytecode.try_blocks import attempt, attempt_method, attempted_
 from clew.capture.control_flow.body_recorder import Support
 from clew.capture.guards.notes import CHECKS
 from clew.capture.state.memory import Memory
-from clew.capture.state.writes import FIRST_WRITE
 from clew.codegen.with_blocks import blocks_of
 from clew.errors import CaptureError, GuardError
 from clew.frameworks.numpy import number_functions
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
 from clew.frameworks.numpy.ranks_and_dtypes import is_data
 from clew.ir.arguments import all_nodes, bodies_of
-from clew.ir.effects import effect_of
+from clew.ir.effects import FIRST_WRITE, effect_of
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 

@@ -32,7 +32,7 @@ from clew.capture.guards.notes import CHECKS, MISSING, Variable, read_variable
 from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.recording.recorder import Scalar
 from clew.capture.state.memory import Memory
-from clew.capture.state.writes import FIRST_WRITE, refused
+from clew.capture.state.writes import refused
 from clew.codegen.with_blocks import blocks_of
 from clew.errors import CaptureError, ClewError, GuardError, StateError
 from clew.frameworks.numpy.array_proxy import TracedArray, is_traced
@@ -47,7 +47,7 @@ from clew.frameworks.torch.scalars import is_data, is_free, is_measured, is_out_
 from clew.frameworks.torch.transforms.bodies import KeepingWrites
 from clew.ir.arguments import all_nodes, bodies_of
 from clew.ir.control_flow import is_control
-from clew.ir.effects import resolve
+from clew.ir.effects import FIRST_WRITE, resolve
 from clew.ir.graph import Graph
 from clew.ir.guests import Effect
 from clew.ir.node import Node
