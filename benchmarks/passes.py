@@ -2,9 +2,10 @@
 
 Without an option each pass is run on captures of ResNet-50, BERT-base, GPT-2 and ViT-B/16 (random weights), and a call
 before and after is timed; batch norm folding stands beside torch.fx's own fuser. A gain below the noise of the machine
-is told as none. With ``--corpus`` each pass is run on each model of the coverage corpus, and the results are compared
-with the original's, on the example and on another batch; each outcome is appended to a results file at once, and a
-second run goes on where the first one stopped.
+is told as none. With ``--corpus`` each pass is run on a copy of one capture of each model of the coverage corpus, and
+what it then computes is compared with the original's result on another batch, or on the example where a guard refuses
+that one. Each outcome is appended to a results file at once, and a second run goes on where the first one stopped.
+Operations that ``clew.profile`` has no formula for are listed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,14 @@ from benchmarks.examination import EXAMPLE, VARIATIONS, TimeLimit, first_line, r
 from benchmarks.measure import best_times
 from clew.errors import GuardError
 
+
+def _everything(captured: Any) -> None:
+    for name in ("remove_dropout", "fold_batch_norm", "constant_folding", "simplify", "common_subexpressions"):
+        PASSES[name](captured)
+    clew.recognize(captured)
+    clew.dead_code(captured)
+
+
 PASSES: dict[str, Callable[[Any], Any]] = {
     "dead_code": clew.dead_code,
     "common_subexpressions": clew.common_subexpressions,
@@ -47,8 +56,10 @@ PASSES: dict[str, Callable[[Any], Any]] = {
     "recognize": clew.recognize,
     "fold_batch_norm": clew.fold_batch_norm,
     "remove_dropout": clew.remove_dropout,
+    "everything": _everything,
 }
-ALL = "all of them"
+BAD = ("WRONG", "failed")
+"""How the outcomes begin that must not be."""
 NOISE = 0.03
 """Gains and losses up to this part of the time are none."""
 TOLERANCE = 2e-3
@@ -85,7 +96,7 @@ def gains(model: Any, args: tuple[Any, ...], turns: int) -> list[dict[str, Any]]
     plain = clew.trace(model, args)
     expected = plain(*args)
     rows = []
-    for name, apply in (*PASSES.items(), (ALL, _everything)):
+    for name, apply in PASSES.items():
         captured = clew.trace(model, args)
         before = clew.to_text(captured.graph)
         start = time.perf_counter()
@@ -97,13 +108,6 @@ def gains(model: Any, args: tuple[Any, ...], turns: int) -> list[dict[str, Any]]
             row["times"] = best_times([functools.partial(one, *args) for one in (plain, captured)], 1, turns)
         rows.append(row)
     return rows
-
-
-def _everything(captured: Any) -> None:
-    for name in ("remove_dropout", "fold_batch_norm", "constant_folding", "simplify", "common_subexpressions"):
-        PASSES[name](captured)
-    clew.recognize(captured)
-    clew.dead_code(captured)
 
 
 def fuser(model: Any, args: tuple[Any, ...], turns: int) -> dict[str, Any]:
@@ -173,79 +177,103 @@ def _show_gains(chosen: argparse.Namespace, console: Console) -> None:
 # ---- the corpus ------------------------------------------------------------------------------------------------------
 
 
-def examine(suite: Any, name: str, seconds: int) -> dict[str, Any]:
-    """Every pass on one architecture: equal, guarded, unchanged or what went wrong, for each."""
+def examine(suite: Any, chosen: list[str], seconds: int, name: str) -> dict[str, Any]:
+    """These passes on one architecture: equal, guarded, unchanged or what went wrong, for each."""
     row: dict[str, Any] = {"name": name, "outcome": "skipped", "passes": {}}
+    start = time.process_time()
     try:
         with time_limit(seconds), torch.no_grad():
-            _examine(suite, name, row)
+            _examine(suite, name, chosen, row)
     except TimeLimit as error:
         row["outcome"], row["reason"] = "timeout", str(error)
     except Exception as error:
         row["reason"] = first_line(error)
     gc.collect()
+    row["seconds"] = round(time.process_time() - start, 1)
     return row
 
 
-def _examine(suite: Any, name: str, row: dict[str, Any]) -> None:
+def _examine(suite: Any, name: str, chosen: list[str], row: dict[str, Any]) -> None:
     found = runnable(suite, name, row)
     if found is None:
         return
-    inputs, other = found.make(EXAMPLE), found.make(VARIATIONS["batch"])
-    expected = run_once(found.model, inputs)
-    row["unstable"] = distance(expected, run_once(found.model, inputs)) > TOLERANCE
-    captured = clew.trace(found.model, args=inputs[0], kwargs=inputs[1])
-    for label, apply in (*PASSES.items(), (ALL, _everything)):
-        row["passes"][label] = _outcome(apply, copy.deepcopy(captured), found.model, [inputs, other], expected)
-    bad = [one for one in row["passes"].values() if one.startswith(("WRONG", "failed"))]
+    example = found.make(EXAMPLE)
+    expected = run_once(found.model, example)
+    row["unstable"] = distance(expected, run_once(found.model, example)) > TOLERANCE
+    calls = [*_other_batch(found), (example, expected)]
+    captured = clew.trace(found.model, args=example[0], kwargs=example[1])
+    row["unknown"] = _without_formula(captured, example)
+    working = None
+    for label in chosen:
+        working = copy.deepcopy(captured) if working is None else working
+        row["passes"][label] = _outcome(PASSES[label], working, calls)
+        if row["passes"][label] != "unchanged":
+            working = None
+    bad = [one for one in row["passes"].values() if one.startswith(BAD)]
     row["outcome"] = "n/a" if row["unstable"] else bad[0].partition(":")[0] if bad else "equal"
 
 
-def _outcome(apply: Callable[[Any], Any], captured: Any, model: Any, calls: list[Any], expected: Any) -> str:
+def _other_batch(found: Any) -> list[tuple[Any, Any]]:
+    """A call with another batch and what the original gives for it; none where the original raises."""
+    try:
+        inputs = found.make(VARIATIONS["batch"])
+        return [(inputs, run_once(found.model, inputs))]
+    except Exception:
+        return []
+
+
+def _without_formula(captured: Any, example: Any) -> list[str]:
+    args, kwargs = copy.deepcopy(example)
+    try:
+        return list(clew.profile(captured, *args, **kwargs).unknown)
+    except Exception as error:
+        return [f"failed: {first_line(error)}"]
+
+
+def _outcome(apply: Callable[[Any], Any], captured: Any, calls: list[tuple[Any, Any]]) -> str:
     before = clew.to_text(captured.graph)
     try:
         apply(captured)
         clew.verify(captured.graph)
         if clew.to_text(captured.graph) == before:
             return "unchanged"
-        far = distance(expected, run_once(captured, calls[0]))
+        return _compared(captured, calls)
+    except Exception as error:
+        return f"failed: {first_line(error)}"
+
+
+def _compared(captured: Any, calls: list[tuple[Any, Any]]) -> str:
+    """The first call that no guard refuses decides: a second one would bind the program, which takes longest of all."""
+    for inputs, expected in calls:
+        try:
+            far = distance(expected, run_once(captured, inputs))
+        except GuardError:
+            if inputs is calls[-1][0]:
+                raise
+            continue
         if far > TOLERANCE:
             return f"WRONG: {far:.1e} apart"
-        return _elsewhere(captured, model, calls[1])
-    except Exception as error:
-        return f"failed: {type(error).__name__}: {first_line(error)}"
+        return "equal" if inputs is calls[0][0] else "equal, another batch is guarded"
+    return "equal"
 
 
-def _elsewhere(captured: Any, model: Any, call: Any) -> str:
-    """The same on another batch, which a guard may refuse, and the original too."""
-    try:
-        wanted = run_once(model, call)
-    except Exception:
-        return "equal"
-    try:
-        far = distance(wanted, run_once(captured, call))
-    except GuardError:
-        return "equal, another batch is guarded"
-    return "equal" if far <= TOLERANCE else f"WRONG: on another batch {far:.1e} apart"
-
-
-def prepare(suite: str, seconds: int) -> Callable[[str], dict[str, Any]]:
+def prepare(suite: str, chosen: list[str], seconds: int) -> Callable[[str], dict[str, Any]]:
     """What a worker does before its first task; gives the function that does one."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    return functools.partial(examine, suite_named(suite), seconds=seconds)
+    return functools.partial(examine, suite_named(suite), chosen, seconds)
 
 
 def _run_corpus(chosen: argparse.Namespace, console: Console) -> None:
-    done = _read(chosen.results)
-    kept = {row["name"] for row in done if row["suite"] == chosen.suite}
-    names = chosen.only or [name for name in suite_named(chosen.suite).names() if name not in kept][:: chosen.every]
+    done = {row["name"]: row for row in _read(chosen.results) if row["suite"] == chosen.suite}
+    names = chosen.only or [name for name in suite_named(chosen.suite).names() if not _is_done(done.get(name), chosen)]
+    names = names[:: chosen.every][: chosen.limit]
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    work = functools.partial(prepare, chosen.suite, chosen.seconds)
+    work = functools.partial(prepare, chosen.suite, chosen.passes, chosen.seconds)
     with Progress(TextColumn("{task.fields[name]:<40}"), *columns, console=console) as progress:
-        task = progress.add_task("", total=len(names[: chosen.limit]), name="")
-        for row in workers.run(names[: chosen.limit], work, chosen.workers, chosen.seconds + GRACE):
+        task = progress.add_task("", total=len(names), name="")
+        for row in workers.run(names, work, chosen.workers, chosen.seconds + GRACE):
             with chosen.results.open("a") as file:
                 file.write(json.dumps({"suite": chosen.suite, **row}) + "\n")
             progress.update(task, name=f"{row['name'][:28]} {row['outcome']}", advance=1)
@@ -253,21 +281,33 @@ def _run_corpus(chosen: argparse.Namespace, console: Console) -> None:
         console.print(line)
 
 
+def _is_done(row: dict[str, Any] | None, chosen: argparse.Namespace) -> bool:
+    return row is not None and (row["outcome"] in ("skipped", "timeout") or row["passes"].keys() >= set(chosen.passes))
+
+
 def _read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()] if path.exists() else []
+    """One row for each architecture; what was found of a pass later stands in the place of what was found before."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in (json.loads(line) for line in lines if line.strip()):
+        before = rows.get((row["suite"], row["name"]), {}).get("passes", {})
+        rows[row["suite"], row["name"]] = {**row, "passes": {**before, **row.get("passes", {})}}
+    return list(rows.values())
 
 
 def summary(rows: list[dict[str, Any]]) -> list[str]:
     """How many architectures there are of each outcome, for each pass, and those that went wrong."""
     counts = Counter(row["outcome"] for row in rows)
     lines = [f"{len(rows)} architectures: " + ", ".join(f"{count} {name}" for name, count in counts.most_common())]
-    for label in (*PASSES, ALL):
-        found = [row["passes"][label] for row in rows if label in row.get("passes", {}) and not row.get("unstable")]
+    for label in PASSES:
+        found = [row["passes"][label] for row in rows if label in row["passes"] and not row.get("unstable")]
         kinds = Counter(one.partition(":")[0] for one in found)
         lines.append(f"  {label:<22} " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()))
     for row in rows:
-        bad = {name: one for name, one in row.get("passes", {}).items() if one.startswith(("WRONG", "failed"))}
+        bad = {name: one for name, one in row["passes"].items() if one.startswith(BAD)}
         lines += [f"  {row['name']}, {name}: {one}" for name, one in bad.items() if not row.get("unstable")]
+    unknown = Counter(name for row in rows for name in row.get("unknown", ()))
+    lines.append("without a formula: " + (", ".join(f"{name} ({count})" for name, count in unknown.items()) or "none"))
     return lines
 
 
@@ -278,6 +318,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--corpus", action="store_true", help="every pass over the models of the coverage corpus")
     parser.add_argument("--suite", choices=SUITES, default="transformers", help="which set of architectures")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these architectures")
+    parser.add_argument("--passes", nargs="+", choices=PASSES, default=list(PASSES), help="these passes on the corpus")
     parser.add_argument("--every", type=int, default=1, help="each so many-th architecture, for a sample")
     parser.add_argument("--limit", type=int, help="at most this many architectures in this run")
     parser.add_argument("--seconds", type=int, default=120, help="the time limit of each architecture")
