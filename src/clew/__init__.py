@@ -34,6 +34,7 @@ from clew.ir.types import ArrayType, Type, parse_type, type_of
 from clew.runtime.function import GraphFunction
 
 if TYPE_CHECKING:
+    from clew.frameworks.torch.new_values import fitted, with_item
     from clew.io.bundle.files import load, save
     from clew.io.decompose import decompose
     from clew.io.exported import from_exported
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from clew.passes.convert_dtype import convert_dtype
     from clew.passes.dead_code import dead_code
     from clew.passes.fold_batch_norm import fold_batch_norm
-    from clew.passes.functionalize import functionalize
+    from clew.passes.functionalize import functionalize, remaining_writes
     from clew.passes.inline_modules import inline_modules
     from clew.passes.match import SubgraphMatcher
     from clew.passes.place import place
@@ -89,6 +90,9 @@ _LATE = {
     "decompose": "clew.io.decompose",
     "convert_dtype": "clew.passes.convert_dtype",
     "functionalize": "clew.passes.functionalize",
+    "remaining_writes": "clew.passes.functionalize",
+    "with_item": "clew.frameworks.torch.new_values",
+    "fitted": "clew.frameworks.torch.new_values",
     "inline_modules": "clew.passes.inline_modules",
     "place": "clew.passes.place",
     "recognize": "clew.passes.recognize",
@@ -176,6 +180,7 @@ __all__ = [
     "extract",
     "feature_extractor",
     "find_nan",
+    "fitted",
     "flat",
     "fold_batch_norm",
     "for_loop",
@@ -199,6 +204,7 @@ __all__ = [
     "pure",
     "recognize",
     "reinplace",
+    "remaining_writes",
     "remove_dropout",
     "replace_pattern",
     "replace_pattern_with_filters",
@@ -219,6 +225,7 @@ __all__ = [
     "type_of",
     "verify",
     "while_loop",
+    "with_item",
     "wrap",
 ]
 

@@ -74,6 +74,8 @@ IDEAS = {
     "passes.flatten": "a pass, one file each",
     "passes.fold_runs": "a pass, one file each",
     "passes.module_regions": "an analysis that passes stand on",
+    "passes.storages": "an analysis that passes stand on",
+    "frameworks.torch.result_memory": "what torch knows about its own results, for analyses",
     "runtime.folder": "the format on disk",
     "runtime.framework_compilers": "captures under compilers of the frameworks",
     "runtime.tensorflow_captured": "what a captured program is, one file for each framework",
@@ -162,7 +164,7 @@ def _is_of_each_framework(name: str) -> bool:
 def _is_pass(name: str, sources: Sources) -> bool:
     """Whether a file is a pass, which has its name: one file each."""
     room, _, own = name.partition(".")
-    return room == "passes" and f"from clew.passes.{own} import {own}\n" in sources["clew.__init__"]
+    return room == "passes" and f"from clew.passes.{own} import {own}" in sources["clew.__init__"]
 
 
 def _functions(sources: Sources) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

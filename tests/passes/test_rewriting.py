@@ -1,4 +1,4 @@
-"""Functionalisation, re-inplacing, inlining, recognition, dtypes and devices: each equal to what it stands for."""
+"""Re-inplacing, inlining, recognition, dtypes and devices: each equal to what it stands for."""
 
 import copy
 
@@ -10,63 +10,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 import clew
-from tests.passes.programs import lines, owner_of, passed, same_as, targets
+from tests.passes.programs import owner_of, passed, same_as, targets
 from tests.strategies import runnable_graphs
 
 X = torch.randn(2, 3)
 
-# ---- functionalisation and back --------------------------------------------------------------------------------------
-
-
-def written(x):
-    y = x - 1.0
-    y.mul_(2)
-    F.relu(y, inplace=True)
-    return y + x
-
-
-def test_golden_functionalize():
-    captured = passed(clew.functionalize, written, X)
-    assert lines(captured) == [
-        "%y: f32[2, 3] = function operator.sub(%x, 1.0)",
-        "%mul_: f32[2, 3] = method mul(%y, 2)",
-        "%type_as: f32[2, 3] = method type_as(%mul_, %y)",
-        "%relu: f32[2, 3] = function torch.nn.functional.relu(%type_as, inplace=False)",
-        "%add: f32[2, 3] = function operator.add(%relu, %x)",
-        "return %add",
-    ]
-
-
-def through_view(x):
-    y = x - 1.0
-    y[0].add_(1)
-    return y
-
-
-def into_input(x):
-    x.add_(1)
-    return x * 2
-
-
-def chained(x):
-    y = x - 1.0
-    z = y.add_(1)
-    z += x
-    return y.sum() + z.sum()
-
-
-def wider(x):
-    y = x - 1.0
-    y += x.double()
-    return y
-
-
-@pytest.mark.parametrize("program", [through_view, into_input, chained, wider])
-def test_writes_that_others_see(program):
-    captured = clew.functionalize(clew.trace(program, (X.clone(),)))
-    ours, theirs = X.clone(), X.clone()
-    torch.testing.assert_close(captured(ours), program(theirs), rtol=0, atol=0)
-    assert torch.equal(ours, theirs)
+# ---- re-inplacing ----------------------------------------------------------------------------------------------------
 
 
 def activations(x):

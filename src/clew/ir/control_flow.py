@@ -173,6 +173,13 @@ def control_of(node: Any) -> Branch | Loop | None:
     return control if all(isinstance(body, Body) for body in control.bodies) else None
 
 
+def give_values(node: Any, carried: tuple[Any, ...], operands: tuple[Any, ...]) -> None:
+    """Give a loop other carried values and operands, which its bodies must take."""
+    found = _SIGNATURES[node.target].bind(*node.args, **node.kwargs)
+    found.arguments.update(carried=carried, operands=operands)
+    node.args, node.kwargs = found.args, found.kwargs
+
+
 def inputs_of(body: Any) -> list[Any]:
     """The parameters of a body, in order."""
     return [node for node in body.nodes if node.op == "placeholder"]
@@ -258,16 +265,21 @@ def _check_inputs(node: Any, which: str, body: Any, count: int) -> None:
 def _check_sides(node: Any, branch: Branch) -> None:
     if len(node.users) == 1 and returned(node.graph) is node:
         return
+    problem = sides_differ(branch)
+    if problem:
+        shown = [_shown(end) for body in branch.bodies for end in ends_of(body)]
+        raise _mismatch(
+            node,
+            f"has sides that do not fit together: {problem}",
+            why=f"one side returns {shown[0]}, another {next((one for one in shown if one != shown[0]), shown[-1])}",
+            fix="let both return the same number of values, in the same nest, of the same dtype and rank",
+        )
+
+
+def sides_differ(branch: Branch) -> str:
+    """The first difference in what the sides of a branch return, in words; empty if it is one nest of one type."""
     first, *others = (end for body in branch.bodies for end in ends_of(body))
-    for other in others:
-        problem = _difference(first, other, "the result")
-        if problem:
-            raise _mismatch(
-                node,
-                f"has sides that do not fit together: {problem}",
-                why=f"one side returns {_shown(first)}, another {_shown(other)}",
-                fix="let both return the same number of values, in the same nest, of the same dtype and rank",
-            )
+    return next(filter(None, (_difference(first, other, "the result") for other in others)), "")
 
 
 def _check_loop(node: Any, loop: Loop) -> None:

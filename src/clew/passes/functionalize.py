@@ -1,97 +1,357 @@
-"""Functionalisation: writes into arrays that the program made itself become calls that give new arrays.
+"""Functionalisation: writes into arrays become calls that give new arrays, as compilers and other frameworks want it.
 
-A graph or a captured torch program comes in, is changed in place and returned; graphs inside are treated each on its
-own. ``y.add_(z)`` becomes ``y.add(z)`` in the dtype of ``y``, and later uses of ``y`` use that; in-place activations
-(``relu_``, ``F.relu(x, inplace=True)``) likewise. A write stays where somebody else could see it: the array is an
-input, an attribute or a view of one, has views of its own, or goes into a branch or loop. ``y[i] = z`` stays too. A
-write that raises, since what is written does not fit into the array, is a call that raises only if it cannot compute.
+A graph or a captured torch program comes in, is changed in place and returned. ``y.add_(z)`` becomes ``y + z`` in the
+dtype of ``y``, ``y[i] = z`` becomes ``clew.with_item(y, i, z)``, and later uses of ``y`` and of its views use that;
+what a view is written with reaches the array behind it. Branches and loops return what they wrote into. Inputs and
+attributes are written once, by ``copy_`` right before the program returns, under a guard that they share no memory.
+``remaining_writes`` lists what is left: those, and writes that nothing new can stand for (``storages.py`` says why),
+which stay as they were.
 """
 
 from __future__ import annotations
 
 import operator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-import torch
-
-from clew.ir.arguments import bodies_of
+from clew.frameworks.torch.new_values import apart
+from clew.ir.arguments import map_arg
+from clew.ir.control_flow import Branch, Loop, control_of, give_values, inputs_of, output_of, returned
+from clew.ir.effects import sets_state
 from clew.ir.graph import Graph
-from clew.ir.guests import guest_of
+from clew.ir.guards import Attribute, Call, Guard
 from clew.ir.node import Node
-from clew.passes.gather import OUTSIDE, Memory, written_array
-from clew.passes.program import ProgramT, opened
+from clew.ir.types import ArrayType
+from clew.passes.inline_modules import inline_layers
+from clew.passes.program import ProgramT, add_guards, graph_in, opened
+from clew.passes.storages import Inner, Storage, Storages
+from clew.passes.views import gives_parts, inverted
+from clew.passes.writes import is_write
 
-_OPERATORS = {
-    getattr(operator, f"i{name}"): getattr(operator, name)
-    for name in "add sub mul truediv floordiv mod pow matmul lshift rshift xor".split()
-} | {operator.iand: operator.and_, operator.ior: operator.or_}
-_KEEPS_DTYPE = frozenset("relu abs neg clamp clamp_min clamp_max sigmoid tanh gelu silu zero fill".split())
+_REASON = "functionalize writes into inputs and attributes at the end"
 
 
 def functionalize(program: ProgramT) -> ProgramT:
-    """The program with fewer writes; it is changed in place and returned."""
+    """The program with new arrays in the place of writes; it is changed in place and returned."""
+    graph = graph_in(program)
     with opened(program) as graphs:
-        for graph in graphs:
-            for writes in _writes_by_array(graph):
-                for node in writes[1:]:
-                    _make_new(graph, node, writes)
+        inline_layers(graph, graphs, lambda module: getattr(module, "inplace", False) is True)
+        storages = Storages(graph)
+        _freeze_attributes_of_bodies(storages)
+        guards = list(_guards(graph, storages))
+        _Rewriting(storages).run()
+    add_guards(graph, guards)
     return program
 
 
-def _writes_by_array(graph: Graph) -> list[list[Node]]:
-    """For each array of the program's own the node that makes it, and then those that write into it."""
-    memory = Memory(graph)
-    members: dict[object, list[Node]] = {}
-    for node in graph.nodes:
-        members.setdefault(memory.find(node), []).append(node)
-    return [nodes for key, nodes in members.items() if key is not memory.find(OUTSIDE) and _is_alone(nodes, memory)]
+@dataclass(frozen=True)
+class Remaining:
+    """A write that is left in a functionalised program, and why."""
+
+    node: Node
+    reason: str
+
+    def __str__(self) -> str:
+        place = "" if self.node.source is None else f" ({self.node.source.describe()})"
+        return f"{self.node.name}: {self.reason}{place}"
 
 
-def _is_alone(nodes: list[Node], memory: Memory) -> bool:
-    """Whether all that shares the memory of an array is the array itself, as written so far."""
-    first, *rest = nodes
-    if not rest or first not in memory.arrays or any(_written(node, memory) not in nodes for node in rest):
-        return False
-    return not any(bodies_of(user) for node in nodes for user in node.users)
+def remaining_writes(program: Any) -> list[Remaining]:
+    """The writes that a program still has, in branches and loops too, but for the last ones into inputs and attributes.
+
+    An empty list is the promise that every other node only computes: ``copy_`` into an input or attribute stands right
+    before the output, and what is written is never read again. Calls of layers that keep statistics, of functions that
+    nobody vouched for and assignments of attributes are no writes into arrays, and are not listed.
+    """
+    graph = graph_in(program)
+    with opened(program) as graphs:
+        whys = _reasons(Storages(graph))
+        last = set(_last_writes(graph))
+        nodes = [node for each in graphs for node in each.nodes if is_write(node) and node not in last]
+    return [Remaining(node, whys.get(node, "there is no call that gives a new array instead")) for node in nodes]
 
 
-def _written(node: Node, memory: Memory) -> Node | None:
-    """The array that a node writes into, if there is a call that gives a new one instead."""
-    if node.target in (torch.nn.functional.relu, torch.nn.functional.silu) and node.kwargs.get("inplace") is True:
-        first = node.args[0] if node.args else None
-        return first if isinstance(first, Node) else None
-    if _new_target(node) is None:
-        return None
-    return written_array(node, memory.arrays)
+def _reasons(storages: Storages) -> dict[Node, str]:
+    found = {node: storages.alias[write.array].storage.frozen for node, write in storages.writes.items()}
+    for inner in storages.inner.values():
+        for body in inner.bodies:
+            found |= _reasons(body)
+    return {node: reason or "the program was not functionalised" for node, reason in found.items()}
 
 
-def _new_target(node: Node) -> object | None:
-    """The function or method that gives a new array where the node's own writes."""
-    if node.op == "call_function" and node.target in _OPERATORS:
-        return _OPERATORS[node.target]
-    name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
-    if not isinstance(name, str) or not name.endswith("_") or name.endswith("__"):
-        return None
-    if node.op == "call_method":
-        return name[:-1] if hasattr(torch.Tensor, name[:-1]) else None
-    is_torchs = guest_of(node.target) is not None and getattr(torch, name, None) is node.target
-    return getattr(torch, name[:-1], None) if is_torchs else None
+def _last_writes(graph: Graph) -> Iterator[Node]:
+    """The calls of ``copy_`` into inputs and attributes right before the output."""
+    output = output_of(graph)
+    node = output.prev if output is not None else None
+    while node is not None and node.op != "root":
+        is_write_back = node.op == "call_method" and node.target == "copy_"
+        if is_write_back and node.args[0].op in ("placeholder", "get_attr"):
+            yield node
+        elif node.op not in ("get_attr", "placeholder") and not node.users.keys() <= {output}:
+            return
+        node = node.prev
 
 
-def _make_new(graph: Graph, node: Node, nodes: list[Node]) -> None:
-    """Let a node give a new array, which from there on stands for all that ``nodes`` gave before."""
-    written = node.args[0]
-    node.value_type = node.value_type or written.value_type
-    if "inplace" in node.kwargs:
-        node.kwargs = {**node.kwargs, "inplace": False}
-    else:
-        node.target = _new_target(node)
-    result = node
-    if getattr(node.target, "__name__", node.target) not in _KEEPS_DTYPE:
-        with graph.inserting_after(node):  # writing keeps the dtype of the array, computing may give a wider one
-            result = graph.call_method("type_as", (node, written))
-        result.source, result.value_type = node.source, node.value_type
-        node.replace_all_uses_with(result, delete_user_cb=lambda user: user is not result)
-    for earlier in nodes[: nodes.index(node)]:
-        for user in [user for user in earlier.users if user > result]:
-            user.replace_input_with(earlier, result)
-    nodes[nodes.index(node)] = result
+def _freeze_attributes_of_bodies(storages: Storages) -> None:
+    inside = {path for inner in storages.inner.values() for body in inner.bodies for path in body.attributes()}
+    for node, alias in storages.alias.items():
+        if node.op == "get_attr" and node.target in inside:
+            alias.storage.frozen = alias.storage.frozen or "a branch or loop reads it as an attribute"
+    storages.settle()
+
+
+def _guards(graph: Graph, storages: Storages) -> Iterator[Guard]:
+    """That arrays from outside share no memory, where one is written into and another is used after that; and that
+    inputs have the ranks of the example, where an index decides whether something is a view."""
+    place, outside = storages.place, [one for one in storages.storages() if one.outside]
+    written = [one for one in outside if one.writes and not one.frozen]
+    if written:
+        first = min(min(one.writes) for one in written)
+        read = [_subject(one.base) for one in outside if one not in written and one.last_use > first]
+        read += {Attribute(str(one.target)): 0 for one in graph.find_nodes(op="call_module") if place(one) > first}
+        if len(written) + len(read) > 1:
+            subject = Call(apart, (len(written), *(_subject(one.base) for one in written), *read))
+            yield Guard(subject, "equals", True, "value", written[0].base.source, _REASON)
+    if storages.relies_on_ranks:
+        for node in graph.find_nodes(op="placeholder"):
+            if isinstance(node.value_type, ArrayType):
+                rank, reason = len(node.value_type.shape), "functionalize took what an index selects for a copy"
+                yield Guard(Call(getattr, (node, "ndim")), "equals", rank, "size", node.source, reason)
+
+
+def _subject(node: Node) -> Any:
+    return Attribute(str(node.target)) if node.op == "get_attr" else node
+
+
+class _Rewriting:
+    """One graph, and the node that holds the present value of each storage."""
+
+    def __init__(self, storages: Storages) -> None:
+        self.storages, self.graph = storages, storages.graph
+        self.current: dict[Storage, Node] = {}
+        self.version: dict[Storage, int] = {}
+        self.seen: dict[Node, tuple[int, Node]] = {}
+        """For views: of which version of the storage which node shows the elements."""
+        self.views: dict[Node, Node] = {}
+        last = [one for node in self.graph.nodes if _lets_go(node) for one in node.all_input_nodes]
+        self.returned = Counter(storages.alias[one].storage for one in last if one in storages.alias)
+        """How many of the values that are returned or kept lie in a storage."""
+
+    def run(self, wanted: list[Node] | None = None) -> list[Node]:
+        """Rewrite all nodes; the last values of the ``wanted`` inputs of a body come out."""
+        before = [node for node in self.graph.nodes if node.users]
+        for node in list(self.graph.nodes):
+            if node.op == "output":
+                self._output(node)
+            else:
+                self._node(node)
+        with self.graph.inserting_before(output_of(self.graph)):
+            found = [self._value(node) for node in wanted or ()]
+        for node in reversed(before):
+            if not node.users and node not in found and node in self.seen:
+                self.graph.erase_node(node)  # a view that others stand for now
+        return found
+
+    def _node(self, node: Node) -> None:
+        change = self._object if sets_state(node.target) else self._value
+        with self.graph.inserting_before(node):
+            node.args, node.kwargs = map_arg((node.args, node.kwargs), change)
+        inner, write = self.storages.inner.get(node), self.storages.writes.get(node)
+        alias = self.storages.alias.get(node)
+        if inner is not None:
+            self._control(node, inner)
+        elif write is not None and self.storages.is_expressed(write.array):
+            self._write(node, write.array, write.make)
+        elif alias is not None and alias.of is not None and not alias.is_same:
+            self._show(node, node)
+
+    # ---- values ------------------------------------------------------------------------------------------------------
+
+    def _value(self, node: Node) -> Node:
+        """The node that has what is in an array now."""
+        alias = self.storages.alias.get(node)
+        version = 0 if alias is None or alias.storage.frozen else self.version.get(alias.storage, 0)
+        if alias is None or not version:
+            return node
+        if alias.of is None:
+            return self.current[alias.storage]
+        if alias.is_same:
+            return self._value(alias.of)
+        known = self.seen.get(node)
+        if known is None or known[0] != version:
+            self._show(node, self._again(node, self._value(alias.of)))
+        return self.seen[node][1]
+
+    def _again(self, view: Node, behind: Node) -> Node:
+        """The same view of another array."""
+        made = self.graph.create_node(view.op, view.target, (behind, *view.args[1:]), dict(view.kwargs))
+        return _like(made, view)
+
+    def _put(self, node: Node, value: Node) -> None:
+        """Let ``value`` be what is in an array, and so in all that lies in its memory."""
+        chain: list[tuple[Node, Node]] = []
+        alias = self.storages.alias[node]
+        while alias.of is not None:
+            behind = alias.of
+            if not alias.is_same:
+                behind = self._whole(behind)
+                chain.append((node, value))
+                value = _like(inverted(self.graph, node, self._value(behind), value), node)
+                value.value_type = behind.value_type
+            node, alias = behind, self.storages.alias[behind]
+        self.current[alias.storage] = value
+        self.version[alias.storage] = self.version.get(alias.storage, 0) + 1
+        for view, shown in chain:
+            self._show(view, shown)
+
+    def _whole(self, node: Node) -> Node:
+        """The array that was split, for the parts of one; any other array itself."""
+        split = self.storages.alias[node].of if gives_parts(node) else None
+        return node if split is None else split
+
+    def _show(self, view: Node, shown: Node) -> None:
+        self.seen[view] = (self.version.get(self.storages.alias[view].storage, 0), shown)
+        self.views[shown] = view
+
+    # ---- writes ------------------------------------------------------------------------------------------------------
+
+    def _write(self, node: Node, array: Node, make: Callable[[Graph, Node, Node], Node]) -> None:
+        if node.target is operator.setitem and self._is_there(node, array):
+            self.graph.erase_node(node)
+            return
+        with self.graph.inserting_before(node):
+            present = self._value(array)
+        value = make(self.graph, node, present)
+        for one in (node, value):
+            one.value_type = one.value_type or array.value_type
+        with self.graph.inserting_before(value.next):
+            self._put(array, value)
+
+    def _is_there(self, node: Node, array: Node) -> bool:
+        """Whether ``y[i] = v`` writes the elements that ``y[i]`` has, as Python does after ``y[i] += z``."""
+        view = self.views.get(node.args[2])
+        if view is None or view.target is not operator.getitem or view.args[1] != node.args[1]:
+            return False
+        alias = self.storages.alias[view]
+        is_same = alias.of is not None and self._root(alias.of) is self._root(array)
+        return is_same and self.seen[view] == (self.version.get(alias.storage, 0), node.args[2])
+
+    def _root(self, node: Node) -> Node:
+        while (alias := self.storages.alias[node]).is_same and alias.of is not None:
+            node = alias.of
+        return node
+
+    def _output(self, node: Node) -> None:
+        """Write into what is outside, which is then returned itself; bodies return new values instead."""
+        with self.graph.inserting_before(node):
+            if not self.storages.is_body:
+                for storage, value in self.current.items():
+                    if storage.outside and value is not storage.base:
+                        made = self.graph.call_method("copy_", (storage.base, value))
+                        made.source, made.value_type = value.source, storage.base.value_type
+            node.args = map_arg(node.args, self._object)
+
+    def _object(self, node: Node) -> Node:
+        """The value that a program returns or keeps: arrays from outside themselves, and of several that share memory
+        views of one."""
+        alias = self.storages.alias.get(node)
+        if alias is None or alias.storage.frozen or not self.version.get(alias.storage, 0):
+            return node
+        is_given = alias.storage.outside and not self.storages.is_body
+        if alias.of is None:
+            return node if is_given else self.current[alias.storage]
+        if alias.is_same:
+            return self._object(alias.of)
+        if is_given or self.returned[alias.storage] > 1:
+            return self._again(node, self._object(alias.of))
+        return self._value(node)
+
+    # ---- branches and loops ------------------------------------------------------------------------------------------
+
+    def _control(self, node: Node, inner: Inner) -> None:
+        written = sorted({place for body in inner.bodies for place in body.inputs_written()})
+        if isinstance(inner.control, Branch):
+            written = [place for place in written if self._is_seen_after(node, inner.operands[place])]
+        finals = [_Rewriting(body).run([inputs_of(body.graph)[at] for at in written]) for body in inner.bodies]
+        if not written:
+            return
+        if isinstance(inner.control, Branch):
+            first = _return_more(node, inner, finals)
+            places = dict(zip(written, range(first, first + len(written)), strict=True))
+        else:
+            places = _carry_more(node, inner, inner.control, finals[-1], written)
+        with self.graph.inserting_before(node.next):
+            for place, at in places.items():
+                made = self.graph.call_function(operator.getitem, (node, at))
+                made.source, made.value_type = node.source, inner.operands[place].value_type
+                self._put(inner.operands[place], made)
+
+    def _is_seen_after(self, node: Node, operand: Node) -> bool:
+        """Whether somebody looks at an array behind a node."""
+        storage = self.storages.alias[operand].storage
+        return storage.outside or storage.last_use > self.storages.place(node)
+
+
+def _lets_go(node: Node) -> bool:
+    return node.op == "output" or (node.op == "call_function" and sets_state(node.target))
+
+
+def _like(made: Node, other: Node) -> Node:
+    made.source, made.value_type, made.meta = other.source, other.value_type, dict(other.meta)
+    return made
+
+
+def _return_more(node: Node, inner: Inner, finals: list[list[Node]]) -> int:
+    """Let the sides of a branch return these too; the place of the first of them comes out."""
+    assert isinstance(inner.control, Branch)
+    ends = [returned(body.graph) for body in inner.bodies]
+    items = [user for user in node.users if user.target is operator.getitem and type(user.args[1]) is int]
+    is_tuple = all(type(end) is tuple for end in ends) and len(items) == len(node.users)
+    is_tuple = is_tuple and all(user.args[1] >= 0 for user in items)
+    for body, end, values in zip(inner.bodies, ends, finals, strict=True):
+        output_of(body.graph).args = ((*end, *values) if is_tuple else (end, *values),)
+    if is_tuple:
+        return len(ends[0])
+    with node.graph.inserting_after(node):
+        whole = node.graph.call_function(operator.getitem, (node, 0))
+    whole.source, whole.value_type, node.value_type = node.source, node.value_type, None
+    node.replace_all_uses_with(whole, delete_user_cb=lambda user: user is not whole)
+    return 1
+
+
+def _carry_more(node: Node, inner: Inner, loop: Loop, finals: list[Node], written: list[int]) -> dict[int, int]:
+    """Let a loop carry the operands that its body writes into; out comes where in its result they stand."""
+    count, offset = len(loop.carried), len(loop.carried) + loop.is_for
+    new = [place for place in written if place >= count]
+    for body in inner.bodies:
+        _move_inputs(inputs_of(body.graph), count, new)
+    _return_carried(inner.bodies[-1].graph, loop, [finals[written.index(place)] for place in new])
+    for user in list(node.users):
+        if user.args[1] >= count:
+            user.args = (node, user.args[1] + len(new))
+    now = control_of(node)
+    assert isinstance(now, Loop)
+    added = tuple(now.operands[place - offset] for place in new)
+    kept = tuple(one for at, one in enumerate(now.operands) if at + offset not in new)
+    give_values(node, (*now.carried, *added), kept)
+    return {place: place if place < count else count + new.index(place) for place in written}
+
+
+def _move_inputs(inputs: list[Node], count: int, new: list[int]) -> None:
+    """Put the inputs at these places right behind the first ``count``."""
+    behind = next((one for place, one in enumerate(inputs) if place >= count and place not in new), None)
+    if behind is not None:
+        for place in new:
+            behind.prepend(inputs[place])
+
+
+def _return_carried(body: Graph, loop: Loop, finals: list[Node]) -> None:
+    output, values = output_of(body), returned(body)
+    if isinstance(values, Node):
+        with body.inserting_before(output):
+            values = tuple(body.call_function(operator.getitem, (values, at)) for at in range(loop.returns))
+    count = len(loop.carried)
+    values = values or ()
+    output.args = ((*values[:count], *finals, *values[count:]),)

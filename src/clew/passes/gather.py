@@ -33,10 +33,11 @@ _NEW_MEMORY = frozenset(
     "conv_transpose2d conv_transpose3d neg pow exp log sqrt rsqrt sigmoid tanh erf sin cos relu gelu silu softmax "
     "log_softmax layer_norm group_norm clone eq ne lt le gt ge cat concat stack embedding where floordiv "
     "zeros ones full empty arange zeros_like ones_like full_like empty_like rand randn abs argmax argmin mean prod std "
-    "sum var".split()
+    "sum var with_item".split()
 )
 _WITHOUT_MEMORY = tuple(map(ScalarType, ("bool", "int", "float", "complex", "str")))
 """Types of values that share no memory with others; what was None in the example may be an array in another call."""
+_OWN = ("_operator", "clew")
 _SEQUENCES_TOO = frozenset({"add", "mul"})
 _NEW_MEMORY_MODULES = ("Linear", "Conv", "BatchNorm", "LayerNorm", "GroupNorm", "Embedding", "Sigmoid", "Tanh", "GELU")
 
@@ -70,6 +71,8 @@ class Memory:
         if node.value_type in _WITHOUT_MEMORY:
             return ()
         written = written_array(node, self.arrays)
+        if node.op == "call_function" and getattr(node.target, "__name__", "") == "fitted" and len(node.args) == 2:
+            written = node.args[0]
         if written is None:
             return [used for used in node._inputs if used.value_type not in _WITHOUT_MEMORY]
         self.arrays.add(node)
@@ -82,7 +85,7 @@ class Memory:
             return guest_of(module) is not None and module.__name__.startswith(_NEW_MEMORY_MODULES)
         name = node.target
         if node.op == "call_function":
-            if getattr(node.target, "__module__", "") != "_operator" and guest_of(node.target) is None:
+            if getattr(node.target, "__module__", "") not in _OWN and guest_of(node.target) is None:
                 return False
             name = getattr(node.target, "__name__", "").partition(".")[0]
         if isinstance(node.value_type, ArrayType) and name in _SEQUENCES_TOO:

@@ -81,6 +81,13 @@ TABLE: dict[type, Callable[[Any], Arguments | None]] = {
     nn.Sigmoid: lambda m: (torch.sigmoid,),
     nn.Tanh: lambda m: (torch.tanh,),
     nn.LeakyReLU: lambda m: (F.leaky_relu, m.negative_slope, m.inplace),
+    nn.Hardswish: lambda m: (F.hardswish, m.inplace),
+    nn.Hardsigmoid: lambda m: (F.hardsigmoid, m.inplace),
+    nn.Hardtanh: lambda m: (F.hardtanh, m.min_val, m.max_val, m.inplace),
+    nn.ELU: lambda m: (F.elu, m.alpha, m.inplace),
+    nn.CELU: lambda m: (F.celu, m.alpha, m.inplace),
+    nn.SELU: lambda m: (F.selu, m.inplace),
+    nn.Mish: lambda m: (F.mish, m.inplace),
     nn.Softmax: lambda m: (torch.softmax, m.dim) if m.dim is not None else None,
     nn.Flatten: lambda m: (torch.flatten, m.start_dim, m.end_dim),
     nn.MaxPool2d: _pool(F.max_pool2d, *_MAX),
@@ -92,20 +99,24 @@ TABLE: dict[type, Callable[[Any], Arguments | None]] = {
 
 def inline_modules(program: ProgramT) -> ProgramT:
     """The program with functional calls in the place of layers; it is changed in place and returned."""
-    graph = graph_in(program)
-    guards: list[Guard] = []
     with opened(program) as graphs:
-        for each in graphs:
-            for node in each.find_nodes(op="call_module"):
-                module = resolve(graph.owning_module, node.target)
-                arguments = _arguments(node, module)
-                if arguments is not None:
-                    if isinstance(module, nn.modules.batchnorm._BatchNorm):
-                        reason = "inline_modules made batch norm a call that uses the running statistics"
-                        guards.append(mode_guard(f"{node.target}.training", node.source, reason))
-                    _inline(each, node, arguments)
-    add_guards(graph, guards)
+        inline_layers(graph_in(program), graphs, lambda module: True)
     return program
+
+
+def inline_layers(graph: Graph, graphs: list[Graph], wanted: Callable[[Any], bool]) -> None:
+    """Inline the calls of those layers that are wanted, in a graph and in those inside of it."""
+    guards: list[Guard] = []
+    for each in graphs:
+        for node in each.find_nodes(op="call_module"):
+            module = resolve(graph.owning_module, node.target)
+            arguments = _arguments(node, module) if wanted(module) else None
+            if arguments is not None:
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    reason = "inline_modules made batch norm a call that uses the running statistics"
+                    guards.append(mode_guard(f"{node.target}.training", node.source, reason))
+                _inline(each, node, arguments)
+    add_guards(graph, guards)
 
 
 def _arguments(node: Node, module: Any) -> Arguments | None:

@@ -2,16 +2,19 @@
 
 A graph or a captured torch program comes in, is changed in place and returned. ``y = torch.relu(x)`` becomes
 ``x.relu_()`` where ``x`` is an array of the program's own, of the same type as the result in the example, which nothing
-touches afterwards and nothing else shares memory with. A write would break gradients, so the graph gets a guard that
-gradients are off; dtypes and sizes that come out otherwise than in the example raise torch's own error.
+touches afterwards and nothing else shares memory with; what ``functionalize`` made of writes becomes writes again
+(``with_item``, ``fitted``). A write would break gradients, so the graph gets a guard that gradients are off; dtypes and
+sizes that come out otherwise than in the example raise torch's own error.
 """
 
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import torch
 
+from clew.frameworks.torch.new_values import fitted, with_item
 from clew.ir.arguments import bodies_of
 from clew.ir.graph import Graph
 from clew.ir.guards import Call, Guard
@@ -43,12 +46,44 @@ def _rewritten(graph: Graph) -> list[Node]:
     found = []
     for node in list(graph.nodes):
         name, array = _unary(node, memory)
-        if array is not None and _is_free(node, array, memory, members[memory.find(array)]):
-            node.op, node.target, node.args, node.kwargs = "call_method", f"{name}_", (array,), {}
+        make = _unary_write if array is not None else None
+        if array is None:
+            array, make = _written_before(node, memory)
+        if array is not None and make is not None and _is_free(node, array, memory, members[memory.find(array)]):
+            make(graph, node, array, name)
             members[memory.find(array)].append(node)
             memory.join(node, array)
             found.append(node)
     return found
+
+
+def _unary_write(graph: Graph, node: Node, array: Node, name: str) -> None:
+    node.op, node.target, node.args, node.kwargs = "call_method", f"{name}_", (array,), {}
+
+
+def _written_before(node: Node, memory: Memory) -> tuple[Node | None, Any]:
+    """The array of what ``functionalize`` made of a write, and how that is written as one; None for other calls."""
+    if node.target is with_item:
+        array, _, value = node.args
+        shares = isinstance(value, Node) and memory.find(value) is memory.find(array)
+        return (None, None) if shares or array not in memory.arrays else (array, _item_write)
+    if node.target is fitted:
+        value, array = node.args
+        is_call = isinstance(value, Node) and value.op == "call_method" and len(value.users) == 1
+        if is_call and value.args[0] is array and hasattr(torch.Tensor, f"{value.target}_") and value.next is node:
+            return (array, _call_write) if array in memory.arrays else (None, None)
+    return None, None
+
+
+def _item_write(graph: Graph, node: Node, array: Node, name: str) -> None:
+    node.replace_all_uses_with(array)
+    node.target, node.value_type = operator.setitem, None
+
+
+def _call_write(graph: Graph, node: Node, array: Node, name: str) -> None:
+    value = node.args[0]
+    node.op, node.target, node.args, node.kwargs = "call_method", f"{value.target}_", value.args, value.kwargs
+    graph.erase_node(value)
 
 
 def _unary(node: Node, memory: Memory) -> tuple[str, Node | None]:

@@ -1,0 +1,66 @@
+"""New arrays in the place of writes: what ``clew.functionalize`` calls where a program wrote into an array.
+
+``with_item`` is ``array[index] = value`` as a function, which JAX writes ``array.at[index].set(value)``; ``fitted``
+brings what was computed into the dtype of the array that it was to be written into. Both give new arrays, change
+nothing, and raise where the write would have raised. They are public under the name of the package: that is how code
+names them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from clew.ir.arguments import leaves
+from clew.ir.effects import pure
+
+
+@pure
+def with_item(array: torch.Tensor, index: Any, value: Any) -> torch.Tensor:
+    """A copy of ``array`` in which ``value`` stands at ``index``."""
+    result = array.clone()
+    result[index] = value
+    return result
+
+
+@pure
+def fitted(value: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
+    """``value`` in the dtype of ``array``; an error, like that of a write, where it cannot be written into it."""
+    if value.shape != array.shape:
+        raise RuntimeError(f"what has shape {list(value.shape)} cannot be written into shape {list(array.shape)}")
+    if value.dtype == array.dtype:
+        return value
+    if not torch.can_cast(value.dtype, array.dtype):
+        raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {array.dtype}")
+    return value.to(array.dtype)
+
+
+def apart(written: int, *values: Any) -> bool:
+    """Whether the first ``written`` arrays share no memory with each other and with the rest: arrays, nests, layers."""
+    ranges = [[found for one in _arrays_in(value) if (found := _bytes_of(one)) is not None] for value in values]
+    for place, own in enumerate(ranges[:written]):
+        others = [one for other in ranges[place + 1 :] for one in other]
+        if any(one[0] == other[0] and one[1] < other[2] and other[1] < one[2] for one in own for other in others):
+            return False
+    return True
+
+
+def _arrays_in(value: Any) -> list[Any]:
+    if isinstance(value, torch.nn.Module):
+        return [*value.parameters(), *value.buffers()]
+    return [value] if isinstance(value, torch.Tensor) else list(leaves([value]))
+
+
+def _bytes_of(value: Any) -> tuple[str, int, int] | None:
+    """On which device an array lies, from which byte to which; None for what has no elements there."""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or not value.numel():
+        return None
+    if value.device.type == "meta":
+        return None
+    length = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True)) + 1
+    return str(value.device), value.data_ptr(), value.data_ptr() + length * value.element_size()
+
+
+for _function in (with_item, fitted):
+    _function.__module__ = "clew"
