@@ -121,6 +121,8 @@ def _asks_fact(node: Node) -> bool:
 
 def _is_selection(array: Node) -> bool:
     """Whether as many items are in an array as some other array says: those at a mask, or what differs from zero."""
+    if array.op == "placeholder":
+        return False
     name = array.target if isinstance(array.target, str) else getattr(array.target, "__name__", "")
     if name == "getitem":
         owner, key = array.args[0], array.args[1]

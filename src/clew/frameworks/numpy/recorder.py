@@ -55,7 +55,7 @@ from clew.frameworks.numpy.types import array_type
 from clew.ir.arguments import leaves
 from clew.ir.control_flow import is_control
 from clew.ir.node import Node
-from clew.ir.source import user_frame
+from clew.ir.source import is_installed, user_frame
 
 if TYPE_CHECKING:
     from clew.frameworks.numpy.array_proxy import Places
@@ -601,8 +601,16 @@ class NumpyRecorder(ExampleRecorder):
         if not isinstance(traced, TracedArray):
             self.rely_on_memory(traced)  # an array may have no truth, even if nothing comes of it
         answer = self.perform(bool, (traced,), {})
-        asks_data = self.options.dynamic or is_data(self.resolve(traced.place), self)
+        asks_data = self.frees(self.resolve(traced.place))
         return self.truth(traced.place, answer, asks_data, not isinstance(traced, TracedArray))
+
+    def frees(self, node: Node) -> bool:
+        """Whether the graph shall hold for other values of what the program asks about: it comes from data, or it is the
+        user's own code that asks."""
+        if self.options.dynamic or is_data(node, self):
+            return True
+        frame = user_frame(2)
+        return not self.options.refuses_questions and (frame is None or not is_installed(frame.f_code))
 
     def guard(self, place: Any, answer: Any, why: str = "") -> None:
         """Note that the program relied on a value; if a loop does on a whole number, it may become one of the graph."""

@@ -169,6 +169,10 @@ class NumpySupport(Support):
             recorder.options.dynamic or is_data(recorder.resolve(value.place), recorder)
         )
 
+    def is_measured(self, value: Any) -> bool:
+        """Whether a value follows from sizes, ranks, dtypes or numbers given."""
+        return is_traced(value) and value.recorder is self.recorder and self.recorder.open
+
     def is_node_of_data(self, node: Any) -> bool:
         """Whether the value of a node depends on what arrays hold, or changes from round to round."""
         return is_data(node, self.recorder)
