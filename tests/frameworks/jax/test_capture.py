@@ -93,11 +93,13 @@ def test_a_number_that_becomes_a_shape_stays_a_number() -> None:
         assert_same(sized(X, n), graph(X, n))
 
 
-def test_a_branch_on_a_number_is_guarded_as_a_condition() -> None:
+def test_a_branch_on_a_number_is_one_of_the_graph() -> None:
     graph = clew.trace(branching, (X, 3))
-    assert_same(branching(X, 7), graph(X, 7))
+    for number in (7, 1):
+        assert_same(branching(X, number), graph(X, number))
+    guarded = clew.trace(branching, (X, 3), control_flow="guard")
     with pytest.raises(GuardError, match="n > 2"):
-        graph(X, 1)
+        guarded(X, 1)
 
 
 def typed(x, n):

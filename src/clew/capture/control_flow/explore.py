@@ -96,6 +96,9 @@ def explore_paths(
     exploding = None if paths is None else paths.explodes_at
     if exploding is not None and findings.limited.setdefault(exploding.place, exploding) is exploding:
         raise Restart
+    choices = first.inputs.choices
+    if choices is not None and choices.learn(run.inputs.choices for run in runs):
+        raise Restart
     if paths is not None and paths.lacks_path_of_tracer:
         findings.tracers = LibraryTracers.LEFT
         raise Restart

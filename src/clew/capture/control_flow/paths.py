@@ -247,6 +247,19 @@ class Paths:
             raise Diverged
         return self._enter(segment.question, node, answer)
 
+    def choose(self, node: Node, answer: bool) -> bool:
+        """The answer of this run to a question about an argument, which is asked before the program runs."""
+        segment = self.way.segment
+        if segment.question is None:
+            if segment.is_complete:
+                raise Diverged
+            segment.question = Question(node, answer, None)
+            segment.question.is_at_entrance = True
+            segment.is_complete = True
+        elif segment.question.node is not node:
+            raise Diverged
+        return self._enter(segment.question, node, answer)
+
     def knows(self, node: Node) -> bool:
         """Whether the path of this run tells the answer to a question."""
         return self._known_answer(node) is not None

@@ -90,6 +90,8 @@ class Question:
         """Whether what follows must not be written twice, since a library asks in a large program."""
         self.is_of_modes = False
         self.is_of_tracers = False
+        self.is_at_entrance = False
+        """Whether it is about the kind of an argument, and asked before the program runs."""
 
     def recorded(self) -> dict[bool, OpenBody]:
         """The bodies of the ways that were recorded, by their answers."""
@@ -324,6 +326,8 @@ def write_once(graph: Graph, segment: Segment, question: Question, sides: dict[b
     stays a branch, unless most of what follows both answers is the same.
     """
     raising = [answer for answer, body in sides.items() if _raises(body.graph)]
+    if question.is_at_entrance:
+        return False
     if question.aligns and len(sides) == 1:
         _write_guarded(graph, segment, question, sides)
     elif question.aligns and len(raising) == 1:

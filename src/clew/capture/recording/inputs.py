@@ -23,6 +23,7 @@ from clew.capture.bytecode.instructions import instructions_of
 from clew.capture.guards import notes
 from clew.capture.guards.function_equality import FunctionFingerprint, cells_of, has_fingerprint
 from clew.capture.guards.notes import Variable, expression_of
+from clew.capture.recording.alternatives import Choice, Choices, has
 from clew.capture.recording.list_proxies import StateListProxy
 from clew.capture.recording.recorder import Pending, Recorder
 from clew.capture.state.containers import (
@@ -68,6 +69,12 @@ def bind(
         given = bound.arguments.get(name, parameter.default)
         if code is not None and name in inputs.handed_on and inputs.takes_whole(given):
             entered[name] = inputs.whole(given, node)
+        elif code is not None and (choice := _choice(inputs, given, node, parameter)) is not None:
+            entered[name] = choice
+        elif code is not None and inputs.takes_items(given, name, parameter):
+            entered[name] = inputs.items_of({} if given is parameter.empty else given, node, name)
+        elif code is not None and inputs.takes_list(given, name):
+            entered[name] = inputs.open_list(given, node)
         elif name in bound.arguments:
             entered[name] = _enter(inputs, bound.arguments[name], node, name, parameter)
         elif code is not None and not _mentions(code, name):
@@ -77,7 +84,14 @@ def bind(
         else:
             _check_nothing_given(inputs, node, name, parameter)
     bound.arguments = entered
+    if inputs.choices is not None:
+        inputs.choices.is_open = False
     return _as_passed(signature, bound, len(args))
+
+
+def _choice(inputs: Inputs, value: Any, node: Node, parameter: inspect.Parameter) -> Choice | None:
+    """What stands for an argument that may be of several kinds."""
+    return inputs.choice(value, node, parameter.name, True) if _may_be_passed(parameter) else None
 
 
 def _code_with(target: Any, signature: inspect.Signature) -> CodeType | None:
@@ -208,6 +222,68 @@ class Inputs:
         """For programs that compare objects."""
         self.handed_on: frozenset[str] = frozenset()
         """Parameters that the program only hands on to calls of the framework."""
+        self.choices: Choices | None = None
+        """Arguments that may be of several kinds."""
+        self.dicts: list[dict[str, Any]] = []
+        """Of dicts among the arguments, the items that the program takes."""
+
+    def choice(self, value: Any, place: Any, name: str, is_parameter: bool = False) -> Choice | None:
+        """What stands for an argument that may be of several kinds, until this run knows which one it gets."""
+        is_known = self.choices is None or id(value) in self.recorder.objects or self.recorder.identity.is_asked
+        return None if is_known else self.choices.choice(value, place, name, is_parameter)  # type: ignore[union-attr]
+
+    def decide(self, given: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Ask of which kinds arguments are; what the program is called with."""
+        if self.choices is None or not self.choices.made:
+            return given
+        found = self.choices.decide()
+        for items in self.dicts:
+            for key in [key for key in items if id(items[key]) in found]:
+                items[key] = found[id(items[key])]
+                if items[key] is notes.MISSING:
+                    del items[key]
+        for container in self.containers:
+            parts = {key: found.get(id(part), part) for key, part in container.entered.items()}
+            if any(part is not container.entered[key] for key, part in parts.items()):
+                container.entered = parts
+                refill(container.value, parts)
+        args, kwargs = given
+        named = {name: found.get(id(one), one) for name, one in kwargs.items()}
+        there = {name: one for name, one in named.items() if one is not notes.MISSING}
+        return tuple([found.get(id(one), one) for one in args]), there
+
+    def takes_items(self, value: Any, name: str, parameter: inspect.Parameter) -> bool:
+        """Whether of a dict the program only takes single items."""
+        if self.choices is None or not self.choices.asked.keys.get(name) or self.recorder.identity.is_asked:
+            return False
+        is_gathered = parameter.kind is parameter.VAR_KEYWORD
+        return is_gathered or (type(value) is dict and id(value) not in self.recorder.objects)
+
+    def items_of(self, values: dict[str, Any], place: Any, name: str) -> dict[str, Any]:
+        """A dict with the items that the program takes, each as it shall see it; what else is there is not seen."""
+        assert self.choices is not None
+        self.checks.append((notes.require_type, place, dict))
+        found: dict[str, Any] = {}
+        for key, is_needed in self.choices.asked.keys[name].items():
+            at = Pending(operator.getitem, (place, key))
+            choice = None if is_needed else self.choices.item(values, place, key)
+            if choice is not None:
+                found[key] = choice
+                continue
+            self.checks.append((notes.require, Pending(has, (place, key)), key in values))
+            if key in values:
+                choice = self.choice(values[key], at, key)
+                found[key] = self.enter(values[key], at, name) if choice is None else choice
+        self.dicts.append(found)
+        return found
+
+    def takes_list(self, value: Any, name: str) -> bool:
+        """Whether a list may be of any length: the program only reads it, and its items are of one kind."""
+        return False
+
+    def open_list(self, value: list[Any], place: Any) -> Any:
+        """What stands for such a list."""
+        raise NotImplementedError
 
     def enter(self, value: Any, place: Any, name: str) -> Any:
         """The value as the program shall see it; what it holds is tied to nodes, what it is is guarded."""
@@ -376,7 +452,8 @@ class Inputs:
         if way == VALUE:
             return self._value(part, Pending(value_of, (place,)), name)
         reader = getattr if way == ATTRIBUTE else operator.getitem
-        return self.enter(part, Pending(reader, (place, inner)), name)
+        found = self.choice(part, Pending(reader, (place, inner)), inner) if type(inner) is str else None
+        return self.enter(part, Pending(reader, (place, inner)), name) if found is None else found
 
     def _value(self, value: Any, place: Any, name: str) -> Any:
         """What a context variable holds; that it holds nothing is guarded too."""
@@ -442,7 +519,7 @@ class Inputs:
             shown = expected.__name__ if isinstance(expected, type) else repr(expected)
             text = f"{_WORDS[check].format(expression_of(node))} {shown}"
             written.append(self.recorder.create(check, (node, expected, text)))
-        self.checks = []
+        self.checks.clear()
         for first, second, answer in () if self.identities is None else self.identities.questions():
             written.append(self._identity(first, second, answer))
         return written

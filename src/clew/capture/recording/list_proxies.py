@@ -25,7 +25,7 @@ _LITERAL = (int, type(None))
 class ListProxy(list[Any]):
     """A list of the example whose node is ``place``."""
 
-    __slots__ = ("gives_parts", "is_fixed", "is_local", "number", "place", "recorder")
+    __slots__ = ("gives_parts", "is_fixed", "is_local", "is_uniform", "number", "place", "recorder")
 
     def __init__(
         self, items: list[Any], place: Any, recorder: ExampleRecorder, is_local: bool = False, number: Any = None
@@ -37,6 +37,8 @@ class ListProxy(list[Any]):
         """Whether nobody but the function that has made the list ever sees it, or what it is taken apart by."""
         self.gives_parts = False
         """Whether what is taken apart by it may be seen by others, who are given ``TupleProxy``."""
+        self.is_uniform = False
+        """Whether all items are of one kind, in each call, so that any stands for any other: an argument."""
         self.place = place
         self.recorder = recorder
         self.is_fixed = False
@@ -70,7 +72,7 @@ class ListProxy(list[Any]):
         items = [self._tied(item, place) for place, item in enumerate(list.__iter__(self))]
         list.__setitem__(self, slice(None), items)
 
-    def _tied(self, item: Any, place: int) -> Any:
+    def _tied(self, item: Any, place: Any) -> Any:
         recorder = self.recorder
         node = recorder.create(operator.getitem, (recorder.resolve(self.place), place))
         return recorder.result(recorder.concrete(item), node)
@@ -123,8 +125,10 @@ class ListProxy(list[Any]):
             plain = slice(*bounds)
             node = recorder.create(operator.getitem, (recorder.resolve(self.place), recorder.argument(index)))
             return ListProxy(list.__getitem__(self, plain), node, recorder, self.is_local)
-        if type(index) is int and index in (0, -1):
+        if type(index) is int and (self.is_uniform or index in (0, -1)):
             return self._tied(list.__getitem__(self, index), index)
+        if self.is_uniform and type(bounds[0]) is not slice and type(recorder.concrete(index)) is int:
+            return self._tied(list.__getitem__(self, recorder.concrete(index)), recorder.argument(index))
         self.fix_length()
         return list.__getitem__(self, index)
 

@@ -93,6 +93,10 @@ class Findings:
         """What the program sets to another constant, and may find so at its next call."""
         self.has_plain_numbers = False
         """Whether the program gets plain numbers, all guarded, since something that it calls took no others."""
+        self.guesses: dict[str, int] = {}
+        """How many arrays were tried in vain for an argument that the example leaves out, by its name."""
+        self.impossible: set[tuple[str, str]] = set()
+        """Arguments, and kinds of them that the program cannot be run with."""
         self.reads_numbers = True
         """Whether numbers around the program are read at each call."""
 
@@ -153,6 +157,7 @@ class ExampleRun:
         try:
             given = self._bind(args, kwargs)
             self._enter(list(self.findings.lifted.values()))
+            given = self.inputs.decide(given)
             try:
                 with self._recording():
                     self.result = self._call(given)

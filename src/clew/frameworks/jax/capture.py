@@ -19,7 +19,7 @@ from clew.capture.recording.run import Findings
 from clew.capture.state.reachable import behind
 from clew.frameworks.jax import private, public_calls
 from clew.frameworks.jax.effects import METHODS, is_function
-from clew.frameworks.jax.entry_guards import EntryGuards
+from clew.frameworks.jax.entry_guards import EntryGuards, JaxInputs
 from clew.frameworks.jax.layers import Layers, is_of_keras
 from clew.frameworks.jax.programs import check_names, rules_of
 from clew.frameworks.jax.recorder import JaxRecorder
@@ -44,6 +44,7 @@ class Run(of_numpy.Run):
     recorder: JaxRecorder
     recorder_class = JaxRecorder
     guards_class = EntryGuards
+    inputs_class = JaxInputs
     framework = Framework(is_function, METHODS)
 
     def __init__(self, fn: Any, settings: Options, findings: Findings, *rest: Any) -> None:

@@ -15,11 +15,13 @@ import numpy
 
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
+from clew.capture.recording.alternatives import Kind
 from clew.frameworks.jax.kinds import array_kind, class_kind, ranked_kind
 from clew.frameworks.jax.layers import is_of_keras
 from clew.frameworks.numpy import entry_guards
 from clew.frameworks.numpy.ranks_and_dtypes import Reliance
 from clew.ir.effects import pure
+from clew.ir.graph import Graph
 from clew.ir.node import Node
 
 SETTINGS = {
@@ -88,13 +90,27 @@ class EntryGuards(entry_guards.EntryGuards):
         self.inputs.arrays[:] = [one for one in self.inputs.arrays if not isinstance(one[0], jax.Array)]
         super().write(after, owners, reliance, least_ranks)
 
-    def _number(self, value: Any, node: Node, is_free: bool) -> None:
+    def _number(self, value: Any, node: Node, is_free: bool, graph: Graph | None = None) -> None:
         """A number may be one of another class, or an array, if the program has not seen of which it is."""
+        graph = self.graph if graph is None else graph
         if not is_free:
-            entry_guards.number_guards(self.graph, value, node, Reliance.DTYPE)
+            entry_guards.number_guards(graph, value, node, Reliance.DTYPE)
             return
-        found = self.graph.call_function(is_number_or_array, (node,))
-        self._require(found, True, f"{expression_of(node)} is a number or an array of JAX")
+        found = graph.call_function(is_number_or_array, (node,))
+        text = f"{expression_of(node)} is a number or an array of JAX"
+        graph.call_function(notes.require, (found, True, text))
+
+    def _chosen(self, graph: Graph, value: Any, node: Node, reliance: Reliance, least_ranks: dict[int, int]) -> None:
+        """Guard what the program relies on of a number or array that may be of another kind."""
+        if isinstance(value, jax.Array):
+            asked = _KINDS[reliance]
+            text = f"{expression_of(node)} is {asked(value)}"
+            graph.call_function(notes.require, (graph.call_function(asked, (node,)), asked(value), text))
+        elif self.recorder.is_array(value):
+            super()._chosen(graph, value, node, reliance, least_ranks)
+        else:
+            is_free = reliance < Reliance.DTYPE and not self.recorder.has_seen_class  # type: ignore[attr-defined]
+            self._number(value, node, is_free, graph)
 
     def _objects_of_jax(self, arrays: list[tuple[Any, Any]]) -> None:
         """A program that compares objects was shown these, and must be again: one array, or different ones."""
@@ -108,6 +124,48 @@ class EntryGuards(entry_guards.EntryGuards):
         if len(homes) > 1:
             different = self.graph.call_function(notes.are_distinct, tuple(homes.values()))
             self._require(different, True, "the arrays among the arguments are different objects")
+
+
+_GUESSES = (
+    lambda arrays: arrays[0].shape,
+    lambda arrays: arrays[0].shape[-1:],
+    lambda arrays: arrays[-1].shape,
+    lambda arrays: (1,) * arrays[0].ndim,
+)
+"""Shapes of an array that a program might take besides those that it is given."""
+
+
+@pure
+def is_array_of_jax(value: Any) -> bool:
+    """Whether a value is an array of JAX."""
+    return isinstance(value, jax.Array)
+
+
+class JaxInputs(entry_guards.NumpyInputs):
+    """What enters a capture."""
+
+    def number_kind(self, value: Any = 1.0) -> Kind:
+        """A number."""
+        return Kind("number", is_plain_number, (), value)
+
+    def array_kind(self, name: str, tries: int) -> Kind | None:
+        """An array that might do for an argument of this name."""
+        examples = [one for one in self.examples if isinstance(one, jax.Array)]
+        if not examples or tries >= len(_GUESSES):
+            return None
+        kind = bool if "mask" in name else examples[0].dtype
+        return Kind("array", is_array_of_jax, (), jax.numpy.ones(_GUESSES[tries](examples), kind))
+
+    def own_array_kind(self, value: Any) -> Kind | None:
+        """The kind of an array that the example gives."""
+        is_own = isinstance(value, jax.Array)
+        return Kind("array", is_array_of_jax, (), value) if is_own else super().own_array_kind(value)
+
+
+@pure
+def is_plain_number(value: Any) -> bool:
+    """Whether a value is a number of Python's or NumPy's, and no truth."""
+    return type(value) in (int, float, complex) or isinstance(value, numpy.number)
 
 
 def _is_of_keras_variable(node: Node) -> bool:

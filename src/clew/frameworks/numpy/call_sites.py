@@ -155,11 +155,16 @@ def _sites(code: CodeType, around: dict[str, Any]) -> Iterator[_Site]:
             is_last = by_method or is_marked or (is_called and following.operation != _OPS["LOAD_ATTR"])
             if is_last and _is_site(found, name, inner):
                 end = _end(code, following.offset if is_marked else step.offset)
-                yield _Site(start, end, found, name, besides)
+                yield _Site(start, end, found, name, _outer_mark(start) if by_method and is_called else besides)
             found = None if is_last else inner
         else:
             found = None
         found, before = found if isinstance(found, ModuleType) else None, step
+
+
+def _outer_mark(start: int) -> _Step | None:
+    """The mark of a call around this one, which was loaded together with the module: this one has its own."""
+    return _Step(start, _OPS["PUSH_NULL"], 0) if sys.version_info < (3, 13) else None
 
 
 def _end(code: CodeType, offset: int) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 from clew.capture.bytecode.try_blocks import ENTRANCES
 from clew.capture.captured import Captured
+from clew.capture.control_flow.asked_arguments import asked_by
 from clew.capture.control_flow.explore import capture_until_known, explore_paths
 from clew.capture.control_flow.handed_on import Framework, handed_on
 from clew.capture.control_flow.paths import Paths
@@ -28,6 +29,7 @@ from clew.capture.python import replacements
 from clew.capture.python.clocks import clock
 from clew.capture.python.draws import recorders
 from clew.capture.python.listener import Listener
+from clew.capture.recording.alternatives import Choices
 from clew.capture.recording.inputs import bind
 from clew.capture.recording.opaque_calls import CannotFollow
 from clew.capture.recording.recorder import Recorder
@@ -49,6 +51,7 @@ from clew.frameworks.numpy.undo import NumpySupport, Rollback
 from clew.frameworks.numpy.updates import UpdatedValues
 from clew.ir.arguments import leaves
 from clew.ir.graph import Graph
+from clew.ir.source import is_installed
 
 ENTRANCES.add(__name__)
 _running: contextvars.ContextVar[Run | None] = contextvars.ContextVar("clew_numpy_capture", default=None)
@@ -64,6 +67,7 @@ class Run(ExampleRun):
     """What it depends on which values the program writes to, and of which it makes others."""
     recorder_class: type[NumpyRecorder] = NumpyRecorder
     guards_class: type[EntryGuards] = EntryGuards
+    inputs_class: type[NumpyInputs] = NumpyInputs
     framework = Framework(is_function, METHODS)
 
     def __init__(
@@ -78,7 +82,7 @@ class Run(ExampleRun):
         super().__init__(fn, settings, findings, paths, first)
         recorder = self.recorder = self.recorder_class()
         self._connect(recorder, answers)
-        self.inputs = NumpyInputs(recorder, settings.static)
+        self.inputs = self.inputs_class(recorder, settings.static)
         self.inputs.plain_kinds += (bool, int, float) if findings.has_plain_numbers else ()
         programs = behind(fn)
         self._look_around(programs, list(dict.fromkeys(found for part in programs for found in functions_of(part))))
@@ -93,6 +97,7 @@ class Run(ExampleRun):
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
         """Let the arguments enter: what the program gets in their place."""
         self.inputs.handed_on = self._handed_on(args, kwargs)
+        self.inputs.choices = self._choices(args, kwargs)
         return bind(self.inputs, signature_of(self.fn), args, kwargs, self.fn)
 
     def _take_out_proxies(self) -> None:
@@ -109,6 +114,15 @@ class Run(ExampleRun):
             return frozenset()
         arrays = {name for name, value in bound.items() if self.recorder.is_array(value)}
         return handed_on(self.fn, arrays, self.framework) - self.settings.static
+
+    def _choices(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Choices | None:
+        """The arguments that may be of other kinds: optional ones, and texts."""
+        if self.paths is None or self.settings.refuses_questions:
+            return None
+        own = [one for one in self.surroundings.functions if not is_installed(one.__code__)]
+        self.inputs.examples = [one for one in (*args, *kwargs.values()) if self.recorder.is_array(one)]
+        asked = asked_by(self.fn, own, self.framework.is_function)
+        return Choices(self.recorder, asked, self.findings, self.inputs, self.settings.static, self.inputs.checks)
 
     def _explain(self, error: Exception) -> None:
         """Raise the error; where C code refused a stand-in, say so."""
@@ -222,7 +236,9 @@ class Run(ExampleRun):
         for run in runs:
             for array, rank in run.recorder.least_ranks.items():
                 least_ranks[array] = max(rank, least_ranks.get(array, 0))
-        entry.write(self.after_inputs, self._owners(), self._reliance(runs), least_ranks)
+        reliance = self._reliance(runs)
+        entry.write(self.after_inputs, self._owners(), reliance, least_ranks)
+        entry.write_choices([one for run in runs for one in run.inputs.chosen()], reliance, least_ranks)
         self.recorder.folding.fold(graph, partial(Recorder._new_constant, self.recorder))
 
     def _reliance(self, runs: list[Run]) -> Reliance:

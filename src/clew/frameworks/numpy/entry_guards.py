@@ -7,6 +7,7 @@ them; what the program took from around itself, variables and attributes of clas
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -15,7 +16,9 @@ import numpy
 from clew.capture.guards import notes
 from clew.capture.guards.notes import expression_of
 from clew.capture.guards.variables import GuardsOfRun
+from clew.capture.recording.alternatives import Choice, Kind
 from clew.capture.recording.inputs import Inputs
+from clew.capture.recording.list_proxies import ListProxy
 from clew.capture.state.containers import SIMPLE, follows
 from clew.capture.state.reachable import attribute_names
 from clew.frameworks.numpy.array_proxy import Reliance, relying, stand_in
@@ -29,6 +32,7 @@ from clew.frameworks.numpy.ranks_and_dtypes import (
     may_be_another,
 )
 from clew.frameworks.numpy.recorder import STREAMS, NumpyRecorder
+from clew.ir.arguments import leaves
 from clew.ir.effects import pure
 from clew.ir.graph import Graph
 from clew.ir.node import Node
@@ -89,6 +93,32 @@ def text_of(value: Any) -> str:
     return repr(value) if is_nest(value) else f"a {type(value).__name__}"
 
 
+def item_kind(value: Any, reliance: int) -> Any:
+    """Of which kind an item of a list is, as far as a program relies on it; None for what a list may not hold."""
+    if type(value) is numpy.ndarray:
+        if not may_be_another(value):
+            return f"{value.dtype}[{value.ndim} axes] "
+        if reliance < Reliance.RANK:
+            return "array"
+        return f"array of {value.ndim} axes" if reliance == Reliance.RANK else f"{value.dtype}[{value.ndim} axes]"
+    if is_number(value):
+        return "number" if reliance < Reliance.DTYPE else type(value).__name__
+    if type(value) is tuple:
+        kinds = tuple([item_kind(one, reliance) for one in value])
+        return None if None in kinds else kinds
+    return None
+
+
+@pure
+def items_are(values: Any, kind: str, reliance: int) -> bool:
+    """Whether all items of a list are of a kind."""
+    return all(repr(item_kind(value, reliance)) == kind for value in values)
+
+
+def _told(kind: Any) -> str:
+    return f"({', '.join(map(_told, kind))})" if isinstance(kind, tuple) else str(kind)
+
+
 class NumpyInputs(Inputs):
     """What enters a capture; of a number it is guarded at the end what the program relies on."""
 
@@ -102,6 +132,10 @@ class NumpyInputs(Inputs):
         self.numbers: list[tuple[Any, Any]] = []
         self.wholes: list[tuple[Any, Any]] = []
         """Arguments that are only handed on; what they are is guarded if the program relies on what calls give."""
+        self.lists: list[tuple[list[Any], Any]] = []
+        """Lists that may be of any length."""
+        self.examples: list[Any] = []
+        """The arrays among the arguments of the example, for guesses what others may be like."""
 
     def takes_whole(self, value: Any) -> bool:
         """Whether an argument that is only handed on is a shape, an axis, a text, a dtype, a list of numbers, a slice,
@@ -113,6 +147,61 @@ class NumpyInputs(Inputs):
         """What stands for such an argument."""
         self.wholes.append((value, place))
         return whole_argument(value, place, self.recorder)
+
+    # ---- lists of any length -------------------------------------------------------------------------------------
+
+    items_are: Callable[..., bool] = staticmethod(items_are)
+    """Tells whether all items of a list are of a kind."""
+    item_kind: Callable[..., Any] = staticmethod(item_kind)
+
+    def takes_list(self, value: Any, name: str) -> bool:
+        """Whether a list may be of any length: the program only reads it, and its items are of one kind."""
+        if self.choices is None or name not in self.choices.asked.only_read or type(value) is not list or not value:
+            return False
+        if id(value) in self.recorder.objects or self.recorder.identity.is_asked:
+            return False
+        kinds = {repr(self.item_kind(one, Reliance.DTYPE)) for one in value}
+        return len(kinds) == 1 and "None" not in kinds.pop()
+
+    def open_list(self, value: list[Any], place: Any) -> Any:
+        """What stands for such a list."""
+        self.checks.append((notes.require_type, place, list))
+        self.lists.append((value, place))
+        for array in [leaf for leaf in leaves(value) if type(leaf) is numpy.ndarray]:
+            self.recorder.rollback.watch(array)
+        made = ListProxy(value, place, self.recorder)
+        made.is_uniform = True
+        return made
+
+    # ---- arguments that may be of several kinds ------------------------------------------------------------------
+
+    def number_kind(self, value: Any = 1.0) -> Kind:
+        """A number."""
+        return Kind("number", is_number, (), value)
+
+    def array_kind(self, name: str, tries: int) -> Kind | None:
+        """An array that might do for an argument of this name: as large as another one, or of one item."""
+        examples = [one for one in self.examples if type(one) is numpy.ndarray and may_be_another(one)]
+        if not examples or tries >= len(_GUESSES):
+            return None
+        kind = bool if "mask" in name else float
+        return Kind("array", is_plain_array, (), numpy.ones(_GUESSES[tries](examples), kind))
+
+    def own_array_kind(self, value: Any) -> Kind | None:
+        """The kind of an array that the example gives."""
+        return Kind("array", is_plain_array, (), value) if type(value) is numpy.ndarray else None
+
+    def entered(self, value: Any, place: Any) -> Any:
+        """What stands for a number or an array."""
+        if not self.recorder.is_array(value):
+            return self.wrap_number(value, place)
+        self.recorder.arguments += [value] if may_be_another(value) else []
+        return self.recorder.enter(value, place)
+
+    def chosen(self) -> list[Choice]:
+        """What has guards of its own."""
+        made = [] if self.choices is None else self.choices.made
+        return [one for one in made if one.marker is not None and one.chosen.is_entered()]
 
     def check_number(self, value: Any, place: Any) -> None:
         """Guard what a traced number must be: a truth stays one."""
@@ -133,6 +222,21 @@ class NumpyInputs(Inputs):
             self.recorder.resolve(place)
 
 
+_GUESSES = (
+    lambda arrays: arrays[0].shape,
+    lambda arrays: (1,) * arrays[0].ndim,
+    lambda arrays: arrays[-1].shape,
+    lambda arrays: arrays[0].shape[-1:],
+)
+"""Shapes of an array that a program might take besides those that it is given."""
+
+
+@pure
+def is_plain_array(value: Any) -> bool:
+    """Whether a value is an array of NumPy's own class."""
+    return type(value) is numpy.ndarray
+
+
 class EntryGuards(GuardsOfRun[NumpyRecorder]):
     """Writes the guards of one capture."""
 
@@ -149,6 +253,9 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
                 number_guards(self.graph, value, self.recorder.resolve(place), reliance)
             for value, place in self.inputs.wholes if reliance > Reliance.NUMBERS else ():
                 self._whole(value, self.recorder.resolve(place))
+            for values, place in self.inputs.lists:
+                is_seen = any(id(leaf) in least_ranks for leaf in leaves(values))
+                self._list(values, self.recorder.resolve(place), max(reliance, Reliance.RANK) if is_seen else reliance)
             self.recorder.outside_reads.write(self.graph)
             self._same_objects()
             if self.recorder.identity.of_objects:
@@ -157,6 +264,29 @@ class EntryGuards(GuardsOfRun[NumpyRecorder]):
                 self.variables.write(self.recorder.code.executed.values())
                 self._classes(ran)
                 self._owners(owners, ran)
+
+    def write_choices(self, choices: list[Choice], reliance: Reliance, least_ranks: dict[int, int]) -> None:
+        """Put the guards of arguments that may be of several kinds where their kind is known."""
+        for one in {choice.marker: choice for choice in choices}.values():
+            assert one.marker is not None
+            with one.marker.graph.inserting_before(one.marker._next):
+                self._chosen(one.marker.graph, one.chosen.value, one.node, reliance, least_ranks)
+            test: Any = one.marker.args[0]  # which these guards imply
+            one.marker.graph.erase_node(one.marker)
+            one.marker.graph.erase_node(test)
+
+    def _chosen(self, graph: Graph, value: Any, node: Node, reliance: Reliance, least_ranks: dict[int, int]) -> None:
+        """Guard what the program relies on of a number or array that may be of another kind."""
+        if self.recorder.is_array(value):
+            array_guards(graph, value, node, reliance, least_ranks.get(id(value), 0))
+        else:
+            number_guards(graph, value, node, reliance)
+
+    def _list(self, values: list[Any], node: Node, reliance: Reliance) -> None:
+        """All items of a list of any length must be of the kind that they were, as far as the program relies on it."""
+        kind = self.inputs.item_kind(values[0], reliance)
+        found = self.graph.call_function(self.inputs.items_are, (node, repr(kind), int(reliance)))
+        self._require(found, True, f"each item of {expression_of(node)} is {_told(kind)}")
 
     def _whole(self, value: Any, node: Node) -> None:
         """An argument that is handed on must be what it was."""

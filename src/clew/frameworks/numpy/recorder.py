@@ -265,11 +265,18 @@ class NumpyRecorder(ExampleRecorder):
             return
         if traced.reliance <= Reliance.NUMBERS:
             self.rely(traced.reliance)
-        elif self.bodies.open or control_of_result(self.resolve(traced.place)):
+        elif self._is_in_piece or control_of_result(self.resolve(traced.place)):
             self.updated.append(self.resolve(traced.place))
         else:
             plain = traced.plain
             self.guard(self.create(is_array, (self.argument(traced),)), isinstance(plain, numpy.ndarray))
+
+    @property
+    def _is_in_piece(self) -> bool:
+        """Whether a round of a loop or a side of a branch is being recorded, and not a whole way of the program."""
+        paths = self.paths
+        is_way = paths is not None and paths.body is None
+        return len(self.bodies.open) > (len(paths.way.trail) - 1 if is_way else 0)  # type: ignore[union-attr]
 
     def is_surely(self, traced: Any, kind: type) -> bool:
         """Whether a number is of this class of Python's in each call."""
@@ -605,8 +612,8 @@ class NumpyRecorder(ExampleRecorder):
         return self.truth(traced.place, answer, asks_data, not isinstance(traced, TracedArray))
 
     def frees(self, node: Node) -> bool:
-        """Whether the graph shall hold for other values of what the program asks about: it comes from data, or it is the
-        user's own code that asks."""
+        """Whether the graph shall hold for other values of what the program asks about: it comes from data, or it is
+        the user's own code that asks."""
         if self.options.dynamic or is_data(node, self):
             return True
         frame = user_frame(2)

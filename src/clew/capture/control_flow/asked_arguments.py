@@ -1,0 +1,270 @@
+"""What the code of a program does with optional values, texts, lists and dicts that it is given.
+
+In come functions; out comes, by the name of a variable, attribute or key, whether it is compared with None, and with
+which texts: a guess about what other arguments may be given, on which nothing relies. What is relied on is said of the
+parameters of the program itself: which it only compares, which lists it only reads, and of which dicts it sees no more
+than single keys. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from clew.capture.control_flow.definitions import definition_of
+
+_EQUALITIES = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
+_IDENTITIES = (ast.Is, ast.IsNot)
+_BLIND = frozenset({"locals", "vars", "exec", "eval", "dir", "_getframe", "currentframe"})
+
+
+class Asked:
+    """What some functions ask, of what they call by these names."""
+
+    def __init__(self) -> None:
+        self.optional: set[str] = set()
+        """What is compared with None."""
+        self.texts: dict[str, list[str]] = {}
+        """With which texts a name is compared."""
+        self.only_compared: frozenset[str] = frozenset()
+        """Parameters of the program itself that it only compares with texts and None."""
+        self.only_read: frozenset[str] = frozenset()
+        """Parameters that, if they are lists, it walks, measures and indexes, and hands to the framework at most."""
+        self.keys: dict[str, dict[str, bool]] = {}
+        """Parameters of which, if they are dicts, it only takes single items, and whether each has to be there."""
+
+    def add(self, other: Asked) -> None:
+        """Take in what another function asks."""
+        self.optional |= other.optional
+        for name, texts in other.texts.items():
+            known = self.texts.setdefault(name, [])
+            known += [text for text in texts if text not in known]
+
+
+def asked_by(
+    program: Any, functions: Iterable[FunctionType], is_of_framework: Callable[[Any], bool] = lambda _: False
+) -> Asked:
+    """What a program asks, which is one of these functions, or calls them."""
+    found = Asked()
+    for function in functions:
+        definition = definition_of(function.__code__)
+        if definition is None:
+            continue
+        look = _Look(definition, function.__globals__)
+        found.add(look.asked)
+        if function is getattr(program, "__func__", program):
+            uses = _Uses(definition, function, is_of_framework)
+            found.only_compared = look.only_compared(function)
+            found.only_read = frozenset(name for name in uses.parameters if uses.are_reads(name))
+            keys = {name: uses.keys(name) for name in uses.parameters}
+            found.keys = {name: one for name, one in keys.items() if one}
+    return found
+
+
+class _Look:
+    """One definition, looked through once."""
+
+    def __init__(self, definition: Any, variables: dict[str, Any]) -> None:
+        self.asked = Asked()
+        self._definition = definition
+        self._variables = variables
+        self._compared: set[ast.AST] = set()
+        self._tables = dict(_tables(definition))
+        for node in ast.walk(definition):
+            self._look(node)
+
+    def _look(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Compare):
+            operands = [node.left, *node.comparators]
+            for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
+                self._compare(operator, left, right)
+        elif isinstance(node, ast.Match):
+            texts = [
+                one.value for case in node.cases for one in ast.walk(case.pattern) if isinstance(one, ast.Constant)
+            ]
+            self._note(node.subject, texts)
+            if all(isinstance(one, (ast.MatchValue, ast.MatchOr, ast.MatchAs)) for one in _patterns(node)):
+                self._compared.add(node.subject)
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+            self._note(node.slice, self._keys(node.value))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            self._note(node.args[0] if node.args else node, self._keys(node.func.value))
+
+    def _compare(self, operator: ast.cmpop, left: ast.expr, right: ast.expr) -> None:
+        if isinstance(operator, _IDENTITIES) and isinstance(right, ast.Constant) and right.value is None:
+            self.asked.optional |= {*_name(left)}
+            self._compared.add(left)
+        elif isinstance(operator, (ast.Eq, ast.NotEq)):
+            for one, other in ((left, right), (right, left)):
+                if isinstance(other, ast.Constant) and isinstance(other.value, str):
+                    self._note(one, [other.value])
+                    self._compared.add(one)
+        elif isinstance(operator, _EQUALITIES):
+            keys = self._keys(right)
+            self._note(left, keys)
+            if isinstance(right, (ast.Tuple, ast.List, ast.Set)) and len(keys) == len(right.elts):
+                self._compared.add(left)
+
+    def _keys(self, group: ast.expr) -> list[str]:
+        """The texts in a group that is written out, or in a dict that a variable holds."""
+        if isinstance(group, ast.Name) and group.id in self._tables:
+            group = self._tables[group.id]
+        elif isinstance(group, ast.Name):
+            held = self._variables.get(group.id)
+            return [key for key in held if type(key) is str] if isinstance(held, (dict, tuple, list, set)) else []
+        parts = group.keys if isinstance(group, ast.Dict) else getattr(group, "elts", [])
+        return [one.value for one in parts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+
+    def _note(self, asked: ast.AST, texts: Iterable[Any]) -> None:
+        for name in _name(asked):
+            known = self.asked.texts.setdefault(name, [])
+            known += [text for text in texts if type(text) is str and text not in known]
+
+    def only_compared(self, function: FunctionType) -> frozenset[str]:
+        """The parameters that are only compared."""
+        if not _BLIND.isdisjoint(function.__code__.co_names):
+            return frozenset()
+        used: dict[str, list[ast.AST]] = {}
+        for node in ast.walk(self._definition):
+            if isinstance(node, ast.Name):
+                used.setdefault(node.id, []).append(node)
+        names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+        return frozenset(name for name in names if name in used and self._compared.issuperset(used[name]))
+
+
+_READING = frozenset({"len", "enumerate", "zip", "sum", "max", "min"})
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+class _Uses:
+    """What becomes of the parameters of one function."""
+
+    def __init__(self, definition: Any, function: FunctionType, is_of_framework: Callable[[Any], bool]) -> None:
+        self._variables = function.__globals__
+        self._is_of_framework = is_of_framework
+        self._parents: dict[ast.AST, ast.AST] = {}
+        self._names: dict[str, list[ast.Name]] = {}
+        self._lost: set[str] = set()
+        code = function.__code__
+        given = definition.args
+        named = [*given.posonlyargs, *given.args, *given.kwonlyargs, *([given.kwarg] if given.kwarg else [])]
+        self.parameters = [one.arg for one in named if _BLIND.isdisjoint(code.co_names)]
+        for statement in definition.body if isinstance(definition.body, list) else [definition.body]:
+            self._look(statement, False)
+
+    def _look(self, node: ast.AST, is_inner: bool) -> None:
+        is_inner = is_inner or isinstance(node, _SCOPES)
+        if isinstance(node, ast.Name):
+            self._names.setdefault(node.id, []).append(node)
+            self._lost |= {node.id} if is_inner else set()
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            self._lost |= set(node.names)
+        for part in ast.iter_child_nodes(node):
+            self._parents[part] = node
+            self._look(part, is_inner)
+
+    def are_reads(self, name: str) -> bool:
+        """Whether all that is done with a list is to read it: nobody changes it, keeps it or gives it back."""
+        found = self._names.get(name, [])
+        return bool(found) and name not in self._lost and all(map(self._is_read, found))
+
+    def _is_read(self, node: ast.Name) -> bool:
+        parent = self._parents[node]
+        if not isinstance(node.ctx, ast.Load):
+            return isinstance(node.ctx, ast.Store) and not isinstance(parent, ast.AugAssign)
+        if isinstance(parent, (ast.For, ast.comprehension)):
+            return node is parent.iter
+        if isinstance(parent, ast.Subscript):
+            return node is parent.value and isinstance(parent.ctx, ast.Load)
+        if not isinstance(parent, ast.Call) or node is parent.func:
+            return False
+        function = parent.func
+        if isinstance(function, ast.Name):
+            return function.id in _READING and function.id not in self._variables and function.id not in self._names_set
+        return self._is_framework(function)
+
+    @property
+    def _names_set(self) -> set[str]:
+        stored = (one for found in self._names.values() for one in found if not isinstance(one.ctx, ast.Load))
+        return {one.id for one in stored} | set(self.parameters)
+
+    def _is_framework(self, function: ast.expr) -> bool:
+        """Whether an expression such as ``np.linalg.norm`` is a function of the framework's."""
+        path: list[str] = []
+        while isinstance(function, ast.Attribute):
+            path.insert(0, function.attr)
+            function = function.value
+        if not isinstance(function, ast.Name) or not path or function.id in self._names_set:
+            return False
+        found = self._variables.get(function.id)
+        for name in path:
+            found = getattr(found, name, None) if isinstance(found, ModuleType) else None
+        return found is not None and self._is_of_framework(found)
+
+    def keys(self, name: str) -> dict[str, bool]:
+        """The keys by which items of a dict are taken, and whether each has to be there; empty if more is done."""
+        found = self._names.get(name, [])
+        if name in self._lost:
+            return {}
+        keys: dict[str, bool] = {}
+        for node in found:
+            key, is_needed = self._key(node)
+            if key is None:
+                return {}
+            keys[key] = keys.get(key, True) and is_needed
+        return keys
+
+    def _key(self, node: ast.Name) -> tuple[str | None, bool]:
+        """The key by which a use takes an item, and whether it has to be there; None for another use."""
+        parent = self._parents[node]
+        key: Any = None
+        is_needed = False
+        if not isinstance(node.ctx, ast.Load):
+            return None, False
+        if isinstance(parent, ast.Subscript) and node is parent.value and isinstance(parent.ctx, ast.Load):
+            key, is_needed = parent.slice, True
+        elif isinstance(parent, ast.Attribute) and parent.attr == "get":
+            call = self._parents[parent]
+            if isinstance(call, ast.Call) and parent is call.func and call.args and not call.keywords:
+                key = call.args[0]
+        elif isinstance(parent, ast.Compare) and isinstance(parent.ops[0], (ast.In, ast.NotIn)):
+            key = parent.left if parent.comparators == [node] else None
+        is_text = isinstance(key, ast.Constant) and type(key.value) is str
+        return (key.value, is_needed) if is_text else (None, False)
+
+
+def _only_compares(pattern: ast.pattern) -> bool:
+    """Whether a pattern compares with a constant, and gives the value no other name."""
+    if isinstance(pattern, ast.MatchValue):
+        return isinstance(pattern.value, ast.Constant) and type(pattern.value.value) is str
+    return isinstance(pattern, ast.MatchOr) or (isinstance(pattern, ast.MatchAs) and pattern.name is None)
+
+
+def _patterns(match: ast.Match) -> Iterator[ast.pattern]:
+    for case in match.cases:
+        yield from (one for one in ast.walk(case.pattern) if isinstance(one, ast.pattern))
+
+
+def _tables(definition: Any) -> Iterator[tuple[str, ast.expr]]:
+    """Variables that a dict, or a group of values, that is written out is put into."""
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Dict, ast.Tuple, ast.List, ast.Set)):
+            yield from ((one.id, node.value) for one in node.targets if isinstance(one, ast.Name))
+
+
+def _name(node: ast.AST) -> Iterator[str]:
+    """What a variable, an attribute or an item is called."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Attribute):
+        yield node.attr
+    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is str:
+        yield node.slice.value
+    elif isinstance(node, ast.NamedExpr):
+        yield from _name(node.target)
+        yield from _name(node.value)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+        key = node.args[0]
+        yield from [key.value] if isinstance(key, ast.Constant) and type(key.value) is str else []

@@ -1,0 +1,248 @@
+"""Arguments that may be of another kind at each call: None or an array, one text of several.
+
+In comes what the example gives for such an argument, and what its program asks of it; out comes what one run gets: the
+example's value, or another that is tried in its place. Which one it is, is a question at the entrance of the graph, and
+each answer a path of the program. Always holds: a value that was only tried stands for those of its kind alone, of
+which the graph guards all that it relies on; a kind that could not be tried is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from clew.capture.guards import notes
+from clew.capture.guards.notes import expression_of
+from clew.ir.effects import pure
+from clew.ir.node import Node
+
+if TYPE_CHECKING:
+    from clew.capture.control_flow.asked_arguments import Asked
+    from clew.capture.recording.recorder import Recorder
+
+MOST_WAYS = 48
+"""Arguments may be of other kinds as long as there are no more ways than this to give them."""
+_MOST_TEXTS = 8
+
+
+@pure
+def is_text(value: Any, text: str) -> bool:
+    """Whether a value is this text."""
+    return type(value) is str and value == text
+
+
+@pure
+def is_any_text(value: Any) -> bool:
+    """Whether a value is a text."""
+    return type(value) is str
+
+
+class Kind(NamedTuple):
+    """One kind that an argument may be of: a name for it, the test that tells it, and the value to run with."""
+
+    label: str
+    test: Callable[..., bool]
+    arguments: tuple[Any, ...]
+    value: Any
+
+    def is_entered(self) -> bool:
+        """Whether a number or array stands for the value, with guards of its own."""
+        return self.label in ("number", "array")
+
+
+NONE = Kind("None", operator.is_, (None,), None)
+
+
+@pure
+def lacks(values: Any, key: str) -> bool:
+    """Whether a dict has no such key."""
+    return key not in values
+
+
+@pure
+def has(values: Any, key: str) -> bool:
+    """Whether a dict has a key."""
+    return key in values
+
+
+ABSENT = Kind("absent", lacks, (), notes.MISSING)
+"""An item that is not in a dict."""
+
+
+class Tried(Protocol):
+    """What earlier runs have found out about kinds of arguments."""
+
+    guesses: dict[str, int]
+    """How many arrays were tried in vain, by the name of the argument."""
+    impossible: set[tuple[str, str]]
+    """Names of arguments, and kinds that the program cannot be run with."""
+
+
+class Choice:
+    """An argument that may be of several kinds, until it is known which one this run gets."""
+
+    def __init__(self, name: str, place: Any, kinds: list[Kind], own: int, home: Any = None) -> None:
+        self.name = name
+        self.place = place
+        self.home = home
+        """The dict of which it is an item, if it may be missing there."""
+        self.kinds = kinds
+        self.chosen = kinds[own]
+        """The kind that the argument is of in this run: to begin with, that of the example."""
+        self.marker: Node | None = None
+        """A guard on its kind, behind which those stand on what the program relies on."""
+
+    @property
+    def node(self) -> Node:
+        """The argument where the guard is."""
+        assert self.marker is not None
+        test: Any = self.marker.args[0]
+        return test.args[0]  # type: ignore[no-any-return]
+
+
+class Kinds(Protocol):
+    """What a framework knows of kinds."""
+
+    def number_kind(self, value: Any = 1.0) -> Kind:
+        """A number."""
+
+    def array_kind(self, name: str, tries: int) -> Kind | None:
+        """An array that might do for an argument of this name, if all before it did not."""
+
+    def own_array_kind(self, value: Any) -> Kind | None:
+        """The kind of an array that the example gives."""
+
+    def entered(self, value: Any, place: Any) -> Any:
+        """What stands for a number or an array."""
+
+
+class Choices:
+    """The arguments of one run that may be of several kinds."""
+
+    def __init__(
+        self, recorder: Recorder, asked: Asked, tried: Tried, kinds: Kinds, static: frozenset[str], checks: list[Any]
+    ) -> None:
+        self.recorder = recorder
+        self.asked = asked
+        self.tried = tried
+        self.kinds = kinds
+        self.static = static
+        self.checks = checks
+        self.made: list[Choice] = []
+        self.is_open = True
+        """Whether arguments are still coming in."""
+
+    def choice(self, value: Any, place: Any, name: str, is_parameter: bool) -> Choice | None:
+        """What stands for an argument until its kind is known; None if it can be of one kind only."""
+        if not self._takes(name):
+            return None
+        kinds = self._kinds(value, name, is_parameter)
+        possible = [kind for kind in kinds if self._is_possible(name, kind)]
+        if len(possible) < len(kinds):  # then any other text might be the one that cannot be run
+            possible = [kind for kind in possible if kind.test is not is_any_text]
+        own = next((place for place, kind in enumerate(possible) if kind.value is value), 0)
+        ways = math.prod(len(one.kinds) for one in self.made)
+        if len(possible) < 2 or ways * len(possible) > MOST_WAYS:
+            return None
+        if all(kind.test in (is_text, is_any_text) for kind in possible):  # they differ by what they say alone
+            self.checks.append((notes.require_type, place, str))
+            possible = [kind._replace(test=operator.eq) if kind.arguments else kind for kind in possible]
+        self.made.append(Choice(name, place, possible, own))
+        return self.made[-1]
+
+    def item(self, values: dict[str, Any], home: Any, key: str) -> Choice | None:
+        """What stands for an item of a dict that may be missing; None if it cannot be otherwise."""
+        value = values.get(key, notes.MISSING)
+        if not self._takes(key):
+            return None
+        guess = self.kinds.array_kind(key, self.tried.guesses.get(key, 0)) if value is notes.MISSING else None
+        if value is notes.MISSING:
+            present = [self.kinds.number_kind(), *([] if guess is None else [guess])]
+        elif type(value) in (int, float):
+            present = [self.kinds.number_kind(value)]
+        else:
+            own_kind = self.kinds.own_array_kind(value)
+            present = [] if own_kind is None else [own_kind]
+        possible = [kind for kind in (ABSENT, *present) if self._is_possible(key, kind)]
+        ways = math.prod(len(one.kinds) for one in self.made)
+        if not present or len(possible) < 2 or ways * len(possible) > MOST_WAYS:
+            return None
+        own = next((place for place, kind in enumerate(possible) if kind.value is value), 0)
+        self.made.append(Choice(key, None, possible, own, home))
+        return self.made[-1]
+
+    def _takes(self, name: str) -> bool:
+        return self.is_open and name not in self.static and all(one.name != name for one in self.made)
+
+    def _is_possible(self, name: str, kind: Kind) -> bool:
+        return (name, kind.label) not in self.tried.impossible
+
+    def _kinds(self, value: Any, name: str, is_parameter: bool) -> list[Kind]:
+        """The kinds of an argument, in the order in which they are asked for."""
+        is_optional = name in self.asked.optional
+        none = [NONE] if is_optional else []
+        if value is None and is_optional:
+            array = self.kinds.array_kind(name, self.tried.guesses.get(name, 0))
+            return [NONE, *self._texts(name), self.kinds.number_kind(), *([] if array is None else [array])]
+        if type(value) is str:
+            own = Kind(repr(value), is_text, (value,), value)
+            others = [kind for kind in self._texts(name) if kind.label != own.label]
+            anything = is_parameter and name in self.asked.only_compared and bool(others or none)
+            anything = anything and len(self.asked.texts.get(name, ())) <= _MOST_TEXTS
+            longer = "another text" + "".join([kind.label for kind in (own, *others)])
+            unknown = [Kind("text", is_any_text, (), longer)] if anything else []
+            return [own, *others, *none, *unknown]
+        if not is_optional:
+            return []
+        if type(value) in (int, float):
+            return [NONE, self.kinds.number_kind(value)]
+        own_kind = self.kinds.own_array_kind(value)
+        return [] if own_kind is None else [NONE, own_kind]
+
+    def _texts(self, name: str) -> list[Kind]:
+        texts = self.asked.texts.get(name, [])[:_MOST_TEXTS]
+        return [Kind(repr(text), is_text, (text,), text) for text in texts]
+
+    # ---- one run -------------------------------------------------------------------------------------------------
+
+    def decide(self) -> dict[int, Any]:
+        """Ask of which kinds the arguments are; what each is in this run, by the identity of its choice."""
+        nodes = [self.recorder.resolve(one.place if one.home is None else one.home) for one in self.made]
+        return {id(one): self._decide(one, node) for one, node in zip(self.made, nodes, strict=True)}
+
+    def _decide(self, one: Choice, node: Node) -> Any:
+        recorder = self.recorder
+        assert recorder.paths is not None
+        for kind in one.kinds[:-1]:
+            given = (node, one.name) if kind is ABSENT else (node, *kind.arguments)
+            if recorder.paths.choose(recorder.create(kind.test, given), kind is one.chosen):
+                one.chosen = kind
+                break
+            if kind is ABSENT:
+                node = one.place = recorder.create(operator.getitem, (node, one.name))
+        else:
+            one.chosen = one.kinds[-1]
+            is_known = one.kinds[0].test is operator.eq and one.chosen.test is is_any_text
+            one.marker = None if is_known else self._required(one.chosen, node)
+        if not one.chosen.is_entered():
+            return one.chosen.value
+        one.marker = one.marker or self._required(one.chosen, node)
+        return self.kinds.entered(one.chosen.value, one.place)
+
+    def _required(self, kind: Kind, node: Node) -> Node:
+        asked = self.recorder.create(kind.test, (node, *kind.arguments))
+        told = kind.label if kind.arguments else f"{'an' if kind.label == 'array' else 'a'} {kind.label}"
+        return self.recorder.create(notes.require, (asked, True, f"{expression_of(node)} is {told}"))
+
+    def learn(self, runs: Iterable[Choices]) -> bool:
+        """Note what could not be tried, if anything; whether the program has to be run again."""
+        done = {(one.name, one.chosen.label) for run in runs for one in run.made}
+        wanted = {(one.name, kind.label) for one in self.made for kind in one.kinds}
+        for name, label in sorted(wanted - done):
+            if label == "array" and self.kinds.array_kind(name, self.tried.guesses.get(name, 0) + 1) is not None:
+                self.tried.guesses[name] = self.tried.guesses.get(name, 0) + 1
+            else:
+                self.tried.impossible.add((name, label))
+        return bool(wanted - done)
