@@ -11,7 +11,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo check test test-python lint types bench clean check-python
+.PHONY: help venv demo check test test-python lint types bench view-bundle clean check-python
 
 # The rules of the house, the graph, its code and torch.fx's tests, and a sample of captures.
 QUICK := tests/architecture tests/ir tests/codegen tests/fx tests/capture/recording/test_example.py \
@@ -26,6 +26,7 @@ help:
 	@echo "make lint    ruff alone"
 	@echo "make types   mypy alone"
 	@echo "make bench   the benchmarks"
+	@echo "make view-bundle   bundle the page of clew.view anew, after a change of view_app/ (needs npm)"
 	@echo "make venv    only the virtual environment ($(VENV))"
 	@echo "make clean   remove the virtual environment and all caches"
 
@@ -73,9 +74,13 @@ on-python: check-python
 	$(RUN) -m tests.control_flow
 	$(RUN) -m pytest -n $(WORKERS) -q tests/capture tests/codegen tests/ir tests/fx tests/frameworks/torch tests/frameworks/numpy
 
+# The page of clew.view, bundled from view_app/ into the file that the package carries. Needs node and npm; users do not.
+view-bundle:
+	cd view_app && npm ci --no-audit --no-fund --ignore-scripts && npm run --silent build
+
 bench: $(STAMP)
 	$(RUN) -m benchmarks
 
 clean:
-	rm -rf $(VENV) .venv-* build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* view_app/node_modules build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

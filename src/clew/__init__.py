@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     from clew.tools.report import Report, report
     from clew.tools.split import split
     from clew.tools.verify import verify
+    from clew.viewer.formats import to_dot, to_mermaid, to_model_explorer, to_netron
+    from clew.viewer.page import View, view
+    from clew.viewer.svg import to_svg
 
 __version__ = "0.1.0"
 
@@ -128,6 +131,13 @@ _LATE = {
     "load": "clew.io.bundle.files",
     "save": "clew.io.bundle.files",
     "verify": "clew.tools.verify",
+    "View": "clew.viewer.page",
+    "view": "clew.viewer.page",
+    "to_svg": "clew.viewer.svg",
+    "to_dot": "clew.viewer.formats",
+    "to_mermaid": "clew.viewer.formats",
+    "to_model_explorer": "clew.viewer.formats",
+    "to_netron": "clew.viewer.formats",
 }
 
 __all__ = [
@@ -163,6 +173,7 @@ __all__ = [
     "Tracer",
     "Transformer",
     "Type",
+    "View",
     "any_of",
     "bisect",
     "choose",
@@ -215,8 +226,13 @@ __all__ = [
     "split",
     "symbolic_trace",
     "text_and_objects",
+    "to_dot",
     "to_fx",
     "to_jaxpr",
+    "to_mermaid",
+    "to_model_explorer",
+    "to_netron",
+    "to_svg",
     "to_text",
     "to_tf",
     "trace",
@@ -224,6 +240,7 @@ __all__ = [
     "trace_module",
     "type_of",
     "verify",
+    "view",
     "while_loop",
     "with_item",
     "wrap",
@@ -237,6 +254,13 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_LATE[name]), name)
     globals()[name] = value
     return value
+
+
+def _view(captured: Any, path: Any = None, **options: Any) -> Any:
+    return __getattr__("view")(captured, path, **options)
+
+
+Graph.viewer = _view
 
 
 def __dir__() -> list[str]:

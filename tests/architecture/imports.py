@@ -26,7 +26,7 @@ ROOMS = (
     "passes",
     "tools",
     "io",
-    "view",
+    "viewer",
     "cli",
     "api",
     "fx",

@@ -81,15 +81,16 @@ IDEAS = {
     "runtime.tensorflow_captured": "what a captured program is, one file for each framework",
     "tools.compare_torch": "how calls are compared, one file for each framework",
     "tools.compare_numpy": "how calls are compared, one file for each framework",
-    "tools.diff": "a question of the public surface, one file each",
     "tools.explain": "a question of the public surface, one file each",
     "tools.extract": "a question of the public surface, one file each",
     "tools.split": "a question of the public surface, one file each",
     "tools.nested": "a question of the public surface, one file each",
-    "tools.profile": "a question of the public surface, one file each",
     "tools.pipeline": "a question of the public surface, one file each",
     "tools.interpreters": "questions of the public surface about one run",
     "tools.report": "a question of the public surface, one file each",
+    "viewer.layered": "an algorithm: where the parts of a drawing stand",
+    "viewer.page": "a question of the public surface, one file each",
+    "viewer.svg": "a question of the public surface, one file each",
 }
 """Files with a single importer that stand by themselves nevertheless."""
 

@@ -6,11 +6,12 @@ name, target, args, kwargs, and types where any is known). The text that is read
 
 from __future__ import annotations
 
+import os
 import types
 import typing
 from typing import TYPE_CHECKING, Any
 
-from clew.ir.arguments import Reference
+from clew.ir.arguments import Reference, bodies_of
 from clew.ir.guests import guest_of, package_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def format_argument(argument: Any) -> str:
 
 def format_node(node: Any) -> str:
     """One line that tells all about a node: name, number of users, opcode, target and arguments."""
-    annotation = f"{format_type(node.type)} " if node.type is not None else ""
+    known = node.value_type if node.type is None else format_type(node.type)
+    annotation = "" if known is None else f"{known} "
     if node.op == "output":
         return f"return {node.args[0] if node.args else None}"
     head = f"%{node.name} : {annotation}[num_users={len(node.users)}] = {node.op}[target={format_target(node.target)}]"
@@ -96,6 +98,42 @@ def format_node(node: Any) -> str:
     if node.op == "get_attr":
         return head
     return f"{head}(args = {format_argument(node.args)}, kwargs = {format_argument(node.kwargs)})"
+
+
+# ---- the listing of a graph ------------------------------------------------------------------------------------------
+
+
+def listing(graph: Graph, limit: int | None = None, indent: str = "") -> str:
+    """All nodes, one a line, under the paths and classes of the modules that they were recorded in; bodies of control
+    flow below the nodes that they belong to. Of more than ``limit`` nodes the first are shown."""
+    inputs = ", ".join(f"%{node.name}" for node in graph.nodes if node.op == "placeholder")
+    lines = [f"{indent}graph({inputs}):"]
+    inside = indent + "    "
+    around: str | None = ""
+    for place, node in enumerate(graph.nodes):
+        if place == limit:
+            rest = len(graph.nodes) - place
+            lines.append(f"{inside}# and {rest} more nodes: print(graph) shows all")
+            break
+        heading = _heading(node, around)
+        if heading != around:
+            around = heading
+            if heading:
+                lines.append(f"{inside}# {heading}")
+        lines.append(inside + str(node.format_node()))
+        lines += [listing(body, limit, inside + "    ") for body in bodies_of(node)]
+    return "\n".join(lines)
+
+
+def _heading(node: Node, around: str | None) -> str | None:
+    """The path and class of the innermost module that a node is inside of; inputs and outputs are inside of none."""
+    stack = list(((node._meta or {}).get("nn_module_stack") or {}).values())
+    if stack and node.op == "call_module" and stack[-1][0] == node.target:
+        stack.pop()
+    if not stack:
+        return around if node.op == "output" else ""
+    path, kind = stack[-1]
+    return f"{path}: {getattr(kind, '__name__', str(kind).rpartition('.')[2])}" if path else ""
 
 
 # ---- the table of a graph --------------------------------------------------------------------------------------------
@@ -110,15 +148,41 @@ def row(node: Node) -> tuple[str, ...]:
     return node.op, node.name, format_target(node.target), args, kwargs
 
 
-def table(graph: Graph) -> str:
-    """All nodes, aligned, under a header."""
+COLOURS = {
+    "placeholder": "33", "output": "33", "get_attr": "35",
+    "call_module": "34", "call_function": "36", "call_method": "32",
+}  # fmt: skip
+"""The colours of opcodes, as numbers of terminals."""
+
+
+def table(graph: Graph, colour: bool = False) -> str:
+    """All nodes, aligned, under a header; with ``colour`` in those of a terminal."""
     nodes = list(graph.nodes)
     typed = any(node.value_type is not None for node in nodes)
     header = (*COLUMNS, "type") if typed else COLUMNS
     rows = [(*row(node), str(node.value_type or "")) if typed else row(node) for node in nodes]
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
     rule = tuple("-" * width for width in widths)
-    return "\n".join(_aligned(cells, widths) for cells in (header, rule, *rows))
+    lines = [_aligned(cells, widths) for cells in (header, rule, *rows)]
+    if colour:
+        starts = widths[0] + 2 + widths[1]
+        painted = (_painted(line, starts, COLOURS[node.op]) for line, node in zip(lines[2:], nodes, strict=True))
+        lines = [f"\x1b[1m{lines[0]}\x1b[0m", f"\x1b[2m{lines[1]}\x1b[0m", *painted]
+    return "\n".join(lines)
+
+
+def _painted(line: str, start: int, colour: str) -> str:
+    """A line with its opcode and name in a colour; control characters of names stay text."""
+    plain = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
+    return f"\x1b[{colour}m{plain[:start]}\x1b[0m{plain[start:]}"
+
+
+def wants_colour(stream: Any) -> bool:
+    """Whether a stream is a terminal that shows colours; NO_COLOR and TERM=dumb say no."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    asked = getattr(stream, "isatty", None)
+    return asked is not None and bool(asked())
 
 
 def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from clew.errors import CodegenError, ErasedNode, ForeignNode, OutputCount, Stil
 from clew.ir.addressing import find
 from clew.ir.arguments import FLAT, Body, map_aggregate, map_arg, nested_graphs, with_bodies
 from clew.ir.effects import is_impure, resolve
-from clew.ir.format import table
+from clew.ir.format import listing, table, wants_colour
 from clew.ir.gc_pause import CollectorPaused
 from clew.ir.guards import Carried, Guard, Guards
 from clew.ir.memo import Memo
@@ -81,10 +82,16 @@ class Watchers:
     replaced: list[Callable[..., Any]] = field(default_factory=list)
 
 
+SHOWN_IN_REPR = 100
+"""How many nodes ``repr`` shows of a graph; ``str`` shows all."""
+
+
 class Graph(Body):
     """A program as a list of nodes; ``owning_module`` is what paths of get_attr and call_module nodes refer to."""
 
     default_codegen: ClassVar[Callable[[], Any] | None] = None
+    viewer: ClassVar[Callable[..., Any] | None] = None
+    """What draws graphs: it stands in a later room, which ``clew`` announces here."""
     _may_nest = False
     """True once a graph has stood among the arguments of a node."""
     _guards: tuple[Guard, ...] = ()
@@ -509,12 +516,23 @@ class Graph(Body):
         return self._codegen.process_outputs(out)
 
     def print_tabular(self) -> None:
-        """Print the nodes as a table."""
-        print(table(self))
+        """Print the nodes as a table, in colour where standard output is a terminal."""
+        print(table(self, wants_colour(sys.stdout)))
+
+    def view(self, path: Any = None, **options: Any) -> Any:
+        """The graph as a picture, written to a file if a path is given: ``clew.view``."""
+        if Graph.viewer is None:
+            raise CodegenError("no room that draws graphs is loaded", fixes=["import clew"])
+        return Graph.viewer(self, path, **options)
+
+    def _repr_html_(self) -> str:
+        return str(self.view()._repr_html_())
 
     def __str__(self) -> str:
-        inputs = ", ".join(f"%{node.name}" for node in self.nodes if node.op == "placeholder")
-        return "\n    ".join([f"graph({inputs}):", *(str(node.format_node()) for node in self.nodes)])
+        return listing(self)
+
+    def __repr__(self) -> str:
+        return listing(self, SHOWN_IN_REPR)
 
 
 def is_graph(value: Any) -> bool:

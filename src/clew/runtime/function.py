@@ -9,13 +9,14 @@ guard that fails. ``PlainCapture`` is the capture of a function whose framework 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import itertools
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import FunctionType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from clew.capture.current_capture import LOCK
 from clew.codegen.python import CodeGen, PythonCode
@@ -62,6 +63,32 @@ class _OriginalSignature:
         return found.replace(parameters=list(found.parameters.values())[1:])
 
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class _GivesWay:
+    """A method that gives way to a part of the module which has its name: the program means the part."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        functools.update_wrapper(self, method)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.method(*args, **kwargs)
+
+    def __get__(self, holder: Any, kind: type | None = None) -> Any:
+        held = {} if holder is None else vars(holder)
+        for table in ("_modules", "_parameters", "_buffers"):
+            if self.method.__name__ in held.get(table, ()):
+                return held[table][self.method.__name__]
+        return self.method.__get__(holder, kind)
+
+
+def gives_way(method: _Method) -> _Method:
+    """Mark a method as one that gives way to a part of the same name."""
+    return cast(_Method, _GivesWay(method))
+
+
 class HoldsGraph(Intervening):
     """What functions and modules of graphs show of their graph."""
 
@@ -82,11 +109,23 @@ class HoldsGraph(Intervening):
         """The assumptions: those checked before the program runs, then those on values that it computes."""
         return self._graph.guards
 
+    @gives_way
+    def view(self, path: Any = None, **options: Any) -> Any:
+        """The program as a picture, written to a file if a path is given: ``clew.view``."""
+        if Graph.viewer is None:
+            raise ClewError("no room that draws graphs is loaded", fixes=["import clew"])
+        return Graph.viewer(self, path, **options)
+
+    def _repr_html_(self) -> str:
+        return str(HoldsGraph.view(self)._repr_html_())
+
+    @gives_way
     def node_of(self, path: str, call: int = 1) -> Any:
         """The node of what the module at ``path`` returned in its first call, or in another one; a tuple, list or dict
         of nodes if it returned such."""
         return node_of(self._graph, path, call)
 
+    @gives_way
     def insert_after(
         self, path: str, function: Callable[..., Any], call: int | None = None, name: str | None = None
     ) -> str | None:
@@ -94,10 +133,12 @@ class HoldsGraph(Intervening):
         this one, whose name comes out."""
         return insert_after(self, path, function, call, name)
 
+    @gives_way
     def replace_module(self, path: str, new: Any) -> None:
         """Let another module stand at ``path``, called as the one before."""
         replace_module(self, path, new)
 
+    @gives_way
     def wrap_module(self, path: str, wrapper: Callable[[Any], Any]) -> Any:
         """Replace the module at ``path`` by ``wrapper(module)``, which comes out."""
         return wrap_module(self, path, wrapper)
@@ -110,6 +151,7 @@ class HoldsGraph(Intervening):
         """A graph over programs that were cut out of this one's."""
         raise NotImplementedError
 
+    @gives_way
     def check(self, /, *args: Any, **kwargs: Any) -> Guard | None:
         """The first guard that does not hold for a call with these arguments, of those that are checked before the
         program runs; None if all hold."""
@@ -300,6 +342,9 @@ class GraphFunction(HoldsGraph):
 
     def __repr__(self) -> str:
         return f"GraphFunction({self.__name__}, {len(self._graph.nodes)} nodes)"
+
+    def __str__(self) -> str:
+        return f"{self.__name__}: {self._graph}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {"root": self.root, "graph": self._graph, "name": self.__name__}

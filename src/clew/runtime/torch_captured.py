@@ -104,6 +104,9 @@ class CapturedModule(Guarded, GraphModule):
         refuse_alike(self, made)
         return made
 
+    def __str__(self) -> str:
+        return f"{type(self).__name__}: {self.graph}"
+
     def train(self, mode: bool = True) -> Any:
         """Switch the module, and those parts that the original would switch with it."""
         return switch_others(super().train(mode), mode)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import bisect
 import difflib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy
 
+from clew.errors import ClewError
 from clew.ir.arguments import all_nodes, map_arg
 from clew.ir.effects import resolve
 from clew.ir.format import format_argument, format_target
@@ -52,6 +53,12 @@ class Diff:
 
     changes: list[Change]
     texts: tuple[str, str]
+    pairs: list[tuple[Node, Node]] = field(default_factory=list, repr=False, compare=False)
+    """Nodes of the two graphs that are the same step."""
+    marks: dict[Node, list[str]] = field(default_factory=dict, repr=False, compare=False)
+    """The kinds of changes of each node that has any."""
+    programs: tuple[Any, Any] | None = field(default=None, repr=False, compare=False)
+    """What was compared."""
 
     def __bool__(self) -> bool:
         return bool(self.changes)
@@ -73,6 +80,16 @@ class Diff:
         """The same as plain data."""
         return {"changes": [asdict(change) for change in self.changes]}
 
+    def view(self, path: Any = None) -> Any:
+        """The two side by side, as a picture in which the changes are marked: ``clew.view(after, before=before)``."""
+        if self.programs is None:
+            raise ClewError("this difference does not know what was compared", fixes=["make it with clew.diff"])
+        before, after = self.programs
+        return after.graph.view(path, before=before)
+
+    def _repr_html_(self) -> str:
+        return str(self.view()._repr_html_())
+
     def __str__(self) -> str:
         return self.table() if self.changes else "no difference"
 
@@ -83,24 +100,35 @@ def diff(before: Any, after: Any, *, weights: bool = False) -> Diff:
     left, right = (program.graph for program in programs)
     roots = [getattr(program, "root", program) for program in programs]
     pairs = matched(left, right)
-    changes = [*_nodes(left, right, pairs), *_moved(pairs, right)]
-    changes += [change for pair in pairs for change in _pair(*pair, dict(pairs), roots)]
+    twins = dict(pairs)
+    found = [*_nodes(left, right, pairs), *_moved(pairs, right)]
+    found += [row for pair in pairs for row in _pair(*pair, twins, roots)]
+    marks: dict[Node, list[str]] = {}
+    firsts = {second: first for first, second in pairs}
+    for node, change in found:
+        for one in {node, firsts.get(node, node)}:
+            marks.setdefault(one, []).append(change.kind)
+    changes = [change for _, change in found]
     place = {node.name: number for number, node in enumerate((*all_nodes(left), *all_nodes(right)))}
     changes.sort(key=lambda change: place.get(change.name, -1))
     changes += _guards(left, right)
     changes += _weights(*roots) if weights else []
-    return Diff(changes, (to_text(left), to_text(right)))
+    return Diff(changes, (to_text(left), to_text(right)), pairs, marks, programs)
 
 
-def _nodes(left: Graph, right: Graph, pairs: list[tuple[Node, Node]]) -> Iterator[Change]:
+Row = tuple[Node, Change]
+"""A change, and the node of the second graph that it is of, or of the first if it is in that alone."""
+
+
+def _nodes(left: Graph, right: Graph, pairs: list[tuple[Node, Node]]) -> Iterator[Row]:
     """Nodes that only one of the graphs has."""
     known = {node for pair in pairs for node in pair}
     for node in all_nodes(left):
         if node not in known:
-            yield Change(REMOVED, node.name, _call(node), "", line_of(node))
+            yield node, Change(REMOVED, node.name, _call(node), "", line_of(node))
     for node in all_nodes(right):
         if node not in known:
-            yield Change(ADDED, node.name, "", _call(node), line_of(node))
+            yield node, Change(ADDED, node.name, "", _call(node), line_of(node))
 
 
 def _call(node: Node) -> str:
@@ -109,13 +137,14 @@ def _call(node: Node) -> str:
     return f"{format_target(node.target)}{given[:-1].rstrip(',')}{named})"
 
 
-def _moved(pairs: list[tuple[Node, Node]], right: Graph) -> Iterator[Change]:
+def _moved(pairs: list[tuple[Node, Node]], right: Graph) -> Iterator[Row]:
     """The nodes that stand elsewhere: the fewest that must be moved to get from one order to the other."""
     rows = [(one, other) for one, other in pairs if other.graph is right]
     staying = _longest_rising([one._sort_key for one, _ in rows])
     for place, (one, other) in enumerate(rows):
         if place not in staying and other.op != "output":
-            yield Change(MOVED, other.name, f"behind {one.prev.name}", f"behind {other.prev.name}", line_of(other))
+            places = f"behind {one.prev.name}", f"behind {other.prev.name}"
+            yield other, Change(MOVED, other.name, *places, line_of(other))
 
 
 def _longest_rising(numbers: list[int]) -> set[int]:
@@ -134,7 +163,7 @@ def _longest_rising(numbers: list[int]) -> set[int]:
     return found
 
 
-def _pair(one: Node, other: Node, twins: dict[Node, Node], roots: list[Any]) -> Iterator[Change]:
+def _pair(one: Node, other: Node, twins: dict[Node, Node], roots: list[Any]) -> Iterator[Row]:
     """What has changed of a node."""
     found = {
         TARGET: (format_target(one.target), format_target(other.target)),
@@ -144,7 +173,7 @@ def _pair(one: Node, other: Node, twins: dict[Node, Node], roots: list[Any]) -> 
     }
     for kind, (before, after) in found.items():
         if before != after:
-            yield Change(kind, other.name, before, after, line_of(other))
+            yield other, Change(kind, other.name, before, after, line_of(other))
 
 
 def _arguments(node: Node, twins: dict[Node, Node]) -> str:
