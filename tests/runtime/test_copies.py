@@ -4,6 +4,7 @@ import copy
 import io
 import operator
 import pickle
+from typing import Any
 
 import pytest
 import torch
@@ -168,3 +169,35 @@ def test_graph_functions(how):
     twin.root.scale.append(4)
     assert twin(1) == [3, 4] and function(1) == [3]
     assert twin.__name__ == "repeat" and twin.code == function.code
+
+
+AROUND = torch.zeros(2)
+
+
+def writes_around(x: torch.Tensor) -> torch.Tensor:
+    AROUND.add_(1)
+    return x + AROUND
+
+
+class WritesAround(torch.nn.Module):
+    """Writes to a buffer of its own, and to a tensor that is none of its parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("own", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.own.add_(1)
+        return writes_around(x) + self.own
+
+
+@pytest.mark.parametrize("program", [writes_around, WritesAround()])
+def test_a_copy_writes_to_the_tensors_around_the_program_itself(program: Any) -> None:
+    captured = clew.trace(program, args=(torch.ones(2),))
+    AROUND.zero_()
+    twin = copy.deepcopy(captured)
+    twin(torch.ones(2))
+    captured(torch.ones(2))
+    assert AROUND.tolist() == [2.0, 2.0]
+    if isinstance(program, WritesAround):
+        assert twin.own.tolist() == captured.own.tolist() == [1.0, 1.0]

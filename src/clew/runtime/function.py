@@ -19,6 +19,7 @@ from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from clew.capture.current_capture import LOCK
+from clew.capture.recording.unused_calls import CONSTANT
 from clew.codegen.python import CodeGen, PythonCode
 from clew.errors import ClewError
 from clew.ir.addressing import node_of
@@ -359,8 +360,15 @@ class GraphFunction(HoldsGraph):
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphFunction:
         twin = _bare(base_class(type(self)))
         memo[id(self)] = twin
+        keep_constants(memo, vars(self.root) if hasattr(self.root, "__dict__") else {})
         twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
+
+
+def keep_constants(memo: dict[int, Any], attributes: dict[str, Any]) -> None:
+    """Let a copy share the constants of a capture: those that the program reads around itself, and may write to, are
+    no others for a copy of the program."""
+    memo.update({id(value): value for name, value in attributes.items() if name.startswith(CONSTANT)})
 
 
 STEPS: set[Any] = {GraphFunction.__call__}

@@ -43,6 +43,7 @@ from clew.runtime.function import (
     Running,
     call_plainly,
     free_name,
+    keep_constants,
     let_go,
     start_asking,
     stop_asking,
@@ -435,6 +436,8 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
         twin = type(self).__new__(type(self))
         memo[id(self)] = twin
+        for attributes in (vars(self), self._buffers, self._parameters):
+            keep_constants(memo, attributes)
         graph = copy.deepcopy(self._graph, memo)
         state = {key: value for key, value in self.__dict__.items() if key not in _DERIVED}
         if isinstance(state.get("forward"), _IntervenedForward):

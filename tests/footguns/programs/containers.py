@@ -380,3 +380,56 @@ def _():
         return [tensor, tensor]
 
     return Case(f, example=lambda: call([torch.ones(2), torch.ones(2)]), others=[lambda: call(shared())])
+
+
+@program("dict_of_which_some_keys_are_read", kind="containers")
+def _():
+    def f(batch):
+        x = batch["x"] * 2
+        if "mask" in batch:
+            x = x * batch["mask"]
+        return x + batch.get("bias", 0)
+
+    x = torch.tensor([1.0, -2.0])
+    return Case(
+        f,
+        example=lambda: call({"x": x.clone()}),
+        others=[
+            lambda: call({"name": "a", "x": x + 1}),
+            lambda: call({"x": x * 3, "more": {"x": [1]}}),
+            lambda: call({"x": x.clone(), "mask": x > 0}),
+            lambda: call({"bias": 3, "x": x.clone()}),
+            lambda: call({"y": x.clone()}),
+        ],
+    )
+
+
+@program("dict_read_by_key_and_once_as_a_whole", kind="containers")
+def _():
+    def f(batch):
+        first = batch["x"] * 2
+        return first + sum(batch.values())
+
+    return Case(
+        f,
+        example=lambda: call({"x": torch.ones(2), "y": torch.ones(2)}),
+        others=[
+            lambda: call({"x": torch.ones(2), "y": torch.ones(2), "z": torch.ones(2)}),
+            lambda: call({"x": torch.ones(2)}),
+        ],
+    )
+
+
+@program("dict_with_more_entries_in_another_order", kind="containers")
+def _():
+    def f(inputs, *, scale=1.0):
+        return inputs["a"] - inputs["b"] * scale
+
+    return Case(
+        f,
+        example=lambda: call({"a": torch.ones(2), "b": torch.zeros(2)}),
+        others=[
+            lambda: call({"b": torch.ones(3) * 2, "a": torch.ones(3)}),
+            lambda: call({"b": torch.ones(3) * 2, "c": object(), "a": torch.ones(3)}, scale=3.0),
+        ],
+    )
