@@ -2,13 +2,14 @@
 
 Half precision, a batch of one. Each is called as it is, replayed from a CUDA graph, and compiled by ``torch.compile``;
 the table tells the time until the first result is there, the time of a call, and how far the result is from that of
-the original. Without a GPU there is nothing to measure, and the program says so; ``--small`` runs all but the CUDA
-graphs on the CPU, to try the program itself.
+the original. Rounds of the two take turns, so that both find the same machine. Without a GPU there is nothing to
+measure, and the program says so; ``--small`` runs all but the CUDA graphs on the CPU, to try the program itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import importlib
 import statistics
@@ -88,21 +89,21 @@ def in_cuda_graph(program: Any, ids: torch.Tensor) -> Call:
 
 def compiled(program: Any, ids: torch.Tensor) -> Call:
     """Compiled as one graph."""
-    torch._dynamo.reset()
     return _logits(torch.compile(program, fullgraph=True), ids)
 
 
-def _seconds(call: Call, calls: int) -> float:
-    """The time of a call: the median of some rounds of many."""
-    found = []
+def _seconds(programs: dict[str, Call], calls: int) -> dict[str, float]:
+    """The time of a call of each: the median of some rounds of many, which take turns."""
+    found: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(_ROUNDS):
-        _wait()
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        _wait()
-        found.append((time.perf_counter() - start) / calls)
-    return statistics.median(found)
+        for name, call in programs.items():
+            _wait()
+            start = time.perf_counter()
+            for _ in range(calls):
+                call()
+            _wait()
+            found[name].append((time.perf_counter() - start) / calls)
+    return {name: statistics.median(times) for name, times in found.items()}
 
 
 def measure(small: bool, length: int, calls: int) -> Table:
@@ -120,23 +121,34 @@ def measure(small: bool, length: int, calls: int) -> Table:
     table = Table(title=f"GPT-2, batch 1, length {length}, {expected.dtype}; captured in {seconds:.2f} s")
     for title in ("program", "way", "start-up (s)", "a call (us)", "largest difference"):
         table.add_column(title, justify="left" if title in ("program", "way") else "right")
-    for name, program in {"original": model, "capture": captured}.items():
-        for way, use in ways.items():
-            table.add_row(name, way, *_row(use, program, ids, expected, calls))
-            gc.collect()
+    for way, use in ways.items():
+        for row in _rows(use, {"original": model, "capture": captured}, ids, expected, calls):
+            table.add_row(row[0], way, *row[1:])
+        gc.collect()
     return table
 
 
-def _row(
-    use: Callable[[Any, torch.Tensor], Call], program: Any, ids: torch.Tensor, expected: torch.Tensor, calls: int
-) -> tuple[str, ...]:
-    """Start-up, time and difference; or what was said instead of a result."""
-    try:
-        call, start_up = _timed(lambda: use(program, ids))
-    except Exception as error:
-        return "-", "-", f"{type(error).__name__}: {str(error).splitlines()[0][:80]}"
-    difference = (call().float() - expected.float()).abs().max().item()
-    return f"{start_up:.2f}", f"{_seconds(call, calls) * 1e6:.0f}", f"{difference:.1e}"
+def _rows(
+    use: Callable[[Any, torch.Tensor], Call],
+    programs: dict[str, Any],
+    ids: torch.Tensor,
+    expected: torch.Tensor,
+    calls: int,
+) -> list[tuple[str, ...]]:
+    """For each program its name, start-up, time and difference; or what was said instead of a result."""
+    made: dict[str, Made] = {}
+    said: dict[str, str] = {}
+    for name, program in programs.items():
+        try:
+            made[name] = _timed(functools.partial(use, program, ids))
+        except Exception as error:
+            said[name] = f"{type(error).__name__}: {str(error).splitlines()[0][:80]}"
+    seconds = _seconds({name: call for name, (call, _) in made.items()}, calls)
+    rows = [(name, "-", "-", text) for name, text in said.items()]
+    for name, (call, start_up) in made.items():
+        difference = (call().float() - expected.float()).abs().max().item()
+        rows.append((name, f"{start_up:.2f}", f"{seconds[name] * 1e6:.0f}", f"{difference:.1e}"))
+    return rows
 
 
 def main() -> None:
