@@ -169,7 +169,7 @@ def test_guards_stand_before_the_program_that_runs_and_not_in_what_is_shown():
         return x * 2 if x.shape[1] <= 512 else x
 
     captured = clew.trace(program, (torch.ones(2, 3),), control_flow="guard")
-    assert "    if not x.shape[1] <= 512:\n        _guard_2(False)\n" in captured.recompile().src
+    assert "    if not x.shape[1] <= 512:\n        _guard_3(False)\n" in captured.recompile().src
     assert captured.code.strip() == "def forward(self, x):\n    return x * 2"
     with pytest.raises(GuardError, match=r"x\.shape\[1\] <= 512, which does not hold"):
         captured(torch.ones(2, 513))

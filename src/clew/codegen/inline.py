@@ -166,34 +166,34 @@ def _is_unnamed(node: Node) -> bool:
     return _NUMBERED.sub("", node.name) == _NUMBERED.sub("", own)
 
 
-def renamed_for_reading(
-    nodes: list[Node], inlined: set[Node], silent: Collection[Node], scope: Scope, root: str
-) -> None:
+def renamed_for_reading(nodes: list[Node], inlined: set[Node], fixed: Collection[Node], scope: Scope) -> None:
     """Let a value have the name of an earlier one that nobody reads any more: ``x = f(x)``, as the user wrote it.
 
-    ``silent`` are values that other statements set, under the names that they have.
+    ``fixed`` are values that other statements set or read, under the names that they have. What was ``inlined`` is so
+    no longer: with the new names, which are shorter, more of it fits into a line.
     """
     places = {node: place for place, node in enumerate(nodes)}
     last = _last_reads(nodes, inlined, places)
     owners = {scope.locals.name(node): node for node in nodes if node.op == "placeholder"}
-    known = {scope.locals.name(node) for node in nodes}
+    own = {scope.locals.name(node) for node in nodes}
+    known = set(own)
     for node in nodes:
         if node.op in ("placeholder", "output") or node in inlined or not node.users:
             continue
         name = scope.locals.name(node)
-        if node in silent:
+        if node in fixed:
             owners[name] = node
             continue
         wanted = _last_word(node, known, scope) or _NUMBERED.sub("", name)
         wanted = wanted if wanted in known else name
         owner = owners.get(wanted)
-        if wanted != name and (owner is None or last.get(owner, -1) <= places[node]):
+        is_free = wanted not in own if owner is None else last.get(owner, -1) <= places[node]
+        if wanted != name and is_free:
             scope.locals.rename(node, wanted)
             name = wanted
         owners[name] = node
-    for node in nodes:  # in terms of the new names
-        if node in inlined:
-            scope.write_inline(node, expression(node, scope, root), is_operator(node))
+    for node in inlined:
+        scope.forget_inline(node)
 
 
 def _last_word(node: Node, known: set[str], scope: Scope) -> str:

@@ -376,10 +376,11 @@ class Writer(ControlWriter):
         if self.comments.inline:
             ends = [node for node in nodes if node.op == "output" and not isinstance(finish, Return)]
             inlined = inlined_for_reading(nodes, {*special, *ends}, self.scope, self.root)
+            if draft is not None:
+                renamed_for_reading(nodes, inlined, self._fixed_names(nodes), self.scope)
+                inlined = inlined_for_reading(nodes, {*special, *ends}, self.scope, self.root)
             skipped |= inlined
             special |= inlined
-            if draft is not None and not self.plan.layouts:
-                renamed_for_reading(nodes, inlined, self.plan.silent, self.scope, self.root)
         lines: list[Line] = []
         outside: list[list[Line]] = []
         watched: list[Node] = []
@@ -409,6 +410,12 @@ class Writer(ControlWriter):
         for node in reversed(watched):
             lines = [*outside.pop(), *self._watching(node, lines)]
         return lines
+
+    def _fixed_names(self, nodes: list[Node]) -> set[Node]:
+        """The values whose variables other statements set, or the bodies of branches and loops read."""
+        controls = [node for node in nodes if node in self.plan.layouts]
+        handed = (used for node in controls for used in node.all_input_nodes)
+        return {*among(nodes, self.plan.silent), *controls, *handed}
 
     def _head_of_watched(self, node: Node, blocks: Blocks) -> Iterable[Line]:
         """What begins a block that is left inside a branch."""

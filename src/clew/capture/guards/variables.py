@@ -181,7 +181,7 @@ def own_code(around: Surroundings, methods: Iterable[Variable]) -> tuple[Guard, 
     found += [Variable({one.__name__: one}, one.__name__, one) for one in functions if one not in held]
     for one in found:
         one.held = FunctionState.of(one.expected)
-    return tuple(Guard(one, "variable", None, "code", label=f"{one!r} is what it was") for one in found)
+    return tuple(Guard(one, "variable", None, "code", label=f"{one!r} is unchanged") for one in found)
 
 
 def numbers_only_read(graph: Graph, around: Surroundings, state: State, dynamic: bool) -> list[Slot]:
