@@ -1,6 +1,7 @@
 """Re-inplacing, inlining, recognition, dtypes and devices: each equal to what it stands for."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -60,7 +61,7 @@ def test_inline_modules():
     assert not captured.graph.find_nodes(op="call_module")
     assert list(captured.state_dict()) == list(model.state_dict())
     captured.train()
-    with pytest.raises(clew.GuardError, match=r"not self\.1\.training"):
+    with pytest.raises(clew.GuardError, match=r"not self\[1\]\.training"):
         captured(x)
 
 
@@ -104,6 +105,11 @@ class Parts(nn.Module):
         masked = torch.softmax(x @ x.transpose(-2, -1) * 0.5 + mask, dim=-1) @ x
         return masked, F.softmax(torch.matmul(x, x.mT) / 2.0, -1).matmul(x)
 
+    def rms_norm_that_casts(self, x):
+        wide = x.repeat(1, 1, 2)[..., :6].to(torch.float32)
+        normed = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.g * normed.to(x.dtype)
+
     def rotary_embedding(self, x):
         cos, sin = x.cos(), x.sin()
         return x * cos + torch.cat((-x[..., 2:], x[..., :2]), dim=-1) * sin
@@ -119,7 +125,7 @@ def test_recognize(name):
     x = torch.randn(2, 5, 4)
     captured = clew.trace(model, (x,))
     lines_before = {node.source.lineno for node in captured.graph.nodes if node.source is not None}
-    clew.recognize(captured)
+    clew.recognize(captured, fast=True)
     captured.graph.lint()
     found = [node for node in captured.graph.nodes if getattr(node.target, "__name__", "") == name]
     results = model(x)
@@ -130,14 +136,62 @@ def test_recognize(name):
                 if getattr(node.target, "__name__", "") == name]  # fmt: skip
 
 
+def test_a_norm_that_casts_gives_every_dtype():
+    model = Parts()
+    model.forward = model.rms_norm_that_casts
+    captured = clew.recognize(clew.trace(model, (torch.randn(2, 5, 4),)))
+    assert "rms_norm" in targets(captured) and "rsqrt" not in targets(captured)
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        x = torch.randn(2, 5, 4, dtype=dtype)
+        torch.testing.assert_close(captured(x), model(x))
+
+
+Q, K, V = (torch.randn(2, 3, size, 4) for size in (5, 6, 6))
+KEPT = torch.ones(5, 6, dtype=torch.bool).tril()
+ATTENTIONS = {
+    "product": lambda q, k, v: (q @ k.transpose(-2, -1) * 0.5).softmax(-1) @ v,
+    "quotient": lambda q, k, v: torch.softmax(torch.matmul(q, k.mT) / 2, dim=-1).matmul(v),
+    "computed scale": lambda q, k, v: torch.softmax(q @ k.mT / math.sqrt(k.shape[-1]), -1) @ v,
+    "queries": lambda q, k, v: F.softmax((q * 0.5) @ k.transpose(2, 3), dim=-1) @ v,
+    "queries divided": lambda q, k, v: F.softmax((q / 2) @ k.transpose(-1, -2), dim=-1) @ v,
+    "permuted": lambda q, k, v: torch.softmax(q @ k.permute(0, 1, 3, 2) * 0.5, -1) @ v,
+    "cast": lambda q, k, v: F.softmax(q @ k.mT * 0.5, dim=-1, dtype=torch.float32).to(q.dtype) @ v,
+    "cast to values": lambda q, k, v: (q @ k.mT * 0.5).softmax(-1).type(v.dtype) @ v,
+    "no dropout": lambda q, k, v: F.dropout((q @ k.mT * 0.5).softmax(-1), 0.1, False) @ v,
+    "mask": lambda q, k, v: (q @ k.mT * 0.5 + torch.where(KEPT, 0.0, -1e9)).softmax(-1) @ v,
+    "causal": lambda q, k, v: F.softmax(q @ k.mT / 2 + torch.full((5, 6), -1e4).triu(1), -1, dtype=torch.float32) @ v,
+    "repeated": lambda q, k, v: (q @ k[:, :1].expand(2, 3, 6, 4).mT * 0.5).softmax(-1) @ v,
+}
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention_in_all_spellings(name):
+    captured = clew.remove_dropout(clew.trace(ATTENTIONS[name], (Q, K, V)))
+    clew.recognize(captured)
+    assert "scaled_dot_product_attention" in targets(captured) and "softmax" not in targets(captured)
+    torch.testing.assert_close(captured(Q, K, V), ATTENTIONS[name](Q, K, V))
+
+
+def test_a_mask_that_may_hide_a_whole_row_needs_fast():
+    def attention(q, k, v, mask):
+        return (q @ k.mT * 0.5 + mask).softmax(-1) @ v
+
+    hidden = torch.where(KEPT, 0.0, float("-inf"))
+    hidden[0] = float("-inf")
+    captured = clew.recognize(clew.trace(attention, (Q, K, V, torch.zeros(5, 6))))
+    assert "scaled_dot_product_attention" not in targets(captured)
+    torch.testing.assert_close(captured(Q, K, V, hidden), attention(Q, K, V, hidden), equal_nan=True)
+    assert "scaled_dot_product_attention" in targets(clew.recognize(captured, fast=True))
+
+
 def test_a_bool_mask_is_not_taken_for_an_added_one():
     def attention(x, mask):
         return torch.softmax(x @ x.mT * 0.5 + mask, dim=-1) @ x
 
-    x = torch.randn(5, 4)
-    captured = clew.recognize(clew.trace(attention, (x, torch.ones(5, 5, dtype=torch.bool))))
+    x = torch.randn(1, 5, 4)
+    captured = clew.recognize(clew.trace(attention, (x, torch.ones(5, 5, dtype=torch.bool))), fast=True)
     assert "scaled_dot_product_attention" not in targets(captured)
-    captured = clew.recognize(clew.trace(attention, (x, torch.zeros(5, 5))))
+    captured = clew.recognize(clew.trace(attention, (x, torch.zeros(5, 5))), fast=True)
     assert "scaled_dot_product_attention" in targets(captured)
     with pytest.raises(clew.GuardError, match="is_floating_point"):
         captured(x, torch.ones(5, 5, dtype=torch.bool))

@@ -57,7 +57,11 @@ def _needed(node: Node, found: dict[Node, Needed]) -> Needed | None:
         value = resolve(root, node.target)
         guest = guest_of(type(value))
         is_parameter = guest is not None and guest.parameter_class is not None and type(value) is guest.parameter_class
-        return frozenset() if is_parameter and value.is_floating_point() else None
+        is_constant = value is not None and guest is not None and vars(root).get(node.target) is value
+        return frozenset() if (is_parameter or is_constant) and value.is_floating_point() else None
+    dtype = _dtype_given(node)
+    if dtype is not None:
+        return _of_dtype(dtype, found)
     always, like_inputs = _rules(node, root)
     return frozenset() if always else _of_inputs(node, found) if like_inputs else None
 
@@ -78,8 +82,27 @@ def _rules(node: Node, root: Any) -> tuple[bool, bool]:
     return (node.target in _ALWAYS, node.target in _LIKE_INPUTS) if node.op == "call_method" else (False, False)
 
 
+_MADE = frozenset("zeros ones full empty zeros_like ones_like full_like arange rand randn".split())
+_CAST = frozenset({"to", "type"})
+
+
+def _dtype_given(node: Node) -> Any:
+    """The dtype that a call is told to give; None if it is told none."""
+    name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
+    if name in _MADE or node.kwargs.get("dtype") is not None:
+        return node.kwargs.get("dtype")
+    is_cast = node.op == "call_method" and name in _CAST and len(node.args) == 2 and not node.kwargs
+    return node.args[1] if is_cast else None
+
+
+def _of_dtype(dtype: Any, found: dict[Node, Needed]) -> Needed | None:
+    """What must be floating for a dtype to be that of floating-point numbers: the array whose dtype it is."""
+    if isinstance(dtype, Node):
+        is_read = dtype.target is getattr and len(dtype.args) == 2 and dtype.args[1] == "dtype"
+        return found.get(dtype.args[0]) if is_read else None
+    return frozenset() if str(dtype).removeprefix("torch.").startswith(("float", "bfloat")) else None
+
+
 def _of_inputs(node: Node, found: dict[Node, Needed]) -> Needed | None:
-    if node.kwargs.get("dtype") is not None:
-        return None
     known = [found[used] for used in node._inputs if used in found]
     return min(known, key=len, default=None)
