@@ -1,5 +1,6 @@
 """Borders of torch.fx's passes over Clew's classes: guards are carried along, graphs of torch.fx go to torch's own."""
 
+import copy
 import operator
 
 import pytest
@@ -137,9 +138,78 @@ def test_transformer_of_torch_fx_refuses_nested_graphs(captured):
         torch.fx.Transformer(captured).transform()
 
 
-def test_copy_into_a_graph_of_torch_fx_is_refused(captured):
-    with fx.install(), pytest.raises(InteropError, match="no place for its guards"):
-        torch.fx.Graph().node_copy(next(iter(captured.graph.nodes)))
+def test_nested_graphs_are_not_copied_into_a_graph_of_torch_fx(captured):
+    nodes, graph = list(captured.graph.nodes), torch.fx.Graph()
+    twins = dict.fromkeys(nodes, graph.placeholder("x"))
+    with fx.install(), pytest.raises(InteropError, match="nested graphs"):
+        [graph.node_copy(node, twins.__getitem__) for node in nodes]
+
+
+class Straight(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, y):
+        return self.linear(x * len(x.shape)) + y
+
+
+def their_copy(graph):
+    made = torch.fx.Graph()
+    made.output(made.graph_copy(graph, {}))
+    return made
+
+
+def made_by_hand(graph):
+    made, twins = torch.fx.Graph(), {}
+    for node in graph.nodes:
+        args = torch.fx.map_arg(node.args, twins.__getitem__)
+        twins[node] = made.create_node(node.op, node.target, args, dict(node.kwargs), node.name)
+    return made
+
+
+def renamed_by_hand(graph):
+    made, twins = torch.fx.Graph(), {}
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            twins[node] = made.placeholder(f"given_{node.name}")
+        elif node.op == "output":
+            made.output(torch.fx.map_arg(node.args[0], twins.__getitem__))
+        else:
+            twins[node] = made.node_copy(node, twins.__getitem__)
+    return made
+
+
+def made_without_walks(graph):
+    made, twins = torch.fx.Graph(), {}
+    for node in graph.nodes:
+        args = tuple(twins.get(arg, arg) for arg in node.args)
+        twins[node] = made.create_node(node.op, node.target, args, {}, node.name)
+    return made
+
+
+BUILDERS = [their_copy, made_by_hand, renamed_by_hand, made_without_walks, lambda graph: copy.deepcopy(their_copy(graph))]
+
+
+@pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
+def test_modules_of_torch_fx_built_of_a_captured_program_check_its_guards(build):
+    captured = clew.trace(Straight(), FITTING)
+    with fx.install():
+        made = torch.fx.GraphModule(captured, build(captured.graph))
+        assert torch.fx.GraphModule in type(made).__mro__
+    for one in (made, copy.deepcopy(made), clew.from_fx(made)):
+        torch.testing.assert_close(one(*FITTING), captured(*FITTING))
+        with pytest.raises(clew.GuardError, match="x.ndim == 2"):
+            one(*OTHERS)
+
+
+@pytest.mark.parametrize("build", BUILDERS[:3], ids=lambda build: build.__name__)
+def test_a_module_with_another_root_checks_the_guards_too(build):
+    captured = clew.trace(Straight(), FITTING)
+    with fx.install():
+        made = torch.fx.GraphModule({"linear": captured.linear}, build(captured.graph))
+    with pytest.raises(clew.GuardError, match="ndim == 2"):
+        made(*OTHERS)
 
 
 # ---- graphs of torch.fx itself ---------------------------------------------------------------------------------------

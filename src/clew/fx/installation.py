@@ -3,9 +3,10 @@
 While it is installed, ``isinstance`` takes Clew's graphs, nodes and graph modules for torch.fx's, walks through the
 arguments of nodes (``map_arg``) meet Clew's nodes, and ``torch.fx.GraphModule(root, graph)`` of a graph of Clew's is
 Clew's. torch.fx's interpreters check the guards of a captured program and run its nested graphs; its passes that build
-a new graph run over Clew's classes, or refuse one with guards. Modules of packages that are named are moreover imported
-anew, with ``clew.fx`` where they say ``torch.fx``. Limits: a class derived from torch.fx's stays so, and what torch
-made in C takes no node of Clew's; ``clew.to_fx`` gives a graph that is torch.fx's in every respect.
+a new graph run over Clew's classes, and a module of torch.fx that is built of a captured program checks its guards.
+Modules of packages that are named are moreover imported anew, with ``clew.fx`` where they say ``torch.fx``. Limits: a
+class derived from torch.fx's stays so, and what torch made in C takes no node of Clew's; ``clew.to_fx`` gives a graph
+that is torch.fx's in every respect.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 import copy
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial, wraps
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch.fx
 from torch.fx import node as torch_node
@@ -25,13 +27,13 @@ from torch.fx import node as torch_node
 from clew.errors import InteropError
 from clew.fx.borders import is_of_torch
 from clew.fx.torch_source import clients_over_clew
-from clew.io.torch_fx import GuardHook, codegen_to_torch
+from clew.io.torch_fx import META_KEY, FxModule, GuardHook, codegen_to_torch
 from clew.ir.arguments import Reference, bodies_of, leaves, map_aggregate
 from clew.ir.graph import Graph
-from clew.ir.guards import detached, evaluate
+from clew.ir.guards import Input, attached, attribute_paths, detached, evaluate
 from clew.ir.guests import PRESENTED, Presented
 from clew.ir.node import Node
-from clew.runtime.module import GraphModule
+from clew.runtime.module import GraphModule, has_path, take_over
 
 _FOR = {Graph: torch.fx.Graph, GraphModule: torch.fx.GraphModule, Node: torch.fx.Node}
 """Classes of Clew, and those of torch.fx that they stand for."""
@@ -133,16 +135,21 @@ def _fetch(interpreter: Any, n: Any) -> tuple[Any, Any]:
     if type(n) is not Node or not bodies_of(n):
         return args, kwargs
     if isinstance(interpreter, torch.fx.Transformer):
-        raise InteropError(
-            f"node {n.name} has nested graphs, which a Transformer of torch.fx cannot hold",
-            fixes=["derive it from clew.fx.Transformer, or name its package: clew.fx.install('package')"],
-        )
+        raise _nested(n, "derive the Transformer from clew.fx.Transformer")
 
     def run_body(body: Any) -> Any:
         return partial(_interpret, interpreter, body) if isinstance(body, Graph) else body
 
     mapped_args, mapped_kwargs = map_aggregate((args, kwargs), run_body)
     return mapped_args, dict(mapped_kwargs)
+
+
+def _nested(node: Node, way_out: str) -> InteropError:
+    return InteropError(
+        f"node {node.name} has nested graphs, which a graph of torch.fx cannot hold",
+        where="" if node.source is None else node.source.describe(),
+        fixes=[f"{way_out}, or name the package that does it: clew.fx.install('package')"],
+    )
 
 
 def _interpret(interpreter: Any, body: Graph, *args: Any, **kwargs: Any) -> Any:
@@ -160,30 +167,79 @@ def _transform(transformer: Any) -> Any:
         return _their_transform(transformer)
     transformer.new_graph.set_codegen(codegen_to_torch(source._chosen_codegen) or torch.fx.CodeGen())
     module = _their_transform(transformer)
-    if source.guards.entry:
-        names = {node.name: str(node.target) for node in source.find_nodes(op="placeholder")}
-        module.register_forward_pre_hook(GuardHook(detached(source.guards.entry), names), with_kwargs=True)
+    _check_in(module, source, {node.target: node for node in module.graph.find_nodes(op="placeholder")})
     return module
 
 
+# ---- graphs of torch.fx that are built of a captured program: the guards follow ---------------------------------------
+
+_their_init = torch.fx.GraphModule.__init__
+_origins: WeakKeyDictionary[torch.fx.Graph, tuple[Graph, dict[str, Any]]] = WeakKeyDictionary()
+"""For a graph of torch.fx the captured one that it is built of, and its nodes by the names of inputs of that."""
+
+
+def _note_origin(node: Any, twin: Any) -> Any:
+    """Remember of which captured program the graph of ``twin`` is built, in which it stands for ``node``."""
+    if type(node) is Node and torch.fx.Node in type(twin).__mro__ and node.graph.guards.entry:
+        _, inputs = _origins.setdefault(twin.graph, (node.graph, {}))
+        if node.op == "placeholder":
+            inputs[str(node.target)] = twin
+    return twin
+
+
 def _node_copy(graph: Any, node: Any, arg_transform: Callable[[Any], Any] = lambda x: x) -> Any:
-    """``Graph.node_copy`` of torch.fx, whose graphs have no place for guards."""
-    if type(node) is Node and node.op in ("placeholder", "output") and node.graph.guards.entry:
-        raise InteropError(
-            "a captured program is being copied into a graph of torch.fx, which has no place for its guards",
-            where="" if node.source is None else node.source.describe(),
-            why="the copy would give an answer where the program that was captured may give another",
-            fixes=[
-                "copy into clew.fx.Graph(), or name the package that does it: clew.fx.install('package')",
-                "give it clew.to_fx(module), which checks the guards at each call",
-                "drop the guards first, where the inputs are known to fit: module.graph.guards.drop()",
-            ],
-        )
-    return _their_node_copy(graph, node, arg_transform)
+    """``Graph.node_copy`` of torch.fx; a copy of a graph that was built of a captured program is built of it, too."""
+    if type(node) is Node and bodies_of(node):
+        raise _nested(node, "copy into clew.fx.Graph()")
+    twin = _their_node_copy(graph, node, arg_transform)
+    if node.graph in _origins:
+        source, inputs = _origins[node.graph]
+        _, copied = _origins.setdefault(graph, (source, {}))
+        copied.update({name: twin for name, input in inputs.items() if input is node})
+    return _note_origin(node, twin)
+
+
+def _init_module(module: Any, root: Any, graph: Any, *args: Any, **kwargs: Any) -> None:
+    """The constructor of torch.fx's modules; what is built of a captured program refuses what that refuses.
+
+    It is known to be by nodes that were copied or mapped, or by its root; then its inputs are found by their names.
+    """
+    _their_init(module, root, graph, *args, **kwargs)
+    source, inputs = _origins.get(graph, (None, {}))
+    if source is None and GraphModule in type(root).__mro__:
+        source = root.graph
+    if source is not None:
+        named = {str(node.target): node for node in module.graph.find_nodes(op="placeholder")}
+        twins = {name: twin for name, twin in inputs.items() if twin in named.values()}
+        _check_in(module, source, named | twins, root)
+
+
+def _check_in(module: Any, source: Graph, inputs: Mapping[Any, Any], root: Any = None) -> None:
+    """Let a module of torch.fx check those guards of ``source`` that are on the inputs it has.
+
+    ``inputs`` are its placeholders by the parameters of ``source``. Turned into Clew's, it has them again.
+    """
+    known = {node.name: inputs[node.target] for node in source.find_nodes(op="placeholder") if node.target in inputs}
+    renamed = {name: Input(twin.name, str(twin.target)) for name, twin in known.items()}
+    guards = attached(detached(source.guards.entry), renamed)
+    if not guards or any(isinstance(hook, GuardHook) for hook in module._forward_pre_hooks.values()):
+        return
+    missing = [path for path in attribute_paths(guards) if not has_path(module, path)]
+    if missing and GraphModule in type(root).__mro__:
+        take_over(root, module, missing, as_buffers=False)
+    names = {one.name: one.target for one in renamed.values()}
+    module.register_forward_pre_hook(GuardHook(guards, names), with_kwargs=True)
+    for node in module.graph.find_nodes(op="output"):
+        node.meta.setdefault(META_KEY, {})["guards"] = guards
+    own = type(module)  # torch.fx makes a class for each module
+    if FxModule not in own.__mro__:  # whose copies keep the hook, which those of torch.fx's modules lose
+        (kind,) = own.__bases__
+        own.__bases__ = (FxModule if kind is torch.fx.GraphModule else type(kind.__name__, (FxModule, kind), {}),)
 
 
 _METHODS: dict[tuple[type, str], Callable[..., Any]] = {
     (torch.fx.GraphModule, "__new__"): _new_module,
+    (torch.fx.GraphModule, "__init__"): _init_module,
     (torch.fx.Interpreter, "run"): _run,
     (torch.fx.Interpreter, "fetch_args_kwargs_from_env"): _fetch,
     (torch.fx.Transformer, "transform"): _transform,
@@ -217,14 +273,15 @@ def _map_arg(a: Any, fn: Callable[[Any], Any]) -> Any:
     """``map_arg`` of torch.fx, for nodes of both."""
     if not any(isinstance(leaf, Reference) for leaf in leaves(a)):
         return _their_map_arg(a, fn)
-    return map_aggregate(a, lambda leaf: fn(leaf) if isinstance(leaf, (Reference, torch.fx.Node)) else leaf)
+    is_node = (Reference, torch.fx.Node)
+    return map_aggregate(a, lambda leaf: _note_origin(leaf, fn(leaf)) if isinstance(leaf, is_node) else leaf)
 
 
 def _map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     """``map_aggregate`` of torch.fx, for nodes of both."""
     if not any(isinstance(leaf, Reference) for leaf in leaves(a)):
         return _their_map_aggregate(a, fn)
-    return map_aggregate(a, fn)
+    return map_aggregate(a, lambda leaf: _note_origin(leaf, fn(leaf)))
 
 
 _EXCHANGED: dict[Callable[..., Any], Callable[..., Any]] = {

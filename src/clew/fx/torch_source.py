@@ -232,7 +232,16 @@ def _beside(statement: ast.stmt, own: Iterable[str]) -> ast.stmt | None:
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         statement.names = [alias for alias in statement.names if (alias.asname or alias.name) not in own]
         return statement if statement.names else None
-    return statement if isinstance(statement, ast.If) else None
+    return statement if isinstance(statement, ast.If) or _fills_a_table(statement, own) else None
+
+
+def _fills_a_table(statement: ast.stmt, own: Iterable[str]) -> bool:
+    """``for key in keys: table[key] = value``, for a table that ``own`` lacks."""
+    inner = statement.body if isinstance(statement, ast.For) else []
+    targets = [target for one in inner if isinstance(one, ast.Assign) for target in one.targets]
+    tables = [target.value for target in targets if isinstance(target, ast.Subscript)]
+    is_filling = len(inner) == len(targets) == len(tables) > 0
+    return is_filling and all(isinstance(table, ast.Name) and table.id not in own for table in tables)
 
 
 # ---- clients ---------------------------------------------------------------------------------------------------------

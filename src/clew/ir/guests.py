@@ -174,9 +174,8 @@ class Guest:
         """Functions (globals, name) and methods (class, name) that the framework's own tracer keeps whole."""
         return [], []
 
-    def settle_writes(self, graph: Any, root: Any) -> list[tuple[str, Any]]:
-        """Let writes of a traced graph that nobody sees be no writes; the nodes changed, with their former names."""
-        return []
+    def settle_writes(self, graph: Any, root: Any) -> None:
+        """Let writes of a traced graph that nobody sees be no writes."""
 
     def normalized_arguments(self, node: Any, root: Any, options: dict[str, Any]) -> Any:
         """The arguments of ``node`` matched to the signature of its target."""

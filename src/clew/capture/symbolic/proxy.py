@@ -387,13 +387,21 @@ _DERIVED_ARGUMENTS: tuple[tuple[type, Callable[[Any, Any], Any]], ...] = (
 _BINARY = "add sub mul floordiv truediv mod pow lshift rshift and_ or_ xor matmul"
 _COMPARING = "eq ne lt gt le ge getitem setitem"
 _UNARY = "pos neg invert abs"
-_IN_PLACE = "iadd isub imul ifloordiv itruediv imod ipow ilshift irshift iand ior ixor imatmul"
 _BUILTIN = "round divmod"
 
 
 def _recorder(target: Any) -> Callable[..., Any]:
     def record(self: Proxy, *args: Any) -> Any:
         return self.tracer.create_proxy("call_function", target, (self, *args), {})
+
+    return record
+
+
+def _writing_recorder(target: Any, name: str) -> Callable[..., Any]:
+    """``x += y`` is named as torch.fx names it, after the operator that does not write: tools look nodes up by name."""
+
+    def record(self: Proxy, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", target, (self, other), {}, name)
 
     return record
 
@@ -405,9 +413,11 @@ def _reflected_recorder(target: Any) -> Callable[..., Any]:
     return record
 
 
-for _spelling in f"{_BINARY} {_COMPARING} {_UNARY} {_IN_PLACE}".split():
+for _spelling in f"{_BINARY} {_COMPARING} {_UNARY}".split():
     setattr(Proxy, f"__{_spelling.strip('_')}__", _recorder(getattr(operator, _spelling)))
 for _spelling in _BINARY.split():
+    _writing = f"i{_spelling.strip('_')}"
+    setattr(Proxy, f"__{_writing}__", _writing_recorder(getattr(operator, _writing), _spelling))
     setattr(Proxy, f"__r{_spelling.strip('_')}__", _reflected_recorder(getattr(operator, _spelling)))
 for _spelling in _BUILTIN.split():
     setattr(Proxy, f"__{_spelling}__", _recorder(getattr(builtins, _spelling)))

@@ -254,8 +254,7 @@ class Tracer(TracerBase):
     def _settle_writes(self) -> None:
         """Let writes that nobody sees be no writes."""
         for host in present():
-            for name, node in host.settle_writes(self.graph, self.root):
-                self.node_name_to_scope[node.name] = self.node_name_to_scope.pop(name)
+            host.settle_writes(self.graph, self.root)
 
     def _function_of(self, root: Any) -> tuple[types.FunctionType, bool]:
         guest = module_guest(root)

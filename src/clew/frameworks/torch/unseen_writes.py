@@ -38,15 +38,12 @@ _COMPUTING = frozenset({operator.add, operator.sub, operator.mul})
 _VIEWING = frozenset({torch.flatten, "flatten", "view", "reshape", "contiguous", "permute", "transpose"})
 
 
-def settle(graph: Graph, root: Any) -> list[tuple[str, Node]]:
-    """Let writes that nobody sees be no writes; returns the nodes that were changed, with their former names."""
-    changed = []
+def settle(graph: Graph, root: Any) -> None:
+    """Let writes that nobody sees be no writes."""
     for node in graph.nodes:
         plain = PLAIN.get(node.target) if node.op == "call_function" else None
         if plain is not None and _is_unseen(node, root):
-            changed.append((node.name, node))
-            node.target, node.name = plain, plain.__name__
-    return changed
+            node.target = plain
 
 
 def _is_unseen(node: Node, root: Any) -> bool:
