@@ -188,7 +188,11 @@ def made_without_walks(graph):
     return made
 
 
-BUILDERS = [their_copy, made_by_hand, renamed_by_hand, made_without_walks, lambda graph: copy.deepcopy(their_copy(graph))]
+def copied_twice(graph):
+    return copy.deepcopy(their_copy(graph))
+
+
+BUILDERS = [their_copy, made_by_hand, renamed_by_hand, made_without_walks, copied_twice]
 
 
 @pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)

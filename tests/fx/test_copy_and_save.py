@@ -8,6 +8,12 @@ import sys
 
 import pytest
 import torch
+from torch import nn
+from torch.package import PackageExporter, PackageImporter
+
+import clew
+from clew import fx
+from clew.errors import CodegenError
 
 from . import wrapped
 from .helpers import Inner, LinearOnly, Outer, names, of, only, targets
@@ -232,3 +238,30 @@ def test_to_folder_of_buffers(fx, tmp_path):
     traced = fx.symbolic_trace(with_constant)
     traced.to_folder(tmp_path / "buffers", "Saved")
     torch.testing.assert_close(load_folder(tmp_path / "buffers", "Saved")()(X), with_constant(X))
+
+
+def packaged(module):
+    file = io.BytesIO()
+    with PackageExporter(file) as exporter:
+        exporter.save_pickle("model", "model.pkl", module)
+    file.seek(0)
+    return PackageImporter(file).load_pickle("model", "model.pkl")
+
+
+def test_torch_package_gives_a_module_of_torch_fx():
+    traced = fx.symbolic_trace(nn.Sequential(nn.Linear(3, 4), nn.ReLU()))
+    loaded = packaged(traced)
+    assert isinstance(loaded, torch.fx.GraphModule)
+    torch.testing.assert_close(loaded(torch.ones(2, 3)), traced(torch.ones(2, 3)))
+    assert [node.name for node in loaded.graph.nodes] == [node.name for node in traced.graph.nodes]
+
+
+def test_torch_package_refuses_what_torch_fx_would_lose():
+    def writing(x):
+        x += 1
+        return x
+
+    with pytest.raises(CodegenError, match="the node add writes in place"):
+        packaged(fx.symbolic_trace(writing))
+    with pytest.raises(CodegenError, match=r"it has guards(.|\n)*clew.save"):
+        packaged(clew.trace(nn.Linear(3, 4), (torch.ones(2, 3),)))

@@ -76,3 +76,13 @@ def test_state_dict_hooks_survive_a_deepcopy(fx):
     traced = fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(2, 2)))
     traced.register_state_dict_post_hook(lambda mod, state, prefix, meta: state.update({"added": 1}))
     assert copy.deepcopy(traced).state_dict()["added"] == 1
+
+
+def test_lists_of_hooks_are_readable(fx):
+    traced, hook = module(fx), lambda *nodes: None
+    for kind in ("create_node", "erase_node", "replace_node"):
+        getattr(traced, f"_register_{kind}_hook")(hook)
+    assert traced._create_node_hooks == traced._erase_node_hooks == traced._replace_hooks == [hook]
+    for kind in ("create_node", "erase_node", "replace_node"):
+        getattr(traced, f"_unregister_{kind}_hook")(hook)
+    assert traced._create_node_hooks == traced._erase_node_hooks == traced._replace_hooks == []

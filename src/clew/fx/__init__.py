@@ -8,7 +8,6 @@ Where the meaning is better than torch.fx's, and what is left out, is told in ``
 from collections.abc import Callable
 from typing import TypeVar
 
-from clew.api import symbolic_trace
 from clew.capture.symbolic import (
     PH,
     Attribute,
@@ -39,6 +38,7 @@ from clew.frameworks.torch.signatures import (
     normalize_module,
     type_matches,
 )
+from clew.fx._symbolic_trace import symbolic_trace
 from clew.fx.installation import install
 from clew.fx.torch_source import announce, submodules_beside
 from clew.io.exported import from_exported

@@ -171,7 +171,7 @@ def _transform(transformer: Any) -> Any:
     return module
 
 
-# ---- graphs of torch.fx that are built of a captured program: the guards follow ---------------------------------------
+# ---- graphs of torch.fx that are built of a captured program: the guards follow --------------------------------------
 
 _their_init = torch.fx.GraphModule.__init__
 _origins: WeakKeyDictionary[torch.fx.Graph, tuple[Graph, dict[str, Any]]] = WeakKeyDictionary()

@@ -22,7 +22,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 FIRST_WRITE = "first_write"
 """Marks, in the meta of a node, where a graph begins to write the program's state; the text has a line for it."""
 
-_WRITING_OPERATORS = frozenset(
+WRITING_OPERATORS = frozenset(
     getattr(operator, name)
     for name in (
         "iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor setitem delitem"
@@ -45,7 +45,7 @@ _pure: set[Any] = {
     *(
         function
         for name, function in vars(operator).items()
-        if callable(function) and function not in _WRITING_OPERATORS and not isinstance(function, type)
+        if callable(function) and function not in WRITING_OPERATORS and not isinstance(function, type)
     ),
     operator.attrgetter,
     operator.itemgetter,
@@ -112,7 +112,7 @@ def _function_effect(node: Any) -> Effect:
         return Effect.WRITE
     if _is_in(target, CONTROL):
         return _control_effect(node)
-    if _is_in(target, _WRITING_OPERATORS):
+    if _is_in(target, WRITING_OPERATORS):
         return Effect.WRITE
     if _is_in(target, _pure):
         return Effect.NONE

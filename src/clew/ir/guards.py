@@ -513,7 +513,7 @@ def _input(node: Node) -> Input:
     return Input(node.name, str(node.target).lstrip("*"))
 
 
-def attached(guards: Iterable[Guard], inputs: Mapping[str, Node]) -> tuple[Guard, ...]:
+def attached(guards: Iterable[Guard], inputs: Mapping[str, Any]) -> tuple[Guard, ...]:
     """The guards of ``detached`` over these inputs, without those whose inputs are not there."""
     found = []
     for one in guards:

@@ -95,6 +95,7 @@ class HoldsGraph(Intervening):
 
     if TYPE_CHECKING:  # torch.jit reads the annotations of modules' classes, and knows no graph
         _graph: Graph
+        recompile: Callable[[], PythonCode]
 
     _inlines = False
     """Whether the code that is shown writes short values where they are used: in captures, not in graphs of torch.fx's
@@ -104,6 +105,10 @@ class HoldsGraph(Intervening):
     def code(self) -> str:
         """The program as Python, for reading; what runs also checks the guards, and frees values early."""
         return str(self._graph.python_code("self", shown=True, inline=self._inlines).src)
+
+    def _made_code(self) -> PythonCode:
+        """The code, for those who need it now; ``recompile`` of a subclass may only note that it is wanted."""
+        return self.recompile()
 
     @property
     def guards(self) -> Guards:

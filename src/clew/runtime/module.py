@@ -49,6 +49,7 @@ from clew.runtime.function import (
     stop_asking,
 )
 from clew.runtime.interventions import active_for, run_intervened
+from clew.runtime.package import reduce_for_package
 from clew.runtime.parts import HOLDERS, Part
 from clew.runtime.torch_compile import ALIVE, READ_BY_COMPILER, Way, is_compiling, look, outside, prepared
 
@@ -66,7 +67,7 @@ class _StaleForward:
         if module is None:
             raise AttributeError("the module of this generated class is gone")
         module.__dict__["_python_code"] = None  # while this stands for forward, any code is an old one
-        module.recompile()
+        module._made_code()
         return vars(_own_class(type(module)))["forward"].__get__(instance, owner)
 
 
@@ -78,6 +79,8 @@ _DERIVED = ("_graph", "_python_code", "_early", "_example", "_running", "_calls"
 """Attributes that are not copied or saved: the graph is, by itself, and what follows from it is made anew."""
 _FIRST: dict[str, Callable[[], Any]] = {"meta": dict, "_watchers": Watchers, "_deepcopy_hooks": list}
 """What each module has from the moment that it has a graph."""
+_HOOK_LISTS = {"_create_node_hooks": "created", "_erase_node_hooks": "erased", "_replace_hooks": "replaced"}
+"""torch.fx's names of the lists of hooks on single edits."""
 OWN_ATTRIBUTES = frozenset({*_FIRST, *_DERIVED, "_chosen_tracer"})
 """What each module keeps besides its parts."""
 
@@ -178,11 +181,11 @@ class GraphModule(HoldsGraph, torch.nn.Module):
 
     @property
     def _lineno_map(self) -> Any:
-        return self.recompile()._lineno_map
+        return self._made_code()._lineno_map
 
     @property
     def _prologue_start(self) -> int:
-        return self.recompile()._prologue_start
+        return self._made_code()._prologue_start
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if is_compiling():
@@ -217,7 +220,7 @@ class GraphModule(HoldsGraph, torch.nn.Module):
 
     def _prepare(self) -> Running:
         """How to call; after some calls it is kept, with code that is bound to this module if there can be such."""
-        code = self.recompile()
+        code = self._made_code()
         function = vars(_own_class(type(self)))["forward"]
         protection = self._protection()  # before the binding, which relies on what this module has then
         calls = self.__dict__["_calls"] + 1
@@ -317,6 +320,8 @@ class GraphModule(HoldsGraph, torch.nn.Module):
     def __getattr__(self, name: str) -> Any:
         if name == "forward":  # a subclass of Module with a stale forward is asked through its class
             return type(self).forward.__get__(self, type(self))
+        if name in _HOOK_LISTS:
+            return getattr(self._watchers, _HOOK_LISTS[name])
         return super().__getattr__(name)
 
     # ---- hooks on single edits, in torch.fx's words -----------------------------------------------------------------
@@ -451,6 +456,9 @@ class GraphModule(HoldsGraph, torch.nn.Module):
         # The state comes after the object, so that it may refer to the object itself.
         state = (self._state_to_save(), self._graph, type(self).__name__)
         return _bare, (base_class(type(self)),), state, None, None, _restore_from
+
+    def __reduce_package__(self, exporter: Any) -> tuple[Any, ...]:
+        return reduce_for_package(self, exporter, OWN_ATTRIBUTES)
 
     def _state_to_save(self) -> dict[str, Any]:
         """The attributes of the module that are saved with its graph."""

@@ -45,7 +45,7 @@ class Way(IntEnum):
 def prepared(identity: int) -> int:
     """Make the code of the captured program with this identity, and tell how a compiler may take a call of it."""
     callee = ALIVE[identity]
-    callee.recompile()
+    callee._made_code()
     if _takes_all():
         try:
             return int(_prepare_whole(callee))

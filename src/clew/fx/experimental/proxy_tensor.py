@@ -6,6 +6,7 @@ from typing import Any
 
 from torch.fx.experimental import proxy_tensor
 
+from clew.fx._lazy_graph_module import in_chosen_class
 from clew.io.torch_fx import from_fx
 
 __all__ = ["make_fx"]
@@ -17,7 +18,7 @@ def make_fx(*args: Any, **options: Any) -> Any:
 
     @wraps(trace)
     def traced(*args: Any, **kwargs: Any) -> Any:
-        return from_fx(trace(*args, **kwargs))
+        return in_chosen_class(from_fx(trace(*args, **kwargs)))
 
     return traced
 
