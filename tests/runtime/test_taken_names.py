@@ -44,6 +44,14 @@ def test_a_part_may_have_any_name(name, make):
     assert torch.equal(pickle.loads(pickle.dumps(captured))(x), model(x))
 
 
+@pytest.mark.parametrize("name", ("view", "check", "node_of", "insert_after", "replace_module", "wrap_module"))
+def test_methods_give_way_to_parts_of_a_symbolic_trace(name):
+    model = Named(name, nn.Linear(3, 3))
+    traced, x = clew.symbolic_trace(model), torch.rand(2, 3)
+    assert torch.equal(traced(x), model(x)) and getattr(traced, name) is getattr(model, name)
+    assert torch.equal(clew.trace(model, args=(x,))(x), model(x))
+
+
 class Scaled(nn.Module):
     """Keeps a buffer that is not saved."""
 

@@ -48,7 +48,7 @@ def test_model_explorer_has_namespaces_and_edges():
     (graph,) = json.loads(clew.to_model_explorer(captured))["graphs"]
     nodes = {node["id"]: node for node in graph["nodes"]}
     spaces = {node["namespace"] for node in nodes.values()}
-    assert "if gt/if true" in spaces and "" in spaces
+    assert "if y.sum() > 0/if true" in spaces and "" in spaces
     for node in nodes.values():
         assert all(edge["sourceNodeId"] in nodes for edge in node["incomingEdges"])
     assert all(isinstance(one["value"], str) for node in nodes.values() for one in node["attrs"])

@@ -11,6 +11,7 @@ import { Search } from "./search.js";
 
 const BADGES = { added: "+", removed: "−", moved: "↕" };
 const FIRST_SHOWN = 12;
+const FIRST_CHANGES = 6;
 const MOST_OPENED = 1500;
 const KEYS = [
   ["Arrow up, arrow down", "go to what makes a value, to who uses it"], ["Arrow left, arrow right", "go to the neighbours"],
@@ -28,6 +29,7 @@ class App {
     this.frame();
     const isDiff = data.graphs.length > 1;
     this.scenes = data.graphs.map((graph, place) => this.scene(graph, isDiff ? ["Before", "After"][place] : "Graph", isDiff));
+    if (isDiff) this.mirror();
     this.pairs = new Map((data.pairs || []).flatMap(([one, other]) => [[`0 ${one}`, other], [`1 ${other}`, one]]));
     this.current = this.scenes[this.scenes.length - 1];
     this.panel = new Panel(this, this.parts.panel);
@@ -37,6 +39,7 @@ class App {
     for (const scene of this.scenes) scene.relayout();
     this.select(this.current, null);
     for (const scene of this.scenes) scene.start();
+    for (const scene of this.scenes) if (scene.firstChange !== undefined) scene.centre(scene.firstChange);
     document.addEventListener("keydown", (event) => this.key(event));
     performance.mark("clew-ready");
     document.documentElement.dataset.ready = "true";
@@ -47,10 +50,11 @@ class App {
     const host = el("div", { class: "stage", "aria-label": label });
     if (isDiff) host.append(el("p", { class: "stage-label", text: label }));
     this.parts.stages.append(host);
-    if (isDiff) model.openChanges(40);
-    if (!isDiff || !model.marksIn(model.root)) model.openFirst(FIRST_SHOWN);
+    const changed = isDiff ? model.openChanges(FIRST_CHANGES) : undefined;
+    if (!isDiff) model.openFirst(FIRST_SHOWN);
     const scene = new Scene(this, model, host, `${label} of ${graph.name}`);
     scene.label = label;
+    scene.firstChange = changed;
     return scene;
   }
 
@@ -81,7 +85,7 @@ class App {
       el("div", { class: "body" }, parts.side, el("div", { class: "centre" }, parts.crumbs, parts.stages, parts.status), parts.panel), parts.keys,
     );
     this.setTheme(remember("theme"));
-    if (window.innerWidth < 1100) document.body.classList.add("no-outline");
+    if (window.innerWidth < 1100 || this.data.graphs.length > 1) document.body.classList.add("no-outline");
     if (window.innerWidth < 760) document.body.classList.add("no-panel");
   }
 
@@ -250,6 +254,21 @@ class App {
     this.select(scene, number);
     this.say(`${model.parts[number].label} ${isOpening ? "expanded" : "collapsed"}`);
     if (isOpening) scene.show(number);
+  }
+
+  // Two graphs side by side begin with the same modules open, and at the same place.
+  mirror() {
+    const paths = this.scenes.map(({ model }) => new Map(model.order.filter((one) => model.parts[one].box === "module").map((one) => [model.parts[one].path, one])));
+    const opened = this.scenes.map(({ model }) => model.order.filter((one) => model.isOpen(one)));
+    this.scenes.forEach((scene, place) => {
+      const other = this.scenes[1 - place];
+      const found = opened[1 - place].map((box) => paths[place].get(other.model.parts[box].path)).filter((box) => box !== undefined);
+      for (const box of found) scene.model.openAt(box);
+      if (scene.firstChange === undefined && other.firstChange !== undefined) {
+        scene.firstChange = paths[place].get(other.model.parts[other.model.parents[other.firstChange]].path);
+      }
+    });
+    if (this.scenes.every(({ model }) => model.open.size === 1)) for (const { model } of this.scenes) model.openFirst(FIRST_SHOWN);
   }
 
   // Of two graphs side by side, the same module is opened and closed in both.

@@ -177,14 +177,16 @@ export class Model {
     }
   }
 
+  // Open the boxes around the first changes, and of equal blocks those that have changed.
   openChanges(limit) {
-    const changed = this.order.filter((number) => this.parts[number].marks);
-    for (const number of changed.slice(0, limit)) for (const box of this.ancestors(number)) this.open.add(box);
-    for (const number of changed.slice(0, limit)) {
-      for (const box of this.ancestors(number)) {
-        const first = this.firsts.get(box);
-        if (first !== undefined && first !== null && !this.chosen.has(first)) this.chosen.set(first, box);
-      }
-    }
+    const changed = this.order.filter((number) => this.parts[number].marks).slice(0, limit);
+    for (const box of changed.flatMap((number) => this.ancestors(number))) this.openAt(box);
+    return changed[0];
+  }
+
+  openAt(box) {
+    const first = this.firsts.get(box);
+    if (first !== undefined && first !== null && !this.chosen.has(first)) this.chosen.set(first, box);
+    this.open.add(box);
   }
 }

@@ -38,7 +38,7 @@ export class Outline {
     const part = model.parts[number];
     const isBox = model.isBox(number);
     const copies = model.copiesOf(number);
-    const text = part.box ? part.label : part.name;
+    const text = part.box ? part.label : part.op === "call_module" ? part.target.split(".").pop() : part.name;
     const kind = part.box ? (part.kind === "section" ? "" : part.kind) : part.label;
     return el("div", {
       class: `row ${isBox ? "is-box" : part.family}`, role: "treeitem", tabindex: isCurrent ? 0 : -1, "aria-level": level,

@@ -173,11 +173,13 @@ export class Panel {
   code(model, number) {
     if (!model.code) return null;
     const lines = model.code.replace(/\n+$/, "").split("\n");
-    const wanted = number === null ? [] : model.stepsIn(number).map((one) => model.parts[one].line).concat(model.parts[number].line).filter(Boolean);
-    if (number !== null && !wanted.length) return null;
-    const first = number === null ? 0 : Math.max(wanted.reduce((low, line) => Math.min(low, line), Infinity) - 3, 0);
-    const last = number === null ? Math.min(lines.length, 400) : Math.min(wanted.reduce((high, line) => Math.max(high, line), 0) + 2, first + 200, lines.length);
-    const marked = new Set(wanted);
+    const spans = number === null ? [] : [...model.stepsIn(number), number].map((one) => model.parts[one].lines).filter(Boolean);
+    if (number !== null && !spans.length) return null;
+    const marked = new Set(spans.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, place) => from + place)));
+    const lowest = spans.reduce((low, [from]) => Math.min(low, from), Infinity);
+    const highest = spans.reduce((high, [, to]) => Math.max(high, to), 0);
+    const first = number === null ? 0 : Math.max(lowest - 3, 0);
+    const last = number === null ? Math.min(lines.length, 400) : Math.min(highest + 2, first + 200, lines.length);
     const list = el("code", {});
     for (let place = first; place < last; place++) {
       list.append(el("span", { class: marked.has(place + 1) ? "line marked" : "line" }, el("span", { class: "number", "aria-hidden": "true", text: String(place + 1) }), `${lines[place]}\n`));

@@ -273,6 +273,15 @@ export class Scene {
     this.schedule();
   }
 
+  // Put a part in the upper middle of the window, unless everything fits into it.
+  centre(number) {
+    const one = this.at.get(this.model.seenAt(number));
+    if (!one || (this.size.w * this.view.k < this.host.clientWidth && this.size.h * this.view.k < this.host.clientHeight)) return;
+    const { k } = this.view;
+    this.view = { k, x: this.host.clientWidth / 2 - (one.x + one.w / 2) * k, y: this.host.clientHeight / 3 - one.y * k };
+    this.schedule();
+  }
+
   // Lay out anew and keep one part where it is on the screen.
   around(number, change) {
     const before = this.at.get(number);

@@ -79,6 +79,7 @@ export class Search {
     const one = this.found[place];
     if (!one) return;
     this.close();
+    this.input.blur();
     this.app.jump(one.scene, one.number);
   }
 

@@ -2,8 +2,8 @@
 
 Two captured programs or graphs come in, and are not run; a ``Diff`` comes out: nodes that were added, removed, moved,
 or that call something else, with other arguments, other sizes, or a module with other settings; guards; and weights
-where asked for. Nodes are matched by structure first, then by name. It prints as a table, and as a unified diff of the
-two texts.
+where asked for. Nodes are matched by structure first, then by the module that they call, then by name. It prints as a
+table, and as a unified diff of the two texts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Which nodes of two graphs are the same step: matched by structure first, then by name.
+"""Which nodes of two graphs are the same step: matched by structure first, then by the module called, then by name.
 
 Two graphs come in; out come pairs of nodes, in the order in which the second runs them. Nodes are of the same structure
-if they do the same to values of the same structure; of equal ones the first is matched with the first. What is left is
-matched by name, calls with calls. Graphs inside of matched nodes are matched likewise.
+if they do the same to values of the same structure; of equal ones the first is matched with the first. Of what is left,
+calls of the same module are matched, and the rest by name, calls with calls. Graphs inside of matched nodes are
+matched likewise.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ def matched(left: Graph, right: Graph) -> Pairs:
     """Pairs of nodes of two graphs that are the same step."""
     found = _by_structure(left, right)
     taken = {one for pair in found for one in pair}
+    found += _by_path(left, right, taken)
+    taken = {one for pair in found for one in pair}
     names = {node.name: node for node in left.nodes if node not in taken}
     for node in right.nodes:
         other = names.get(node.name)
@@ -35,6 +38,16 @@ def matched(left: Graph, right: Graph) -> Pairs:
             ordered += matched(body, twin)
         ordered.append((one, other))
     return ordered
+
+
+def _by_path(left: Graph, right: Graph, taken: set[Node]) -> Pairs:
+    """Calls of the same modules, and reads of the same attributes, in their order."""
+    waiting: dict[tuple[str, Any], list[Node]] = defaultdict(list)
+    for node in left.nodes:
+        if node not in taken and node.op in ("call_module", "get_attr"):
+            waiting[node.op, node.target].append(node)
+    rest = [node for node in right.nodes if node not in taken and waiting.get((node.op, node.target))]
+    return [(waiting[node.op, node.target].pop(0), node) for node in rest if waiting[node.op, node.target]]
 
 
 def _may_be_same(one: Node, other: Node) -> bool:

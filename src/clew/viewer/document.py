@@ -10,11 +10,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from clew.errors import ClewError
 from clew.ir.effects import resolve
 from clew.ir.format import format_argument, format_target
-from clew.ir.graph import Graph
-from clew.ir.guards import Guard
 from clew.ir.module_calls import stack_of
 from clew.ir.node import Node
 from clew.ir.source import SourceLine
@@ -63,9 +60,9 @@ def _graph(picture: Picture, profile: Profile | None, difference: Diff | None) -
         "parents": picture.parents,
         "edges": [number for edge in picture.edges for number in edge],
         "sources": described.sources,
-        "code": described.code,
+        "code": picture.code[0],
         "guards": [*described.guards()],
-        "parameters": sum(described.parameters.values()),
+        "parameters": described.parameters.get("", 0),
     }
 
 
@@ -79,7 +76,6 @@ class _Described:
         self.costs = _costs(picture, profile)
         self.sources: list[list[Any]] = []
         self._places: dict[SourceLine, int] = {}
-        self.code, self.lines = code_of(picture)
         self.parameters = _parameters(self.holder)
 
     def part(self, part: Step | Box) -> dict[str, Any]:
@@ -98,7 +94,7 @@ class _Described:
             "copies": box.copies if box.copies > 1 else None,
             "follows": box.copies == 0,
             "minor": box.is_minor,
-            "parameters": self.under(box.path) if box.role == "module" else None,
+            "parameters": self.parameters.get(box.path) if box.role == "module" else None,
             **({} if node is None else self.of_node(node)),
         }
 
@@ -110,7 +106,7 @@ class _Described:
             "family": family_of(node, kind),
             "minor": step.is_minor,
             "settings": _settings(node, self.holder),
-            "parameters": self.under(str(node.target)) if node.op in ("call_module", "get_attr") else None,
+            "parameters": self.parameters.get(str(node.target)) if node.op in ("call_module", "get_attr") else None,
             **self.of_node(node),
         }
 
@@ -124,7 +120,7 @@ class _Described:
             "size": bytes_of(node.value_type),
             "args": _arguments(node),
             "source": self.source(node.source),
-            "line": self.lines.get(node),
+            "lines": self.picture.code[1].get(node),
             "marks": self.marks.get(node),
             **self.costs.get(node, {}),
         }
@@ -138,11 +134,6 @@ class _Described:
             self._places[source] = len(self.sources)
         return self._places[source]
 
-    def under(self, path: str) -> int | None:
-        """How many parameters there are at a path and below."""
-        found = [size for name, size in self.parameters.items() if name == path or name.startswith(f"{path}.")]
-        return sum(found) if path else sum(self.parameters.values())
-
     def guards(self) -> Iterator[dict[str, Any]]:
         """The guards of a program, with the inputs that they look at."""
         for guard in self.picture.graph.guards:
@@ -150,12 +141,8 @@ class _Described:
                 "kind": guard.kind,
                 "text": guard.expression,
                 "source": self.source(guard.source),
-                "inputs": [self.picture.numbers[node] for node in _inputs(guard) if node in self.picture.numbers],
+                "inputs": [self.picture.numbers[node] for node in guard.inputs if node in self.picture.numbers],
             }
-
-
-def _inputs(guard: Guard) -> list[Node]:
-    return list(guard.inputs)
 
 
 def label_of(node: Node, kind: str) -> str:
@@ -194,29 +181,15 @@ def _arguments(node: Node) -> str:
 
 
 def _parameters(holder: Any) -> dict[str, int]:
-    """How many numbers each parameter of a module holds, by path; nothing for what is no module."""
+    """How many numbers the parameters at each path of a module and below it hold; nothing for what is no module."""
     named = getattr(holder, "named_parameters", None)
-    return {} if named is None else {name: int(value.numel()) for name, value in named()}
-
-
-def code_of(picture: Picture) -> tuple[str, dict[Node, int]]:
-    """The generated code, and the line of it in which each node of the program is written."""
-    inlines = bool(getattr(picture.program, "_inlines", False))
-    try:
-        code = picture.graph.python_code("self", shown=True, inline=inlines)
-    except ClewError as error:
-        return f"# {error}", {}
-    nodes = list(picture.graph.nodes)
-    lines: dict[Node, int] = {}
-    for line, place in (code._lineno_map or {}).items():
-        if place is not None and place < len(nodes):
-            lines[nodes[place]] = line + code._prologue_start
-    for node in reversed(nodes):
-        if node not in lines and node.op != "placeholder":
-            used = [lines[user] for user in node.users if user in lines]
-            if used:
-                lines[node] = min(used)
-    return code.src, lines
+    found: dict[str, int] = {}
+    for name, value in () if named is None else named():
+        atoms = name.split(".")
+        for depth in range(len(atoms) + 1):
+            path = ".".join(atoms[:depth])
+            found[path] = found.get(path, 0) + int(value.numel())
+    return found
 
 
 def _costs(picture: Picture, profile: Profile | None) -> dict[Node, dict[str, Any]]:
@@ -236,8 +209,3 @@ def _costs(picture: Picture, profile: Profile | None) -> dict[Node, dict[str, An
                 "memory": row.allocated,
             }
     return found
-
-
-def graph_of(captured: Any) -> Graph:
-    """The graph of what the user gave."""
-    return captured if isinstance(captured, Graph) else captured.graph

@@ -130,4 +130,4 @@ def notebook_frame(document: dict[str, Any]) -> str:
 
 def _lean(part: dict[str, Any]) -> dict[str, Any]:
     """A part without what takes most room."""
-    return {key: value for key, value in part.items() if key not in ("args", "settings", "source", "line")}
+    return {key: value for key, value in part.items() if key not in ("args", "settings", "source", "lines")}

@@ -8,10 +8,12 @@ those of bodies included, is one step or one box; an edge begins at what makes a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from clew.errors import ClewError
 from clew.ir.arguments import Reference, leaves
 from clew.ir.control_flow import Branch, Loop, control_of, inputs_of
 from clew.ir.effects import resolve
@@ -87,13 +89,43 @@ class Picture:
     parents: list[int]
     """The number of the box around each of them; that of the outermost is -1."""
 
+    @functools.cached_property
+    def code(self) -> tuple[str, dict[Node, tuple[int, int]]]:
+        """The generated code, and the first and last line of it in which each node of the program is written."""
+        return _code(self.graph, bool(getattr(self.program, "_inlines", False)))
+
 
 def picture_of(captured: Any) -> Picture:
     """The boxes of a captured program or a graph."""
     program = program_of(captured)
     graph: Graph = program.graph
     name = getattr(program, "__name__", None) or type(program).__name__
-    return _Drawing(program, graph, str(name)).picture()
+    found = _Drawing(program, graph, str(name)).picture()
+    for part in found.parts:
+        if isinstance(part, Box) and part.role == "control" and part.node in found.code[1]:
+            first = found.code[0].splitlines()[found.code[1][part.node][0] - 1].strip()
+            if first.startswith(part.kind):
+                part.label = first.removesuffix(":")
+    return found
+
+
+def _code(graph: Graph, inlines: bool) -> tuple[str, dict[Node, tuple[int, int]]]:
+    try:
+        code = graph.python_code("self", shown=True, inline=inlines)
+    except ClewError as error:
+        return f"# {error}", {}
+    nodes, texts = list(graph.nodes), code.src.split("\n")
+    lines: dict[Node, tuple[int, int]] = {}
+    for number, place in (code._lineno_map or {}).items():
+        line = number + code._prologue_start
+        if place is None or place >= len(nodes) or texts[line - 1].lstrip().startswith("#"):
+            continue
+        lines[nodes[place]] = (lines.get(nodes[place], (line, line))[0], line)
+    for node in reversed(nodes):  # what has no line of its own is written where it is used
+        used = [lines[user] for user in node.users if user in lines]
+        if node not in lines and node.op != "placeholder" and used:
+            lines[node] = min(used)
+    return code.src, lines
 
 
 class _Drawing:
