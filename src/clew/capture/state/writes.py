@@ -17,7 +17,7 @@ from itertools import pairwise
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from clew.capture.bytecode.instructions import instructions_of
+from clew.capture.bytecode.instructions import Instruction, instructions_of
 from clew.capture.guards.notes import MISSING, are_distinct, expression_of, require
 from clew.capture.recording.inputs import InputContainer
 from clew.capture.recording.outputs import Outputs
@@ -39,7 +39,7 @@ from clew.errors import ClewError, GuardError
 from clew.ir.effects import FIRST_WRITE
 from clew.ir.graph import Graph
 from clew.ir.node import Node
-from clew.ir.source import is_installed
+from clew.ir.source import is_hidden, is_installed
 
 
 def set_attribute(owner: Any, name: str, value: Any) -> None:
@@ -184,6 +184,8 @@ class _Changes(NamedTuple):
     is_global: bool = False
     cells: frozenset[str] = frozenset()
     attributes: frozenset[str] = frozenset()
+    added_to: frozenset[str] = frozenset()
+    """Attributes that are only set by ``x.calls += 1``, which leaves an array in its place."""
     containers: bool = False
 
 
@@ -197,7 +199,19 @@ def _changes_of(code: CodeType) -> _Changes:
     )
     cells = frozenset(named[_CELL].intersection(code.co_freevars))
     attributes = frozenset(() if code.co_name in _CONSTRUCTORS else named[_ATTRIBUTE])
-    return _Changes(bool(named[_GLOBAL]), cells, attributes, containers)
+    added_to = attributes - _plainly_set(instructions)
+    return _Changes(bool(named[_GLOBAL]), cells, attributes - added_to, added_to, containers)
+
+
+def _plainly_set(instructions: list[Instruction]) -> set[str]:
+    """The attributes that are set, or deleted, by other statements than ``x.calls += 1``."""
+    found = set()
+    for place, one in enumerate(instructions):
+        before = instructions[max(place - 2, 0) : place]
+        is_added = [step.opname for step in before] == ["BINARY_OP", "SWAP"] and before[0].argrepr.endswith("=")
+        if one.opname in _ATTRIBUTE and not is_added:
+            found.add(one.argval)
+    return found
 
 
 def _made_here(code: CodeType) -> set[tuple[str, str]]:
@@ -215,8 +229,9 @@ def changes_in_passing(
 ) -> bool:
     """Whether code that ran may have changed state and put it back: it sets what can be reached from outside."""
     executed = list(executed)
-    codes = dict.fromkeys([*executed, *(function.__code__ for function in around.ran(executed))])
-    changes = [found for code in codes if any(found := _changes_of(code)) and not is_installed(code)]
+    ran = dict.fromkeys([*executed, *(function.__code__ for function in around.ran(executed))])
+    codes = [code for code in ran if not (is_installed(code) or is_hidden(code))]
+    changes = [found for code in codes if any(found := _changes_of(code))]
     if not changes:
         return False
     cells = {name for holder, name in around.cells() if isinstance(holder, CellType)}
@@ -231,9 +246,15 @@ def changes_in_passing(
         one.is_global
         or not cells.isdisjoint(one.cells)
         or any(name in table for table in tables for name in one.attributes)
+        or any(name in table and not _stays(table[name]) for table in tables for name in one.added_to)
         or (has_containers and one.containers)
         for one in changes
     )
+
+
+def _stays(value: Any) -> bool:
+    """Whether ``value += other`` writes to the value, and a node of the graph does so at the same place."""
+    return hasattr(type(value), "__iadd__") and hasattr(type(value), "__array__")
 
 
 def mark_passing_changes(graph: Graph) -> None:
