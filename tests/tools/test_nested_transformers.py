@@ -108,4 +108,4 @@ def test_layers_of_a_llama_share_one_graph() -> None:
     norms = [path for path, piece in form.pieces.items() if type(piece).__name__ == "LlamaRMSNorm"]
     assert len(norms) == 9
     assert len({id(form.pieces[path].graph) for path in norms}) == 1
-    assert "for layer in self.layers:\n            hidden_states, rebuild" in form.code
+    assert "for layer in self.layers:\n            hidden_states, dynamic_layer" in form.code
